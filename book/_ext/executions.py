@@ -1,0 +1,107 @@
+"""Where executed chapters are kept, and what makes them worthless.
+
+A chapter is executed by pytest (``book/conftest.py``) and its outputs go into a jupyter-cache,
+from which the site is built.  jupyter-cache looks at a chapter's code and at nothing else, so
+the cache carries a key: a digest of everything besides the chapter that its outputs depend on.
+A cache with another key, or with a damaged entry, is emptied before anyone reads it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = ROOT / "_build" / ".jupyter_cache"  # as `execute.cache` in _config.yml
+KEY = CACHE / "drot.key"
+
+
+def inputs() -> Iterator[Path]:
+    """Files of the project that a chapter's outputs may depend on, besides the chapter."""
+    yield ROOT / "pkg" / "pyproject.toml"
+    yield ROOT / "pkg" / "constraints.txt"
+    yield ROOT / "book" / "conftest.py"
+    for folder in ("pkg/src", "benchmarks/results", "book/_static/widgets"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts and ".egg-info" not in str(path):
+                yield path
+
+
+def key() -> str:
+    """Digest of the package, the pins, the Python version and the data at hand."""
+    digest = hashlib.sha256(f"{sys.version}\n".encode())
+    for path in inputs():
+        digest.update(f"{path.relative_to(ROOT).as_posix()}\n".encode())
+        digest.update(path.read_bytes() if path.is_file() else b"absent")
+    data = os.environ.get("DROT_DATA")
+    digest.update(f"DROT_DATA {'unset' if not data else 'set'}\n".encode())
+    if data and Path(data).is_dir():
+        for path in sorted(Path(data).iterdir()):
+            digest.update(f"{path.name} {path.stat().st_size}\n".encode())
+    return digest.hexdigest()
+
+
+def sound() -> bool:
+    """Whether the cache bears the current key and every entry can be read."""
+    try:
+        if KEY.read_text("utf8") != key():
+            return False
+        for record in open_cache().list_cache_records():
+            json.loads((CACHE / "executed" / record.hashkey / "base.ipynb").read_text("utf8"))
+    except Exception:  # whatever is wrong with a cache, the answer is a new one
+        return False
+    return True
+
+
+def prepare(*, afresh: bool = False) -> None:
+    """Leave a cache that may be trusted; ``afresh`` leaves an empty one."""
+    with locked():
+        if not afresh and sound():
+            return
+        KEY.unlink(missing_ok=True)  # first, so that an interrupted removal is noticed
+        shutil.rmtree(CACHE, ignore_errors=True)
+        open_cache().list_cache_records()  # creates the database before several workers want to
+        part = KEY.with_suffix(".part")
+        part.write_text(key(), "utf8")
+        part.replace(KEY)
+
+
+def open_cache():
+    """Return the jupyter-cache."""
+    from jupyter_cache import get_cache
+
+    return get_cache(str(CACHE))
+
+
+def holds(notebook) -> bool:
+    """Whether the cache has outputs for exactly this code."""
+    try:
+        open_cache().match_cache_notebook(notebook)
+    except KeyError:
+        return False
+    return True
+
+
+def store(notebook, path: Path, seconds: float) -> None:
+    """Keep an executed chapter."""
+    from jupyter_cache.base import CacheBundleIn
+
+    bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": round(seconds, 2)})
+    with locked():
+        open_cache().cache_notebook_bundle(bundle, overwrite=True)
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    """One writer at a time; the lock goes with the process that holds it."""
+    CACHE.parent.mkdir(parents=True, exist_ok=True)
+    with (CACHE.parent / ".cache.lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,149 @@
+"""Checks of the input, each with one sentence: what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = [
+    "as_perplexity",
+    "as_points",
+    "as_real",
+    "check_choice",
+    "check_count",
+    "check_finite",
+    "check_fits",
+    "check_positive",
+    "check_reach",
+]
+
+
+def as_real(value, name: str) -> Tensor:
+    """A float32 or float64 tensor that carries no gradient; integers become float64."""
+    try:
+        # through NumPy, Python numbers are float64; torch alone would make them float32
+        tensor = value if isinstance(value, Tensor) else torch.as_tensor(_native(value))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"{name} cannot be read as an array of numbers: {error}") from None
+    if tensor.is_complex():
+        raise TypeError(f"{name} is complex ({tensor.dtype}); pass real numbers")
+    if tensor.dtype in (torch.float16, torch.bfloat16):
+        raise TypeError(
+            f"{name} is {tensor.dtype}, too coarse for entropies; pass float32 or float64"
+        )
+    if not tensor.is_floating_point():
+        tensor = tensor.to(torch.float64)
+    return tensor.detach()
+
+
+def _native(value) -> np.ndarray:
+    """A writable array that torch can share: other strides, byte orders and locks are copied."""
+    array = np.asarray(value)
+    plain = array.flags.c_contiguous and array.flags.writeable and array.dtype.isnative
+    return array if plain else np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+
+
+def check_finite(tensor: Tensor, name: str) -> None:
+    """Refuse NaN and infinite entries, and name the first row that has one."""
+    bad = ~torch.isfinite(tensor)
+    if bad.any():
+        where = bad.nonzero()[0].tolist()
+        entry = tensor[tuple(where)].item()
+        at = f"row {where[0]}" + (f", column {where[1]}" if len(where) > 1 else "")
+        raise ValueError(f"{name} has a non-finite entry ({entry}) at {at}; remove or impute it")
+
+
+def as_points(value, name: str) -> Tensor:
+    """A finite (n, p) point cloud with at least two points."""
+    points = as_real(value, name)
+    if points.ndim != 2:
+        raise ValueError(
+            f"{name} must be an (n, p) array of n points; got shape {tuple(points.shape)}"
+            + ("; reshape n numbers to (n, 1)" if points.ndim == 1 else "")
+        )
+    if points.shape[0] < 2 or points.shape[1] < 1:
+        raise ValueError(
+            f"{name} needs at least 2 points and 1 coordinate; got shape {tuple(points.shape)}"
+        )
+    check_finite(points, name)
+    return points
+
+
+def check_choice(name: str, value, options: Iterable) -> None:
+    """Refuse a name that does not exist, and list those that do."""
+    options = tuple(options)
+    if value not in options:
+        raise ValueError(
+            f"{name}={value!r} does not exist; choose from {', '.join(map(repr, options))}"
+        )
+
+
+def check_count(name: str, value, low: int, high: int | None = None) -> int:
+    """A whole number from ``low`` to ``high``; NumPy's integers count, booleans do not."""
+    try:
+        count = operator.index(value)
+    except TypeError:
+        count = None
+    if count is None or isinstance(value, bool) or count < low or (high and count > high):
+        span = f"from {low} to {high}" if high else f"of at least {low}"
+        raise ValueError(f"{name} must be a whole number {span}; got {value!r}")
+    return count
+
+
+def check_positive(name: str, value: float) -> float:
+    """A finite number above 0."""
+    if not isinstance(value, (int, float)) and getattr(value, "ndim", 1) != 0:
+        raise TypeError(f"{name} must be one number; got {type(value).__name__}")
+    value = float(value)
+    if not (0 < value < float("inf")):
+        raise ValueError(f"{name} must be positive and finite; got {value}")
+    return value
+
+
+def as_perplexity(perplexity, n: int, device: torch.device) -> Tensor:
+    """One target per row, shape (n,), float64."""
+    target = as_real(perplexity, "perplexity").to(device, torch.float64)
+    if target.ndim > 1 or (target.ndim == 1 and target.shape[0] != n):
+        raise ValueError(
+            f"perplexity must be one number or one per row ({n}); got shape {tuple(target.shape)}"
+        )
+    return target.expand(n)
+
+
+def check_reach(target: Tensor, ties: Tensor, usable: Tensor, first: int) -> None:
+    """Refuse a perplexity that no bandwidth can give to one of the rows ``first, ...``.
+
+    ``ties`` (b,) counts the cheapest entries of each row and ``usable`` (b,) its finite ones:
+    the perplexity of a softmax row lies strictly between the two.
+    """
+    bad = ~((target > ties) & (target < usable))  # NaN counts as bad
+    if bad.any():
+        i = int(bad.nonzero()[0])
+        raise ValueError(
+            f"perplexity={float(target[i]):g} is out of reach for row {first + i}: it must lie "
+            f"strictly between {int(ties[i])} (entries tied for the cheapest) and "
+            f"{int(usable[i])} (entries)"
+        )
+
+
+def check_fits(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> None:
+    """Refuse a dense array that memory cannot hold, and name the way around."""
+    size = shape[0] * shape[1] * torch.finfo(dtype).bits // 8
+    if device.type == "cuda":
+        room = torch.cuda.mem_get_info(device)[1]
+    else:
+        try:
+            room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        except (AttributeError, OSError, ValueError):  # not a POSIX system
+            return
+    if 2 * size > room:
+        raise MemoryError(
+            f"a dense {shape[0]} x {shape[1]} array takes {size / 2**30:.0f} GiB of the "
+            f"{room / 2**30:.0f} GiB here; build the cost with block=... (rows per tile) and read "
+            "the result through its tiles"
+        )

@@ -1,0 +1,201 @@
+"""What an affinity solver returns: a plan in log form, its duals and its certificate."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ._checks import as_real, check_fits
+from .pairwise import Pairwise, restore, tile_rows
+
+__all__ = ["Affinity", "load_affinity", "symmetrize"]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Affinity:
+    """An (n, m) array of non-negative weights, known by its cost and a few vectors.
+
+    The array itself is formed on demand: whole by ``plan`` and ``log_plan``, or a few rows at
+    a time by ``tiles`` and ``log_tiles``, in which case it never exists as one.
+    """
+
+    cost: Pairwise
+    residual: float  # what `tol` bounded, in max norm
+    n_iter: int
+    passes: float  # evaluations of the whole array that the solver needed
+    converged: bool
+    trace: tuple[float, ...]  # residual by iteration
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.cost.shape[0]} x {self.cost.shape[1]}, "
+            f"residual={self.residual:.1e}, n_iter={self.n_iter}, passes={self.passes:.1f})"
+        )
+
+    def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
+        """Log weights of the rows ``rows`` whose costs are ``cost`` (b, m)."""
+        raise TypeError(f"{type(self).__name__} does not define its weights")
+
+    def log_tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:
+        """Yield ``(rows, log P[rows])`` in row tiles of at most ``most`` rows."""
+        for rows, tile in self.cost.tiles(most or tile_rows(self.cost)):
+            yield rows, self.log_rows(rows, tile)
+
+    def tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:
+        """Yield ``(rows, P[rows])`` in row tiles of at most ``most`` rows."""
+        for rows, tile in self.log_tiles(most):
+            yield rows, tile.exp_()
+
+    def _whole(self, tiles: Iterator[tuple[slice, Tensor]]) -> Tensor:
+        check_fits(self.cost.shape, self.cost.dtype, self.cost.device)
+        whole = torch.empty(self.cost.shape, dtype=self.cost.dtype, device=self.cost.device)
+        for rows, tile in tiles:
+            whole[rows] = tile
+        return whole
+
+    @property
+    def log_plan(self) -> Tensor:
+        """log P, shape (n, m); ``-inf`` where a pair is forbidden."""
+        return self._whole(self.log_tiles())
+
+    @property
+    def plan(self) -> Tensor:
+        """P itself, shape (n, m)."""
+        return self._whole(self.tiles())
+
+    @property
+    def perplexity(self) -> Tensor:
+        """Exponential of Shannon's entropy of each row divided by its mass, shape (n,)."""
+        parts = []
+        for _, log_p in self.log_tiles():
+            log_p = log_p - torch.logsumexp(log_p, dim=1, keepdim=True)
+            p = log_p.exp()
+            parts.append(-(p * log_p.clamp_min(-1e4)).sum(dim=1))  # 0 log 0 = 0
+        return torch.cat(parts).exp()
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the duals, the certificate and what the cost is made of to an ``.npz`` file.
+
+        The file appears whole or not at all. A cost made by a callable cannot be stored.
+        """
+        if self.cost.parts is None:
+            raise ValueError(
+                "a cost made by a callable cannot be saved; solve with cost.dense() and save that"
+            )
+        data = {"kind": np.array(type(self).__name__), "block": np.array(self.cost.block or 0)}
+        data |= {f"cost.{name}": part.cpu().numpy() for name, part in self.cost.parts.items()}
+        for field in fields(self):
+            if field.name != "cost":
+                value = getattr(self, field.name)
+                data[field.name] = value.cpu().numpy() if isinstance(value, Tensor) else value
+        path = Path(path)
+        part = path.with_name(path.name + ".part")
+        try:
+            with part.open("wb") as file:
+                np.savez(file, **data)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _kinds(base: type[Affinity]) -> dict[str, type[Affinity]]:
+    found = {base.__name__: base}
+    for kind in base.__subclasses__():
+        found |= _kinds(kind)
+    return found
+
+
+def load_affinity(path: str | os.PathLike) -> Affinity:
+    """Read a result that :meth:`Affinity.save` wrote; tensors come back on the CPU.
+
+    Source: book ``sec-results``.
+
+    Parameters
+    ----------
+    path : path
+        An ``.npz`` file. It is read without pickle, so a hostile file can hold only numbers.
+
+    Returns
+    -------
+    Affinity
+        Of the class that was saved, equal to it to the bit.
+
+    Raises
+    ------
+    ValueError
+        If the file does not hold an affinity.
+
+    Examples
+    --------
+    >>> import tempfile, drot
+    >>> affinity = drot.gaussian_affinity([[0.0, 1.0], [1.0, 0.0]], bandwidth=1.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     affinity.save(folder + "/affinity.npz")
+    ...     back = load_affinity(folder + "/affinity.npz")
+    >>> torch.equal(back.plan, affinity.plan)
+    True
+    """
+    kinds = _kinds(Affinity)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            data = dict(file)
+        kind = kinds[str(data["kind"])]
+        parts = {
+            name.removeprefix("cost."): torch.from_numpy(array)
+            for name, array in data.items()
+            if name.startswith("cost.")
+        }
+        values = {"cost": restore(parts, int(data["block"]) or None)}
+        for field in fields(kind):
+            if field.name == "trace":
+                values["trace"] = tuple(data["trace"].tolist())
+            elif field.name != "cost":
+                array = data[field.name]
+                values[field.name] = torch.from_numpy(array) if array.ndim else array.item()
+    except OSError:  # no such file: the operating system says it best
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile):
+        raise ValueError(f"{path} does not hold an affinity saved by drot") from None
+    return kind(**values)
+
+
+def symmetrize(plan) -> Tensor:
+    r"""Nearest symmetric matrix in the Euclidean norm, the habit of t-SNE.
+
+    .. math:: \mathrm{Proj}^{\ell_2}_{\mathcal S}(P) = \tfrac12 (P + P^\top)
+              = \arg\min_{Q = Q^\top} \| Q - P \|_2.
+
+    It keeps the total mass but neither the row sums nor the row entropies of an affinity.
+
+    Source: Symmetric-SNE and appendix A.1 of SNEkhorn (Van Assel et al., 2023); book
+    ``prp-euclid-sym``.
+
+    Parameters
+    ----------
+    plan : Affinity or array_like, shape (n, n)
+
+    Returns
+    -------
+    Tensor, shape (n, n)
+
+    Raises
+    ------
+    ValueError
+        If the plan is not square.
+
+    Examples
+    --------
+    >>> symmetrize([[0.0, 1.0], [0.5, 0.5]]).tolist()
+    [[0.0, 0.75], [0.75, 0.5]]
+    """
+    matrix = plan.plan if isinstance(plan, Affinity) else as_real(plan, "plan")
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"plan must be square (n, n); got shape {tuple(matrix.shape)}")
+    return (matrix + matrix.T) / 2

@@ -1,0 +1,189 @@
+"""The tables of book/notation.md against the package: names, fields, shapes and units."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import dataclass, fields
+from functools import reduce
+from pathlib import Path
+
+import drot
+import pytest
+import torch
+
+PAGE = Path(__file__).resolve().parents[2] / "book" / "notation.md"
+COLUMNS = ["Symbol", "Meaning", "In code", "Shape", "Unit", "First met"]
+UNITS = {"–": 0, "nats": 0, "data": 0.5, "√cost": 0.5, "cost": 1}  # as a power of the cost
+SHAPES = {"scalar", "scalar or (n,)", "(n,)", "(n, n)", "(n, p)", "(n_iter,)", "set"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table."""
+
+    symbol: str
+    meaning: str
+    code: str
+    shape: str
+    unit: str
+    first: str
+
+    def names(self) -> list[tuple[str, str | None]]:
+        """Pairs (name, owner); the owner is None for a function that stands alone."""
+        pairs: list[tuple[str, str | None]] = []
+        for clause in self.code.split(";"):
+            left, _, right = clause.partition(" of ")
+            members, owners = (re.findall(r"`([^`]+)`", side) for side in (left, right))
+            pairs += [(member, owner) for member in members for owner in owners or [None]]
+        return pairs
+
+
+def read() -> list[Row]:
+    """All lines of all tables of the page."""
+    rows = []
+    for line in PAGE.read_text("utf8").splitlines():
+        if line.startswith("|"):
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            assert len(cells) == len(COLUMNS), line
+            if cells != COLUMNS and not set("".join(cells)) <= set(":-"):
+                rows.append(Row(*cells))
+    return rows
+
+
+ROWS = read()
+KINDS = [drot.EntropicAffinity, drot.GaussianAffinity, drot.SelfTuningAffinity]
+KINDS += [drot.DoublyStochasticAffinity]
+COMPUTED = ("plan", "log_plan", "perplexity")  # properties, besides the fields
+
+
+def find(path: str):
+    """The object that a dotted name means inside ``drot``."""
+    return reduce(getattr, path.split("."), drot)
+
+
+def members(owner) -> set[str]:
+    """Parameters of a function; fields, properties and constructor parameters of a class."""
+    known = set(inspect.signature(owner).parameters)
+    if inspect.isclass(owner):
+        known |= set(dir(owner)) | set(getattr(owner, "__annotations__", ()))
+    return known
+
+
+def solve(cost: torch.Tensor) -> dict[str, object]:
+    """A result of each solver, by the name of its class, and one of the metrics."""
+    results = [
+        drot.entropic_affinity(cost, perplexity=4.0),
+        drot.gaussian_affinity(cost, perplexity=4.0),
+        drot.self_tuning_affinity(cost, n_neighbors=3),
+        drot.doubly_stochastic_affinity(cost, perplexity=4.0),
+    ]
+    solved = {type(result).__name__: result for result in results}
+    errors = drot.metrics.constraint_errors(results[0].plan, perplexity=5.0)
+    return solved | {"metrics.ConstraintErrors": errors}
+
+
+def cloud() -> torch.Tensor:
+    return torch.rand(12, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+@pytest.fixture(scope="module")
+def results() -> tuple[dict, dict]:
+    """Results for a cost, and for four times that cost."""
+    cost = drot.sqeuclidean(cloud()).dense()
+    return solve(cost), solve(4 * cost)
+
+
+def values(row: Row, results: dict) -> dict[str, object]:
+    """What the fields that a line names hold, in each result that has them."""
+    held = {}
+    for name, owner in row.names():
+        for kind, result in results.items():
+            kinds = {base.__name__ for base in type(result).__mro__} | {kind}
+            if owner in kinds and hasattr(result, name):
+                held[f"{kind}.{name}"] = getattr(result, name)
+    return held
+
+
+def as_tensor(value) -> torch.Tensor:
+    """The number or numbers of a field, -inf off the diagonal of a sparse plan included."""
+    value = value.dense() if isinstance(value, drot.Pairwise) else value
+    return torch.as_tensor(value, dtype=torch.float64)
+
+
+def test_page_has_tables():
+    """The page was read: the letters of the first chapters are there."""
+    symbols = {row.symbol for row in ROWS}
+    assert {r"$\xi$", r"$\varepsilon_i$", r"$\nu$", r"$\theta$"} <= symbols
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.symbol + " " + row.code[:24])
+def test_line_is_complete(row: Row):
+    """A line says what, in which shape and unit, and where it is first met."""
+    assert row.symbol and row.meaning
+    assert row.shape in SHAPES, f"{row.symbol}: shape {row.shape!r}"
+    assert row.unit in UNITS, f"{row.symbol}: unit {row.unit!r}"
+    assert row.names() or row.code in ("–", "coming"), f"{row.symbol}: {row.code!r}"
+    assert re.fullmatch(r"\{(ref|eq|prf:ref)\}`[^`]+`", row.first) or "coming" in row.first
+
+
+@pytest.mark.parametrize(
+    ("name", "owner"), sorted({pair for row in ROWS for pair in row.names()}, key=str)
+)
+def test_name_exists(name: str, owner: str | None):
+    """A name of the table is a function of drot, or belongs to the owner that the table states."""
+    if owner is None:
+        assert callable(find(name))
+        assert name in drot.__all__
+    else:
+        found = find(owner)
+        instance = drot.sqeuclidean(cloud()) if found is drot.Pairwise else None
+        assert name in members(found) or hasattr(instance, name), f"{owner} has no {name}"
+
+
+@pytest.mark.parametrize("kind", [*KINDS, drot.metrics.ConstraintErrors], ids=lambda k: k.__name__)
+def test_every_field_is_listed(kind):
+    """Every field of every result has a line, under its own class or one it derives from."""
+    if kind in KINDS:
+        wanted = {field.name for field in fields(kind)} | set(COMPUTED)
+    else:
+        wanted = set(kind._fields)
+    bases = {base.__name__ for base in kind.__mro__}
+    listed = {
+        name
+        for row in ROWS
+        for name, owner in row.names()
+        if owner is not None and owner.rpartition(".")[2] in bases
+    }
+    assert wanted <= listed, f"{kind.__name__}: not in notation.md: {sorted(wanted - listed)}"
+
+
+def test_every_kind_of_result_is_checked(results):
+    """A result class that this file does not know is an error here, not an omission there."""
+    assert {kind.__name__ for kind in KINDS} == {k.__name__ for k in drot.Affinity.__subclasses__()}
+    assert set(results[0]) == {kind.__name__ for kind in KINDS} | {"metrics.ConstraintErrors"}
+
+
+def test_shapes_are_those_of_results(results):
+    """A field has the shape that its line states."""
+    checked = set()
+    for row in ROWS:
+        for name, value in values(row, results[0]).items():
+            kind = name.rpartition(".")[0]
+            sizes = {"n": 12, "p": 2, "n_iter": getattr(results[0][kind], "n_iter", None)}
+            letters = re.findall(r"\w+", row.shape) if row.shape.startswith("(") else []
+            assert tuple(as_tensor(value).shape) == tuple(sizes[s] for s in letters), name
+            checked.add(name)
+    fieldless = {f"{k.__name__}.{field.name}" for k in KINDS for field in fields(k)} - checked
+    assert not fieldless
+
+
+def test_units_are_those_of_results(results):
+    """With four times the cost a field is multiplied by 4, by 2 (√cost) or by 1, as stated."""
+    once, more = results
+    for row in ROWS:
+        for name, value in values(row, once).items():
+            factor = 4.0 ** UNITS[row.unit]
+            kind, _, field = name.rpartition(".")
+            want, got = as_tensor(value) * factor, as_tensor(getattr(more[kind], field))
+            torch.testing.assert_close(got, want, rtol=1e-6, atol=1e-7, msg=f"{name} ({row.unit})")

@@ -1,0 +1,29 @@
+"""What every test may rely on: no seed and no default leaks from one test into another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import hypothesis
+import numpy as np
+import pytest
+import torch
+
+# The same examples in every run: a red test stays red until it is mended.
+hypothesis.settings.register_profile("drot", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.load_profile("drot")
+
+
+def pytest_make_parametrize_id(val, argname) -> str | None:
+    """Bytes may hold a date (gzip does): their length names them alike in every worker."""
+    return f"{argname}-{len(val)}-bytes" if isinstance(val, bytes) else None
+
+
+@pytest.fixture(autouse=True)
+def same_seeds() -> Iterator[None]:
+    dtype, state = torch.get_default_dtype(), np.random.get_state()  # noqa: NPY002
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
+    np.random.set_state(state)  # noqa: NPY002
+    assert torch.get_default_dtype() == dtype, "the test changed torch's default dtype"

@@ -1,0 +1,114 @@
+"""One place pins torch, one file pins the rest, and Binder's environment agrees with both."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import drot
+import executions
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pkg" / "pyproject.toml").read_text("utf8"))["project"]
+ENVIRONMENT = yaml.safe_load((ROOT / "environment.yml").read_text("utf8"))
+CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
+LINES = (ROOT / "pkg" / "constraints.txt").read_text("utf8").splitlines()
+CONSTRAINTS = [Requirement(line) for line in LINES if line and not line.startswith("#")]
+PINNED = {canonicalize_name(c.name): c for c in CONSTRAINTS}
+EXTRAS = PROJECT["optional-dependencies"]
+REQUIRED = [Requirement(r) for r in [*PROJECT["dependencies"], *EXTRAS["book"], *EXTRAS["test"]]]
+# What only torch brings, in versions that it pins itself and that differ from platform to platform.
+TORCH = re.compile(r"torch|triton|nvidia-.*|cuda-.*")
+
+
+def only(listing: list, kind: type):
+    return [entry for entry in listing if isinstance(entry, kind)]
+
+
+def test_torch_is_pinned_in_one_place():
+    pin = re.compile(r"torch *(?:[=~<>]=|<|>) *\d")
+    places = [ROOT / name for name in ("Makefile", "README.md", "environment.yml", ".ci/run")]
+    places += [*(ROOT / ".github").rglob("*.yml"), *(ROOT / "pkg").glob("*.*")]
+    places += [*(ROOT / "book").rglob("*.md"), *(ROOT / "book" / "_ext").glob("*.py")]
+    found = [(p.name, m) for p in places if p.is_file() for m in pin.findall(p.read_text("utf8"))]
+    assert found == [("pyproject.toml", "torch==2")]
+
+
+def test_constraints_are_exact_and_leave_torch_alone():
+    for constraint in CONSTRAINTS:
+        assert re.fullmatch(r"==[^*]+", str(constraint.specifier)), str(constraint)
+        assert not TORCH.fullmatch(canonicalize_name(constraint.name)), str(constraint)
+    assert len(PINNED) == len(CONSTRAINTS), "a name stands twice"
+
+
+@pytest.mark.parametrize("requirement", REQUIRED, ids=str)
+def test_every_requirement_is_pinned_within_its_bounds(requirement: Requirement):
+    if requirement.name == "torch":
+        return
+    pin = PINNED.get(canonicalize_name(requirement.name))
+    assert pin is not None, f"{requirement.name} is not in constraints.txt"
+    version = str(pin.specifier).removeprefix("==")
+    assert requirement.specifier.contains(version), f"{pin} does not satisfy {requirement}"
+
+
+def test_installed_versions_are_the_pinned_ones():
+    installed = {canonicalize_name(d.name): d.version for d in importlib.metadata.distributions()}
+    off = [f"{c} ({installed[n]})" for n, c in PINNED.items() if installed.get(n, None)
+           and not c.specifier.contains(installed[n], prereleases=True)]
+    assert not off
+    unpinned = set(installed) - set(PINNED) - {"drot", "pip", "setuptools", "wheel"}
+    assert not {name for name in unpinned if not TORCH.fullmatch(name)}
+
+
+def test_binder_installs_the_package_with_what_the_book_needs():
+    """All comes from pkg/pyproject.toml: nothing is named twice, so nothing can disagree."""
+    (pip,) = only(ENVIRONMENT["dependencies"], dict)
+    requirements = [r for r in pip["pip"] if not r.startswith("--")]
+    assert requirements == ["-e ./pkg[book]"]
+    assert {r.split("=")[0] for r in only(ENVIRONMENT["dependencies"], str)} == {"python", "pip"}
+    assert not (ROOT / "binder").exists() and not (ROOT / ".binder").exists()  # would win over it
+
+
+def test_binder_has_a_python_that_the_package_accepts():
+    (python,) = [r for r in only(ENVIRONMENT["dependencies"], str) if r.startswith("python=")]
+    assert SpecifierSet(PROJECT["requires-python"]).contains(Version(python.split("=")[1]))
+
+
+def test_binder_can_open_and_build_the_book():
+    book = {Requirement(r).name for r in EXTRAS["book"]}
+    assert {"jupyterlab", "jupytext", "jupyterlab-myst", "jupyter-book"} <= book
+    assert "jupyter-book==1.0.4.post1" in EXTRAS["book"]  # 2 is another program
+    assert "Jupytext Notebook" in (ROOT / "book" / "troubleshooting.md").read_text("utf8")
+
+
+def test_versions_agree():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf8"))
+    assert drot.__version__ == PROJECT["version"] == str(citation["version"])
+
+
+def test_minimum_python_is_the_same_everywhere():
+    assert PROJECT["requires-python"] == ">=3.11"
+    for name in ("Makefile", ".ci/run"):
+        assert "(3, 11)" in (ROOT / name).read_text("utf8")
+    assert 'target-version = "py311"' in (ROOT / ".ruff.toml").read_text("utf8")
+
+
+def test_site_reads_the_cache_that_pytest_fills():
+    assert ROOT / CONFIG["execute"]["cache"] == executions.CACHE
+    assert CONFIG["execute"]["execute_notebooks"] == "cache"
+
+
+def test_code_is_clean():
+    command = [sys.executable, "-m", "ruff", "check", "--no-cache", "."]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stdout + answer.stderr

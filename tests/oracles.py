@@ -1,0 +1,198 @@
+"""Slow and independent answers, to hold against the fast ones of `drot`.
+
+Nothing here imports `drot`. Conic programs are solved by an interior-point method, roots by
+bisection, fixed points by the plainest iteration, derivatives by central differences. Arrays
+are NumPy float64; n stays below about 30.
+
+Entropies follow the book: H(p) = -sum p (log p - 1), so a row of mass 1 and perplexity xi has
+H = log xi + 1.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import cvxpy as cp
+import numpy as np
+
+__all__ = [
+    "Conic",
+    "bandwidth_by_bisection",
+    "central_difference",
+    "doubly_stochastic_projection",
+    "entropic_plan",
+    "entropic_projection",
+    "entropic_transport",
+    "exact_sqeuclidean",
+    "jacobian",
+    "log_perplexity",
+    "optimal_width",
+    "sinkhorn",
+    "softmax",
+    "symmetric_transport",
+]
+
+
+class Conic(NamedTuple):
+    """An optimal plan with the multipliers that certify it."""
+
+    plan: np.ndarray  # (n, m)
+    value: float
+    entropy: np.ndarray | float  # multiplier of the entropy constraint(s), >= 0
+    row_sum: np.ndarray  # (n,) multiplier of the row sums
+
+
+def _entropies(plan: cp.Expression) -> cp.Expression:
+    """H of each row, (n,)."""
+    return cp.sum(cp.entr(plan) + plan, axis=1)
+
+
+def _minimise(objective: cp.Expression, constraints: list[cp.Constraint]) -> tuple[float, float]:
+    """Solve, and return the value and the factor by which all multipliers are too large.
+
+    The solver now and then stalls a few digits short of its tolerance; another scale of the
+    objective, which changes no solution, frees it. At 1e-12 plans are right to about 1e-9.
+    """
+    levels = itertools.product((1e-12, 1e-11, 1e-10, 1e-9), (1.0, 0.3, 3.0, 0.07, 0.5, 10.0))
+    for tol, scale in levels:
+        problem = cp.Problem(cp.Minimize(scale * objective), constraints)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "may be inaccurate": the status says so too
+            problem.solve(
+                solver=cp.CLARABEL, tol_gap_abs=tol, tol_gap_rel=tol, tol_feas=tol, max_iter=200
+            )
+        if problem.status == cp.OPTIMAL:
+            return float(problem.solution.opt_val) / scale, scale
+    raise AssertionError(f"no scale of the objective gives full accuracy: {problem.status}")
+
+
+def entropic_transport(cost: np.ndarray, perplexity: float | np.ndarray) -> Conic:
+    """(EA as OT): min <P, C> with rows of sum 1 and of entropy at least log xi + 1."""
+    n, m = cost.shape
+    plan = cp.Variable((n, m))
+    level = np.log(np.broadcast_to(perplexity, n)) + 1
+    sums, entropies = cp.sum(plan, axis=1) == 1, _entropies(plan) >= level
+    value, scale = _minimise(cp.sum(cp.multiply(plan, cost)), [sums, entropies])
+    return Conic(plan.value, value, entropies.dual_value / scale, -sums.dual_value / scale)
+
+
+def optimal_width(
+    cost: np.ndarray, perplexity: float, value: float, direction: np.ndarray, slack: float
+) -> float:
+    """How far <P, R> varies over the plans of (EA as OT) within ``slack`` of the optimum.
+
+    It tends to 0 with ``slack`` for every R exactly when the optimal plan is unique.
+    """
+    plan = cp.Variable(cost.shape)
+    constraints = [
+        cp.sum(plan, axis=1) == 1,
+        _entropies(plan) >= np.log(perplexity) + 1,
+        cp.sum(cp.multiply(plan, cost)) <= value + slack,
+    ]
+    along = cp.sum(cp.multiply(plan, direction))
+    return -sum(_minimise(sign * along, constraints)[0] for sign in (1, -1))
+
+
+def symmetric_transport(cost: np.ndarray, total_entropy: float) -> Conic:
+    """(EOT): min <P, C> over symmetric P with rows of sum 1 and sum_i H(P_i:) >= total."""
+    n = len(cost)
+    plan = cp.Variable((n, n), symmetric=True)
+    sums = cp.sum(plan, axis=1) == 1
+    entropy = cp.sum(_entropies(plan)) >= total_entropy
+    value, scale = _minimise(cp.sum(cp.multiply(plan, cost)), [sums, entropy, plan >= 0])
+    return Conic(plan.value, value, float(entropy.dual_value) / scale, -sums.dual_value / scale)
+
+
+def _divergence(plan: cp.Expression, log_kernel: np.ndarray) -> cp.Expression:
+    """Generalised KL(P | K), with log K given so that small kernels keep their digits."""
+    linear = cp.sum(cp.multiply(plan, -log_kernel)) - cp.sum(plan) + np.exp(log_kernel).sum()
+    return linear - cp.sum(cp.entr(plan))
+
+
+def entropic_projection(log_kernel: np.ndarray, perplexity: float) -> Conic:
+    """Generalised KL projection of K onto rows of sum 1 and entropy at least log xi + 1."""
+    plan = cp.Variable(log_kernel.shape)
+    sums = cp.sum(plan, axis=1) == 1
+    entropies = _entropies(plan) >= np.log(perplexity) + 1
+    value, scale = _minimise(_divergence(plan, log_kernel), [sums, entropies])
+    return Conic(plan.value, value, entropies.dual_value / scale, -sums.dual_value / scale)
+
+
+def doubly_stochastic_projection(log_kernel: np.ndarray) -> Conic:
+    """Generalised KL projection of K onto P 1 = 1 and P^T 1 = 1; symmetry is not asked for."""
+    plan = cp.Variable(log_kernel.shape)
+    rows, columns = cp.sum(plan, axis=1) == 1, cp.sum(plan, axis=0) == 1
+    value, scale = _minimise(_divergence(plan, log_kernel), [rows, columns])
+    return Conic(plan.value, value, 0.0, -rows.dual_value / scale)
+
+
+def softmax(row: np.ndarray, eps: float) -> np.ndarray:
+    """exp(-c / eps), normalised; the smallest cost is subtracted first."""
+    weight = np.exp(-(row - row.min()) / eps)
+    return weight / weight.sum()
+
+
+def log_perplexity(p: np.ndarray) -> float:
+    """Shannon's entropy of one row of mass 1, by the definition, entry by entry."""
+    return -sum(float(x) * float(np.log(x)) for x in p if x > 0)
+
+
+def bandwidth_by_bisection(row: np.ndarray, perplexity: float, halvings: int = 200) -> float:
+    """The eps at which softmax(-c / eps) has this perplexity: halve a bracket 200 times."""
+    low, high = -800.0, 800.0  # of log eps
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        with np.errstate(over="ignore", under="ignore"):
+            reached = log_perplexity(softmax(row, np.exp(middle)))
+        low, high = (middle, high) if reached < np.log(perplexity) else (low, middle)
+    return float(np.exp((low + high) / 2))
+
+
+def entropic_plan(cost: np.ndarray, perplexity: float | np.ndarray) -> np.ndarray:
+    """The entropic affinity, row by row, with bandwidths found by bisection."""
+    targets = np.broadcast_to(perplexity, len(cost))
+    pairs = zip(cost, targets, strict=True)
+    return np.stack([softmax(row, bandwidth_by_bisection(row, xi)) for row, xi in pairs])
+
+
+def sinkhorn(cost: np.ndarray, nu: float, sweeps: int = 20_000) -> np.ndarray:
+    """Scale rows, then columns, of exp(-C / nu) until both sum to 1. Returns the plan."""
+    plan = np.exp(-cost / nu)
+    for _ in range(sweeps):
+        plan = plan / plan.sum(axis=1, keepdims=True)
+        plan = plan / plan.sum(axis=0, keepdims=True)
+        if np.abs(plan.sum(axis=1) - 1).max() < 1e-14:
+            break
+    return plan
+
+
+def exact_sqeuclidean(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Squared distances in rational arithmetic, rounded once at the end."""
+    from fractions import Fraction
+
+    def exact(cloud: np.ndarray) -> list[list[Fraction]]:
+        return [[Fraction(float(v)) for v in point] for point in cloud]
+
+    left, right = exact(X), exact(Y)
+    return np.array(
+        [[float(sum((a - b) ** 2 for a, b in zip(x, y, strict=True))) for y in right] for x in left]
+    )
+
+
+def central_difference(function: Callable[[float], float], at: float, step: float) -> float:
+    """(f(t + h) - f(t - h)) / 2h."""
+    return (function(at + step) - function(at - step)) / (2 * step)
+
+
+def jacobian(
+    function: Callable[[np.ndarray], np.ndarray], at: np.ndarray, step: float
+) -> np.ndarray:
+    """J_ij = d f_i / d x_j by central differences, (m, n)."""
+    columns = [
+        (function(at + step * unit) - function(at - step * unit)) / (2 * step)
+        for unit in np.eye(len(at))
+    ]
+    return np.stack(columns, axis=1)

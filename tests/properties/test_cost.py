@@ -1,0 +1,183 @@
+"""Properties of pairwise costs: exact where it matters, the same in tiles, free of origin."""
+
+from __future__ import annotations
+
+import math
+
+import drot
+import numpy as np
+import oracles
+import pytest
+import torch
+from clouds import KINDS, cloud, clouds, quick
+from hypothesis import given
+from hypothesis import strategies as st
+
+BLOCKS = (1, 3, 7, None)
+
+
+@quick
+@given(clouds(), st.sampled_from([0.0, 1.0, 1e3, 1e8, -1e12]))
+def test_sqeuclidean_is_exact(X, offset):
+    """Distances agree to 1e-11, relatively, with rational arithmetic, wherever the origin is."""
+    X = X + offset
+    C = drot.sqeuclidean(X).dense().numpy()
+    exact = oracles.exact_sqeuclidean(X, X)
+    np.testing.assert_allclose(C, exact, rtol=3e-11, atol=0)
+    assert (C[exact == 0] == 0).all()
+    assert (C >= 0).all()
+
+
+@quick
+@given(clouds(), st.sampled_from([0.0, 1e3]))
+def test_sqeuclidean_is_exact_in_float32(X, offset):
+    """In float32 too, to 2e-5, duplicates at distance 0."""
+    X = (X + offset).astype(np.float32)
+    cost = drot.sqeuclidean(X)
+    C = cost.dense()
+    assert cost.dtype == C.dtype == torch.float32
+    exact = oracles.exact_sqeuclidean(X, X)
+    np.testing.assert_allclose(C, exact, rtol=2e-5, atol=0)
+    assert (C.numpy()[exact == 0] == 0).all()
+
+
+@quick
+@given(clouds(), st.integers(0, 99), st.sampled_from(BLOCKS))
+def test_sqeuclidean_of_two_clouds(X, seed, block):
+    """C_ij is between X_i and Y_j, in this order, for clouds of different sizes."""
+    Y = np.random.default_rng(seed).normal(size=(5, X.shape[1]))
+    cost = drot.sqeuclidean(X, Y, block=block)
+    assert cost.shape == (len(X), 5)
+    np.testing.assert_allclose(cost.dense(), oracles.exact_sqeuclidean(X, Y), rtol=3e-11)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-100, 1e-4, 1e4, 1e100, 1e150])
+def test_sqeuclidean_scales(scale):
+    """Squares of very small and very large coordinates keep their digits while they fit."""
+    X = cloud("gaussian", 0, 9, 3)
+    expected = oracles.exact_sqeuclidean(X * scale, X * scale)
+    np.testing.assert_allclose(drot.sqeuclidean(X * scale).dense(), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("n", [40, 300])
+def test_duplicates_are_at_distance_zero(n):
+    """Copies far from the origin and among far points are at distance 0 exactly, in any tiling."""
+    X = cloud("gaussian", 1, n, 50) + 1e6
+    X[n // 2 :] = X[: n - n // 2]
+    for block in (1, 16, None):
+        C = drot.sqeuclidean(X, block=block).dense()
+        half = n // 2
+        assert (C[torch.arange(half), torch.arange(half) + half] == 0).all()
+        assert (C.diagonal() == 0).all()
+        assert (C >= 0).all()
+        torch.testing.assert_close(C, C.T, rtol=1e-11, atol=0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("make", [drot.sqeuclidean, drot.student_cost])
+def test_tiles_equal_dense(kind, make):
+    """Tiles of 1, 3, n rows hold the rows of the dense array, to 1e-12 of their scale."""
+    X = cloud(kind, 2, 17, 4)
+    dense = make(X).dense()
+    for block in (1, 3, 17, 100):
+        cost = make(X, block=block)
+        seen = []
+        for rows, tile in cost.tiles():
+            assert tile.shape == (rows.stop - rows.start, 17) and tile.shape[0] <= block
+            torch.testing.assert_close(tile, dense[rows], rtol=1e-11, atol=0)
+            seen += range(rows.start, rows.stop)
+        assert seen == list(range(17))
+        torch.testing.assert_close(cost.dense(), dense, rtol=1e-11, atol=0)
+        index = torch.tensor([5, 0, 16])
+        torch.testing.assert_close(cost.rows(index), dense[index], rtol=1e-11, atol=0)
+        assert next(tile.shape[0] for _, tile in cost.tiles(2)) == min(2, block)
+
+
+@quick
+@given(clouds())
+def test_student_cost_is_log1p(X):
+    """log(1 + |x - y|^2), accurate for distances that 1 would swallow."""
+    C = oracles.exact_sqeuclidean(X, X)
+    np.testing.assert_allclose(drot.student_cost(X).dense(), np.log1p(C), rtol=3e-11)
+    near = drot.student_cost([[0.0], [1e-12]]).dense()
+    assert float(near[0, 1]) == pytest.approx(1e-24, rel=1e-6)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_pairwise_evaluates_the_callable(block):
+    """Any function of two points, in the order (x, y), on tiles of any height."""
+    X, Y = cloud("gaussian", 3, 8, 2), cloud("gaussian", 4, 5, 2)
+    heights = []
+
+    def lopsided(x, y):  # not symmetric: 2 |x|_1 - |y|_1
+        heights.append(len(x))
+        return 2 * x.abs().sum(1)[:, None] - y.abs().sum(1)
+
+    cost = drot.pairwise(lopsided, X, Y, block=block)
+    expected = 2 * np.abs(X).sum(1)[:, None] - np.abs(Y).sum(1)
+    for rows, tile in cost.tiles():
+        np.testing.assert_allclose(tile, expected[rows], rtol=1e-14)
+    assert max(heights) == (block or 8)
+    np.testing.assert_allclose(cost.dense(), expected, rtol=1e-14)
+    assert drot.pairwise(lopsided, X, block=block).shape == (8, 8)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("k", [2, 4, 9])
+def test_nearest_keeps_the_k_cheapest(k, block):
+    """Exactly k finite entries per row, the smallest, where they were."""
+    C = np.random.default_rng(k).normal(size=(6, 9))
+    kept = drot.nearest(C, k)
+    D = kept.dense().numpy()
+    assert (np.isfinite(D).sum(axis=1) == k).all()
+    for row, full in zip(D, C, strict=True):
+        np.testing.assert_array_equal(row[np.isfinite(row)], full[np.isfinite(row)])
+        assert row[np.isfinite(row)].max() == np.sort(full)[k - 1]
+    X = cloud("gaussian", 5, 11, 3)
+    tiled = drot.nearest(drot.sqeuclidean(X, block=block), k).dense()
+    torch.testing.assert_close(
+        tiled, drot.nearest(drot.sqeuclidean(X), k).dense(), rtol=1e-11, atol=0
+    )
+
+
+def test_dense_is_a_copy():
+    """Changing what dense() returned does not change the cost."""
+    X = cloud("gaussian", 6, 5, 2)
+    for cost in (drot.sqeuclidean(X), drot.sqeuclidean(X, block=2)):
+        first = cost.dense()
+        kept = first.clone()
+        first.fill_(math.nan)
+        assert torch.equal(cost.dense(), kept)
+
+
+@pytest.mark.parametrize(
+    ("given_type", "kept"),
+    [
+        (torch.float32, torch.float32),
+        (torch.float64, torch.float64),
+        (torch.int64, torch.float64),
+        (torch.int32, torch.float64),
+        (torch.uint8, torch.float64),
+        (torch.bool, torch.float64),
+    ],
+)
+def test_dtypes(given_type, kept):
+    """float32 and float64 are kept; integers and booleans become float64."""
+    X = torch.tensor([[0, 0], [1, 0], [0, 1], [1, 1]]).to(given_type)
+    for cost in (drot.sqeuclidean(X), drot.student_cost(X), drot.nearest(drot.sqeuclidean(X), 3)):
+        assert cost.dtype == kept == cost.dense().dtype
+    assert drot.row_entropy(X / 4 if kept == given_type else X).dtype == kept
+    for affinity in (
+        drot.entropic_affinity(drot.sqeuclidean(X), 2.0),
+        drot.gaussian_affinity(drot.sqeuclidean(X), perplexity=2.0),
+        drot.doubly_stochastic_affinity(drot.sqeuclidean(X), perplexity=2.0),
+        drot.self_tuning_affinity(drot.sqeuclidean(X), n_neighbors=1),
+    ):
+        assert affinity.plan.dtype == affinity.log_plan.dtype == kept
+        assert affinity.perplexity.dtype == kept
+
+
+def test_python_numbers_are_double():
+    """Lists of Python floats keep their double precision, as NumPy would."""
+    assert drot.sqeuclidean([[0.1], [0.3]]).dtype == torch.float64
+    assert float(drot.row_entropy([0.5, 0.5])) == pytest.approx(math.log(2) + 1, rel=1e-15)

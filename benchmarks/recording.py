@@ -7,9 +7,8 @@ import platform
 import resource
 from pathlib import Path
 
-import torch
-
 import drot
+import torch
 
 
 def processor() -> str:
@@ -26,7 +25,7 @@ def header(*more: str) -> str:
     """Comment lines for the top of a CSV file."""
     facts = [
         f"date {datetime.date.today()}",
-        f"processor {processor()}, {torch.get_num_threads()} threads",
+        f"processor {processor()}, threads {torch.get_num_threads()}",
         f"python {platform.python_version()}, torch {torch.__version__}, drot {drot.__version__}",
         *more,
     ]

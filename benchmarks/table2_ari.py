@@ -23,13 +23,12 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import drot
 import numpy as np
 import recording
 import sklearn
 import torch
 from torch import Tensor
-
-import drot
 
 OUT = Path(__file__).parent / "results" / "table2_ari.csv"
 SEEDS = range(5)
@@ -126,7 +125,9 @@ def main() -> None:
         print(f"{data}: {len(lines)} lines, {time.perf_counter() - started:.0f} s", flush=True)
     OUT.parent.mkdir(exist_ok=True)
     with OUT.open("w", encoding="utf8", newline="") as file:
-        file.write(recording.header(f"scikit-learn {sklearn.__version__}", f"numpy {np.__version__}"))
+        file.write(
+            recording.header(f"scikit-learn {sklearn.__version__}", f"numpy {np.__version__}")
+        )
         file.write(f"# seconds {time.perf_counter() - started:.0f}\n")
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()

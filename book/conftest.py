@@ -216,9 +216,7 @@ class Progress:
             self.left[path] -= 1
             if not self.left[path]:
                 word = "FAILED" if path in self.failed else "done"
-                self.say(
-                    f"  {word} {path}: {self.total[path]} cells, {self.seconds[path]:.1f} s"
-                )
+                self.say(f"  {word} {path}: {self.total[path]} cells, {self.seconds[path]:.1f} s")
 
     def pytest_terminal_summary(self, terminalreporter):
         if self.seconds:

@@ -42,8 +42,8 @@ for d in importlib.metadata.distributions():
     dists.append(f"{d.name}=={d.version}")
     for line in (d.read_text("RECORD") or "").splitlines():
         name = line.partition(",")[0]
-        if name.endswith("/__init__.py") and name.count("/") == 1 and not d.locate_file(name).exists():
-            lost.append(d.name)
+        if name.endswith("/__init__.py") and name.count("/") == 1:
+            lost += [] if d.locate_file(name).exists() else [d.name]
 drot = importlib.util.find_spec("drot")
 print(json.dumps({"dists": dists, "lost": lost, "drot": (drot.origin or "") if drot else ""}))
 """
@@ -274,8 +274,9 @@ def links(times: dict[str, float]) -> None:
     where = BUILD / "links"
     with phase("outside links", times):
         shutil.rmtree(where, ignore_errors=True)
-        command = [*JUPYTER_BOOK, "--builder", "linkcheck", "--path-output", where.relative_to(ROOT)]
-        code = run(*command, ".", env=environment(DROT_EXECUTED="1"), silent=("stdout", "stderr"))
+        command = [*JUPYTER_BOOK, "--builder", "linkcheck", "--path-output"]
+        command += [where.relative_to(ROOT), "."]
+        code = run(*command, env=environment(DROT_EXECUTED="1"), silent=("stdout", "stderr"))
         for report in where.rglob("output.txt"):
             say("".join(x for x in report.open(encoding="utf8") if "[broken]" in x))
         if code:

@@ -61,9 +61,11 @@ def test_proofs_fold_with_a_dropdown(name: str):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_theorem_is_followed_by_its_proof(name: str):
-    parts = re.split(r"^[`:]{3,}\{prf:(theorem|proposition|lemma|corollary)\}", PAGES[name], flags=re.M)
-    for kind, rest in zip(parts[1::2], parts[2::2], strict=True):
-        assert re.search(r"^[`:]{3,}\{dropdown\}.*\bproof\b", rest, re.M | re.I), f"{kind}: {rest[:80]}"
+    statement = re.compile(r"^[`:]{3,}\{prf:(?:theorem|proposition|lemma|corollary)\}", re.M)
+    parts = statement.split(PAGES[name])
+    for rest in parts[1:]:
+        folded = re.search(r"^[`:]{3,}\{dropdown\}.*\bproof\b", rest, re.M | re.I)
+        assert folded, f"no proof follows the statement {rest[:80]!r}"
 
 
 def test_labels_and_glued_keys_are_unique():

@@ -153,7 +153,10 @@ def test_digits_are_stratified():
         assert len(index.unique()) == n == len(draw.y) and (index.diff() > 0).all()
         assert torch.equal(whole.X[index], draw.X) and torch.equal(whole.y[index], draw.y)
         share = n * np.array(whole.counts) / 1797
-        assert np.abs(np.array(draw.counts) - share).max() < 1
+        up = np.array(draw.counts) - np.floor(share)  # 1 where rounded up: the largest remainders
+        assert set(up) <= {0, 1}
+        rest = share % 1
+        assert not up.any() or up.all() or rest[up == 1].min() >= rest[up == 0].max()
 
 
 def test_three_gaussians_have_growing_spread():
@@ -358,6 +361,8 @@ def test_pixels(name, tmp_path, monkeypatch):
     assert 200 < pixels.X.max() <= 255
     few = load(n_components=2, download=False)
     assert few.X.shape == (n, 2) and torch.equal(few.y, pixels.y)
+    total = (pixels.X / 255).var(dim=0, correction=0).sum() * n  # the unit is that of pixels / 255
+    assert 0.1 < few.X.square().sum() / total < 1 or name == "coil20"  # its scores are at 128 x 128
     if n < 2000:  # a second decomposition of the large ones would only take time
         many = load(download=False)
         torch.testing.assert_close(few.X, many.X[:, :2], rtol=0, atol=1e-8)
@@ -392,7 +397,7 @@ def test_faces_are_upright(tmp_path, monkeypatch):
 
 
 def rows_of_the_page():
-    """The table of the real data in book/datasets.md: name, points, dimension, classes, files."""
+    """The table of the real data in book/datasets.md: name, size, classes."""
     rows = re.findall(
         r"^\| `(load_\w+)(?:\(\"?(\w*)\"?\))?` \|(.*)\|$", PAGE.read_text("utf8"), re.M
     )
@@ -400,22 +405,22 @@ def rows_of_the_page():
 
 
 def test_page_lists_every_loader():
-    """Each loader has a row in the book, with shape, classes and the file to place by hand."""
+    """Each loader has a row in the book, with its shape and its number of classes."""
     rows = rows_of_the_page()
     named = {f"{f.removeprefix('load_')}{'_' + a if a else ''}" for f, a, _ in rows}
     assert named == set(ORIGINS)
-    for f, a, (points, dimension, classes, file, *_) in rows:
+    for f, a, (size, classes) in rows:
         name = f"{f.removeprefix('load_')}{'_' + a if a else ''}"
         _, shape, counts, _ = REAL_DATA[name]
-        assert (int(points.replace(" ", "")), int(dimension)) == shape, name
+        assert tuple(map(int, size.split("×"))) == shape, name
         assert int(classes) == len(counts) == len(ORIGINS[name].label_names), name
-        assert file == f"`{ORIGINS[name].file}`"
 
 
 def test_page_names_every_original():
     """The page names each repository at its commit, each original file, and each generator."""
     text = PAGE.read_text("utf8")
     for key, origin in ORIGINS.items():
+        assert f"`{origin.file}`" in text
         for source in origin.sources:
             repository, commit = re.search(
                 r"\.com/([^/]+/[^/]+)/(?:tar\.gz/)?([0-9a-f]{40})", source.urls[0]

@@ -456,29 +456,38 @@ def test_unusable_cache_is_named(tmp_path, server, cache, monkeypatch):
 
 # Hostile files
 
-HOSTILE = {
-    "parent": [("../evil", b"x")],
-    "deep parent": [("SNEkhorn-48178d4/data/../../../evil", b"x")],
-    "absolute": [("/evil", b"x")],
-    "drive": [("C:\\evil", b"x")],
-    "backslash": [("a\\..\\..\\evil", b"x")],
-    "symbolic link": [(f"{COIL}/obj1__1.png", (tarfile.SYMTYPE, "/etc/hostname"))],
-    "hard link": [(f"{COIL}/obj1__1.png", (tarfile.LNKTYPE, f"{COIL}/obj1__0.png"))],
-    "device": [(f"{COIL}/obj1__1.png", (tarfile.CHRTYPE, ""))],
-    "large member": [(f"{COIL}/obj1__1.png", bytes(2**20 + 1))],
-    "no image": [(f"{COIL}/obj1__1.png", b"no image")],
-    "wrong size": [(f"{COIL}/obj1__1.png", png(np.zeros((8, 8), np.uint8)))],
-    "colour": [(f"{COIL}/obj1__1.png", png(np.zeros((16, 16, 3), np.uint8)))],
-    "one too many": [(f"{COIL}/obj3__0.png", png(np.zeros((16, 16), np.uint8)))],
+HOSTILE = {  # kind: (member, content, what the refusal says)
+    "parent": ("../evil", b"x", "outside its folder"),
+    "deep parent": ("SNEkhorn-48178d4/data/../../../evil", b"x", "outside its folder"),
+    "absolute": ("/evil", b"x", "outside its folder"),
+    "drive": ("C:\\evil", b"x", "outside its folder"),
+    "backslash": ("a\\..\\..\\evil", b"x", "outside its folder"),
+    "symbolic link": (
+        f"{COIL}/obj1__1.png",
+        (tarfile.SYMTYPE, "/etc/hostname"),
+        "is a link or no plain file",
+    ),
+    "hard link": (
+        f"{COIL}/obj1__1.png",
+        (tarfile.LNKTYPE, f"{COIL}/obj1__0.png"),
+        "is a link or no plain file",
+    ),
+    "device": (f"{COIL}/obj1__1.png", (tarfile.CHRTYPE, ""), "is a link or no plain file"),
+    "large member": (f"{COIL}/obj1__1.png", bytes(2**20 + 1), "larger than 1 MiB"),
+    "no image": (f"{COIL}/obj1__1.png", b"no image", "cannot be read as a PNG"),
+    "wrong size": (f"{COIL}/obj1__1.png", png(np.zeros((8, 8), np.uint8)), "8 x 8 image"),
+    "colour": (f"{COIL}/obj1__1.png", png(np.zeros((16, 16, 3), np.uint8)), "of mode RGB"),
+    "one too many": (f"{COIL}/obj3__0.png", png(np.zeros((16, 16), np.uint8)), "an image too many"),
 }
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_archive(kind, tmp_path, server, cache, monkeypatch):
     """Members outside the folder, links, devices and other images are refused; nothing escapes."""
-    made = coil("coil20", coil_members() + HOSTILE[kind])
+    name, content, words = HOSTILE[kind]
+    made = coil("coil20", [*coil_members(), (name, content)])
     origin, _ = publish("coil20", server, monkeypatch, made)
-    refused("coil20", cache, origin.sources[0].urls[0])
+    refused("coil20", cache, words, origin.sources[0].urls[0])
     assert not list(tmp_path.rglob("*evil*"))
 
 

@@ -92,11 +92,11 @@ def test_two_clouds():
         drot.sqeuclidean(points(), spoiled(math.nan))
 
 
-@pytest.mark.parametrize("block", [0, -1, 2.5, "8"])
+@pytest.mark.parametrize("block", [0, -1, 2.5, "8", True])
 def test_block(block):
     """`block` is a positive number of rows or None."""
     for make in COSTS.values():
-        with pytest.raises(ValueError, match="block must be a positive number of rows"):
+        with pytest.raises(ValueError, match=r"block .* must be a whole number of at least 1; got"):
             drot.sqeuclidean(points(), block=block)
         assert make(points()).block is None
 
@@ -243,6 +243,15 @@ def test_average_perplexity_out_of_reach(solve, xi):
     """An average perplexity has bounds of its own."""
     with pytest.raises(ValueError, match=r"average perplexity of .* between 1 .* and 8 "):
         solve(matrix(), perplexity=xi)
+
+
+def test_average_perplexity_counts_ties():
+    """The lower bound is the geometric mean of the ties: 3 in one row of eight, 1 elsewhere."""
+    low = 3 ** (1 / 8)
+    with pytest.raises(ValueError, match=f"strictly between {low:g} .* and 8 "):
+        drot.gaussian_affinity(tied(), perplexity=low - 1e-3)
+    affinity = drot.gaussian_affinity(tied(), perplexity=low + 1e-3)
+    assert float(affinity.perplexity.log().mean()) == pytest.approx(np.log(low + 1e-3), abs=2e-9)
 
 
 # ---------------------------------------------------------------------------------- options

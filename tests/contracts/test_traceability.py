@@ -28,7 +28,7 @@ KINDS = {
 }
 TESTED = ("thm", "prp", "lem", "rem", "cor")
 DIRECTIVE = re.compile(r"^[`:]{3,}\{prf:(\w+)\}(.*)\n((?::.*\n)*)", re.M)
-EQUATION = re.compile(r"\b(equations?|eqs?\.|problems?|Algorithms?|Sections?|appendix|Table)\b", re.I)
+EQUATION = re.compile(r"\b(equation|eq\.|problem|algorithm|section|appendix|table)", re.I)
 
 
 def statements() -> list[tuple[str, str, str]]:
@@ -106,8 +106,8 @@ def test_every_function_shows_an_example(name: str):
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_name_is_explained_and_on_the_api_page(name: str):
     assert inspect.getdoc(getattr(drot, name))
-    listed = re.findall(r"^\.\. auto(?:function|class|exception|data):: (?:drot\.)?(\w+)", PAGES["api.md"], re.M)
-    assert name in listed
+    documented = rf"^\.\. auto(?:function|class|exception|data):: (?:drot\.)?{name}\b"
+    assert re.search(documented, PAGES["api.md"], re.M), f"drot.{name} is not on the page"
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -123,5 +123,6 @@ def test_every_figure_is_named_captioned_and_described(page: str):
     heads = re.findall(r"^```\{code-cell\}[^\n]*\n---\n(.*?)\n---", PAGES[page], re.M | re.S)
     for head in heads:
         if "figure:" in head:
-            missing = [k for k in ("alt:", "name:", "caption:") if not re.search(rf"\b{k} *\S", head)]
+            wanted = ("alt", "name", "caption")
+            missing = [k for k in wanted if not re.search(rf"\b{k}: *\S", head)]
             assert not missing, f"{page}: a figure without {missing}:\n{head}"

@@ -1,6 +1,6 @@
 """Full-page pictures of the built site, to be looked at by hand.
 
-    python tests/site/shots.py book/index.html --out /some/folder [--dark] [--width 390]
+python tests/site/shots.py book/index.html --out /some/folder [--dark] [--width 390]
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+SET_THEME = "theme => { document.documentElement.dataset.theme = theme }"
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -37,18 +40,19 @@ def main() -> None:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     base = f"http://127.0.0.1:{server.server_port}/"
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+    chromium = next(filter(None, map(shutil.which, BROWSERS)))
     theme = "dark" if options.dark else "light"
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for width in options.width:
-            context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+            size = {"width": width, "height": 900}
+            context = browser.new_context(viewport=size, color_scheme=theme)
             for name in options.pages:
                 page = context.new_page()
                 page.goto(base + name, wait_until="networkidle")
                 page.wait_for_timeout(600)
                 if page.locator("html").get_attribute("data-theme") != theme:
-                    page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+                    page.evaluate(SET_THEME, theme)
                 stem = name.removesuffix(".html").replace("/", "_")
                 target = options.out / f"{stem}-{width}-{theme}.png"
                 if options.only:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+PROBE = Path(__file__).with_name("probe.js").read_text("utf8")
 SVG = "{http://www.w3.org/2000/svg}"
 MAP = ET.parse(ROOT / "book" / "_static" / "concept_map.svg").getroot()
 NODES = [node for node in MAP.iter() if "node" in node.get("class", "").split()]
@@ -50,27 +51,20 @@ def test_both_layouts_place_every_chapter_and_draw_every_arrow():
 def test_map_is_legible(browser, site_url, width):
     """Words stay in their boxes, boxes in the picture and apart, the picture in the page."""
     page = browser.new_page(viewport={"width": width, "height": 900})
-    page.goto(site_url.rstrip("/") + "/book/index.html")
-    boxes = page.evaluate(
-        """() => {
-          const flat = (e) => { const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
-          const map = document.querySelector("svg.drot-map");
-          return { map: flat(map), page: document.documentElement.clientWidth,
-            nodes: [...map.querySelectorAll(".node")].map((n) => ({
-              rect: flat(n.querySelector("rect")), size: parseFloat(getComputedStyle(n.querySelector(".sub")).fontSize),
-              words: [...n.querySelectorAll(".name, .sub")].map(flat) })) };
-        }"""
-    )
-    left, top, right, bottom = boxes["map"]
-    assert left >= 0 and right <= boxes["page"]
-    rects = [node["rect"] for node in boxes["nodes"]]
-    for node in boxes["nodes"]:
-        a, b, c, d = node["rect"]
+    page.goto(site_url + "book/index.html")
+    page.evaluate(PROBE)
+    found = page.evaluate("probe.map()")
+    page.close()
+    left, top, right, bottom = found["map"]
+    assert left >= 0 and right <= found["page"]
+    boxes = [node["box"] for node in found["nodes"]]
+    assert len(boxes) == len(NODES)
+    for node in found["nodes"]:
+        a, b, c, d = node["box"]
         assert a >= left and b >= top and c <= right and d <= bottom
         assert node["size"] >= 11
         for p, q, r, s in node["words"]:
             assert p >= a and q >= b and r <= c and s <= d, "words leave their box"
-    for i, (a, b, c, d) in enumerate(rects):
-        for p, q, r, s in rects[:i]:
+    for k, (a, b, c, d) in enumerate(boxes):
+        for p, q, r, s in boxes[:k]:
             assert r <= a or c <= p or s <= b or d <= q, "two boxes overlap"
-    page.close()

@@ -1,4 +1,4 @@
-"""The row widget of chapter 1 says what Python says: in Node, in the page, from a file, by keyboard."""
+"""The row widget of chapter 1 says what Python says: in Node, in the page, from a file."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import drot
 import numpy as np
 import pytest
-
-import drot
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "book" / "_static" / "widgets" / "row_core.js"
@@ -61,9 +60,10 @@ def package_row(costs: list[float], xi: float) -> dict:
 def node(program: str, data: object) -> str:
     executable = shutil.which("node")
     if executable is None:
-        pytest.skip("node is not installed: the widget's functions are not compared outside the browser")
+        pytest.skip("node is not installed: the widget is compared with Python in Chromium only")
     command = [executable, "-e", program, str(CORE)]
-    done = subprocess.run(command, input=json.dumps(data), capture_output=True, text=True, timeout=60)
+    text = json.dumps(data)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -146,7 +146,7 @@ def assert_agrees(page) -> dict[str, float]:
 def page(browser, site_url):
     context = browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
-    page.goto(site_url.rstrip("/") + "/" + PAGE)
+    page.goto(site_url + PAGE)
     page.locator(f"{BOX} output").first.wait_for()
     yield page
     context.close()
@@ -191,7 +191,10 @@ def test_perplexity_by_keyboard(page):
 
 
 def test_sliders_follow_each_other(page):
-    by_eps, by_xi = page.get_by_role("slider", name="Bandwidth"), page.get_by_role("slider", name="Target perplexity")
+    by_eps, by_xi = (
+        page.get_by_role("slider", name="Bandwidth"),
+        page.get_by_role("slider", name="Target perplexity"),
+    )
     by_eps.focus()
     page.keyboard.press("PageUp")
     assert float(by_xi.input_value()) == pytest.approx(readout(page)["perplexity"], abs=0.051)
@@ -215,7 +218,7 @@ def test_announced_labelled_and_still(page):
 def test_without_javascript(browser, site_url):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(site_url.rstrip("/") + "/" + PAGE)
+    page.goto(site_url + PAGE)
     assert page.locator(f"{BOX} .drot-finding").first.is_visible()
     assert len(page.locator(f"{BOX} .drot-finding").first.inner_text().split()) > 8
     assert page.locator(f"{BOX} input").count() == 0

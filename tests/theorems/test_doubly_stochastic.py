@@ -28,7 +28,7 @@ def graph_cost(seed: int, n: int) -> np.ndarray:
 
 COSTS = {
     "cloud": lambda: cloud_cost(0, 12),
-    "cloud30": lambda: cloud_cost(1, 30),
+    "cloud22": lambda: cloud_cost(1, 22),
     "graph": lambda: graph_cost(2, 10),
 }
 

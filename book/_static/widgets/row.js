@@ -103,7 +103,7 @@
       draw(svg, "line", { x1: box.left, x2: box.right, y1: y(xi), y2: y(xi), class: "drot-grid" });
       draw(svg, "text", { x: box.left - 6, y: y(xi) + 4, class: "drot-tick drot-end" }, xi);
     }
-    const marks = range.high - range.low < 1.6 ? [1, 2, 5] : [1];
+    const marks = range.high - range.low < 2.4 ? [1, 2, 5] : [1];
     for (let decade = Math.floor(range.low); decade <= range.high; decade += 1) {
       for (const m of marks) {
         const t = decade + Math.log10(m);

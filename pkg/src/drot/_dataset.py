@@ -29,7 +29,7 @@ class DataSet:
     y: Tensor  #: The class of each point, shape (n,), int64, counted from 0.
     label_names: tuple[str, ...]  #: ``label_names[k]`` is the name of class k.
     name: str  #: A short name.
-    description: str  #: One or two sentences: what it is and where it comes from.
+    description: str  #: One or two sentences on what it is and where it comes from.
     #: Further arrays by name, first axis n unless the function says otherwise.
     details: Mapping[str, Tensor] = field(default_factory=dict)
 

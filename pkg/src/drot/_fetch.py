@@ -12,17 +12,22 @@ import contextlib
 import hashlib
 import os
 import tempfile
+import warnings
 import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pooch
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from ._formats import LIMIT
 from ._origins import ORIGINS, Arrays, Origin, Source
+
+with warnings.catch_warnings():
+    # tqdm.auto, which pooch imports, warns in a notebook kernel without ipywidgets
+    warnings.simplefilter("ignore")
+    import pooch
 
 __all__ = ["DataUnavailable", "cache_folder", "digest", "find"]
 

@@ -140,7 +140,7 @@ def entropic_affinity(
     >>> affinity = entropic_affinity(C, perplexity=2.0)
     >>> affinity.perplexity.round(decimals=6).tolist()
     [2.0, 2.0, 2.0]
-    >>> bool(affinity.eps[0] == affinity.eps[2])  # the end points see the same costs
+    >>> torch.allclose(affinity.eps[0], affinity.eps[2])  # the end points see the same costs
     True
     """
     cost = _read_cost(cost, diagonal)

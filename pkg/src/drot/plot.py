@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,7 +19,8 @@ __all__ = ["COLORS", "draw_graph", "style"]
 COLORS = ("#0b6176", "#c0571a", "#5b4a9c", "#4f7f2a", "#b23a6b", "#8a6d00", "#3d7fb0", "#6b6b6b")
 
 
-def style() -> AbstractContextManager:
+@contextmanager
+def style() -> Iterator[None]:
     """Matplotlib settings of the book's figures, as a context manager.
 
     Examples
@@ -26,20 +29,23 @@ def style() -> AbstractContextManager:
     ...     fig, ax = plt.subplots()
     >>> plt.close(fig)
     """
-    return plt.rc_context(
-        {
-            "axes.prop_cycle": plt.cycler(color=COLORS),
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.titlesize": "medium",
-            "figure.constrained_layout.use": True,
-            "figure.dpi": 110,
-            "figure.facecolor": "white",
-            "legend.frameon": False,
-            "lines.linewidth": 1.8,
-            "savefig.facecolor": "white",
-        }
-    )
+    settings = {
+        "axes.prop_cycle": plt.cycler(color=COLORS),
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titlesize": "medium",
+        "figure.constrained_layout.use": True,
+        "figure.dpi": 110,
+        "figure.facecolor": "white",
+        "legend.frameon": False,
+        "lines.linewidth": 1.8,
+        "savefig.facecolor": "white",
+    }
+    with plt.rc_context(settings):
+        yield
+        interactive = matplotlib.is_interactive()
+    # a notebook turns this on with the first figure; the context would turn it off again
+    matplotlib.interactive(interactive)
 
 
 def draw_graph(

@@ -1,0 +1,150 @@
+/* What the browser tests ask of a page; evaluated in it, then called as probe.<name>(). */
+window.probe = (() => {
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const name = (e) => e.outerHTML.slice(0, 120);
+  const visible = (e) => e.checkVisibility({ checkVisibilityCSS: true, checkOpacity: true });
+  const flat = (e) => {
+    const { left, top, right, bottom } = e.getBoundingClientRect();
+    return [left, top, right, bottom];
+  };
+
+  /* ---- colours: WCAG 2 contrast on the ground an element really has ---- */
+  const rgb = (text) => {
+    const v = text.match(/[\d.]+/g).map(Number);
+    return [v[0], v[1], v[2], v[3] ?? 1];
+  };
+  const over = (top, under) =>
+    [0, 1, 2].map((k) => top[3] * top[k] + (1 - top[3]) * under[k]).concat(1);
+  const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  const light = ([r, g, b]) =>
+    0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
+  const contrast = (color, ground) => {
+    const [a, b] = [light(over(rgb(color), ground)), light(ground)];
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  };
+  function grounds() {
+    const known = new Map();
+    return function ground(e) {
+      if (!e) return [255, 255, 255, 1];
+      if (!known.has(e)) {
+        known.set(e, over(rgb(getComputedStyle(e).backgroundColor), ground(e.parentElement)));
+      }
+      return known.get(e);
+    };
+  }
+
+  /* elements that push the page sideways: too far right, and no ancestor scrolls them */
+  function wide() {
+    const scrolls = (e) => {
+      for (let up = e.parentElement; up; up = up.parentElement) {
+        if (getComputedStyle(up).overflowX !== "visible") return true;
+      }
+      return false;
+    };
+    const edge = document.documentElement.clientWidth + 1;
+    return all("main *").filter(
+      (e) => e.getBoundingClientRect().right > edge && visible(e) && !scrolls(e)
+    );
+  }
+
+  return {
+    facts() {
+      const page = document.documentElement;
+      return {
+        lang: page.lang,
+        overflow: page.scrollWidth - page.clientWidth,
+        wide: wide().slice(0, 3).map(name),
+        formulas: all("mjx-container").length,
+        plain: all(".math.notranslate").filter((e) => !e.querySelector("mjx-container")).map(name),
+        errors: all("mjx-merror, merror, [data-mml-node=merror]").map(name),
+        open: all("article details[open]").map(name),
+        solutions: all("article .solution.dropdown").length,
+        shown: all("article .solution.dropdown > :not(.admonition-title, .toggle-button)")
+          .filter((e) => e.getBoundingClientRect().height > 1 && visible(e))
+          .map(name),
+        unnamed: all("img:not([alt])").map(name),
+        silent: all("article figure img, article .cell_output img")
+          .filter((e) => (e.alt || "").trim().length < 15)
+          .map(name),
+        broken: all("img")
+          .filter((e) => e.complete && !e.naturalWidth && visible(e))
+          .map(name),
+        headings: all("article :is(h1, h2, h3, h4, h5, h6)").map((e) => Number(e.tagName[1])),
+      };
+    },
+
+    /* visible words below a contrast of 4.5, or 3 if large; axe does the same, far more slowly */
+    faint() {
+      const ground = grounds();
+      const skip = "script, style, .headerlink, svg *, mjx-container, mjx-container *";
+      const found = [];
+      for (const e of all(`article *:not(${skip})`)) {
+        const words = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+        if (!words || !visible(e)) continue;
+        const { color, fontSize, fontWeight } = getComputedStyle(e);
+        const size = parseFloat(fontSize);
+        const large = size >= 24 || (size >= 18.66 && Number(fontWeight) >= 700);
+        const ratio = contrast(color, ground(e));
+        if (ratio < (large ? 3 : 4.5)) found.push(ratio.toFixed(2) + " " + name(e));
+      }
+      return found;
+    },
+
+    /* least contrast of each kind of mark in the widget, and whether it stands on the page's ground */
+    widget() {
+      const ground = grounds();
+      const box = document.querySelector(".drot-widget");
+      const page = String(ground(document.querySelector("article")));
+      const least = (selector, property) =>
+        Math.min(
+          ...[...box.querySelectorAll(selector)].map((e) =>
+            contrast(getComputedStyle(e)[property], ground(box))
+          )
+        );
+      return {
+        same: String(ground(box)) === page && String(ground(box.parentElement)) === page,
+        marks: {
+          bars: least(".drot-probability", "fill"),
+          costs: least(".drot-cost", "stroke"),
+          curve: least(".drot-curve", "stroke"),
+          dot: least(".drot-dot", "fill"),
+        },
+        words: { axes: least(".drot-axis", "fill"), ticks: least(".drot-tick", "fill") },
+      };
+    },
+
+    /* the concept map's boxes, as left, top, right, bottom */
+    map() {
+      const map = document.querySelector("svg.drot-map");
+      return {
+        page: document.documentElement.clientWidth,
+        map: flat(map),
+        nodes: [...map.querySelectorAll(".node")].map((node) => ({
+          box: flat(node.querySelector("rect")),
+          words: [...node.querySelectorAll(".name, .sub")].map(flat),
+          size: parseFloat(getComputedStyle(node.querySelector(".sub")).fontSize),
+        })),
+      };
+    },
+
+    /* what axe-core, loaded before, says of the article */
+    async axe() {
+      // sphinxcontrib-bibtex writes roles that are on their way out: not ours to mend
+      const where = { include: ["article.bd-article"], exclude: [".citation-list"] };
+      const { violations } = await axe.run(where, {
+        runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"],
+        resultTypes: ["violations"],
+        preload: false,
+        rules: {
+          // formulas and code boxes scroll without being focusable; a keyboard reader
+          // reaches the same text through the page
+          "scrollable-region-focusable": { enabled: false },
+          "color-contrast": { enabled: false }, // faint() measures it, in both themes
+        },
+      });
+      return violations.map(
+        (v) => `${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 120))}`
+      );
+    },
+  };
+})();

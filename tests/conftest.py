@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import hypothesis
@@ -17,6 +18,14 @@ hypothesis.settings.load_profile("drot")
 def pytest_make_parametrize_id(val, argname) -> str | None:
     """Bytes may hold a date (gzip does): their length names them alike in every worker."""
     return f"{argname}-{len(val)}-bytes" if isinstance(val, bytes) else None
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """One line for each reason to skip, however many tests share it."""
+    reports = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(r.longrepr[2] for r in reports if isinstance(r.longrepr, tuple))
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"{count} skipped: {reason.removeprefix('Skipped: ')}")
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
 """Sphinx extension of the book.
 
 - Serves MathJax from the site itself, from the wheel of ``sphinx-mathjax-offline``.
-- Drops scripts that are emitted twice.
+- Drops scripts that are emitted twice, and mends the markup of long signatures.
 - Keeps the build honest: a cache of executions that does not fit the package is emptied before
   it is read, and with ``DROT_EXECUTED=1`` (set by ``make``) the build may execute nothing.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import shutil
 import sys
 import traceback
@@ -70,8 +71,16 @@ def drop_repeated_scripts(app, pagename, templatename, context, doctree):
     context["script_files"] = kept
 
 
+def mend_signatures(app, pagename, templatename, context, doctree):
+    """A signature over several lines is a list without terms: say that it is no list of terms."""
+    context["body"] = re.sub(
+        r'<dl>(?=\s*<dd><em class="sig-param)', '<dl role="presentation">', context.get("body", "")
+    )
+
+
 def setup(app):
     app.connect("builder-inited", check_cache)
     app.connect("build-finished", copy_mathjax)
     app.connect("html-page-context", drop_repeated_scripts, priority=900)
+    app.connect("html-page-context", mend_signatures)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

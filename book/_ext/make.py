@@ -32,6 +32,7 @@ STAMP = VENV / "drot-installed.json"  # written last: the installation is whole
 UNDERWAY = VENV / "drot-installing"  # stands while pip works: the installation is not whole
 PYPROJECT = ROOT / "pkg" / "pyproject.toml"
 CONSTRAINTS = ROOT / "pkg" / "constraints.txt"
+HELD: list[int] = []  # the lock of this folder, while this process has it
 JUPYTER_BOOK = [PYTHON, "-c", "from jupyter_book.cli.main import main; main()", "build", "-q"]
 
 # Runs in .venv: what is installed, and which packages have lost their files.
@@ -95,6 +96,7 @@ def run(*command: object, env: dict[str, str] | None = None, silent: tuple[str, 
         env=env or environment(),
         stdin=subprocess.DEVNULL,
         process_group=0,
+        pass_fds=HELD,  # should this process be killed, the lock goes with its child
         **dict.fromkeys(silent, subprocess.DEVNULL),
     )
     try:
@@ -131,7 +133,9 @@ def alone():
         except BlockingIOError:
             say("another make is at work in this folder; waiting for it")
             fcntl.flock(handle, fcntl.LOCK_EX)
+        HELD.append(handle.fileno())
         yield
+        HELD.clear()
 
 
 def replace_text(path: Path, text: str) -> None:
@@ -265,7 +269,7 @@ def make_test(times: dict[str, float]) -> None:
     with phase("building the site from these executions", times):
         build_site()
     with phase("tests of the site, in the browser too", times):
-        pytest("tests/site", "-rs", name="tests of the site", DROT_REQUIRE_SITE="1")
+        pytest("tests/site", name="tests of the site", DROT_REQUIRE_SITE="1")
 
 
 def links(times: dict[str, float]) -> None:

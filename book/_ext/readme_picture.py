@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib.pyplot as plt
-
 import drot
+import matplotlib.pyplot as plt
 from drot.plot import draw_graph, style
 
 TARGET = Path(__file__).resolve().parents[1] / "_static" / "readme.png"

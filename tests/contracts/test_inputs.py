@@ -348,6 +348,25 @@ class TestSolverOptions:
 @pytest.mark.parametrize(
     "solve",
     [
+        lambda **o: drot.entropic_affinity(1 - np.eye(2), 1.5, **o),  # the rows end together
+        lambda **o: drot.gaussian_affinity(matrix(), perplexity=3.0, **o),
+        lambda **o: drot.doubly_stochastic_affinity(matrix(), bandwidth=1.0, **o),
+    ],
+    ids=["entropic", "gaussian", "sinkhorn"],
+)
+def test_tolerance_is_a_bound(solve):
+    """A residual equal to tol is accepted, one a tenth above it is not."""
+    found = solve(tol=1e-3)
+    assert 0 < found.residual <= 1e-3
+    budget = {"max_iter": found.n_iter}
+    assert solve(tol=found.residual, **budget).residual == found.residual
+    with pytest.raises(drot.NotConverged):
+        solve(tol=found.residual / 1.1, **budget)
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
         lambda **o: drot.entropic_affinity(matrix(), 3.0, **o),
         lambda **o: drot.gaussian_affinity(matrix(), bandwidth=1.0, **o),
         lambda **o: drot.self_tuning_affinity(matrix(), n_neighbors=2, **o),

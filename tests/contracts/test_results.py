@@ -243,6 +243,17 @@ def test_save_is_atomic(tmp_path, monkeypatch):
     assert [found.name for found in tmp_path.iterdir()] == ["result.npz"]
 
 
+def test_save_replaces_in_one_step(tmp_path):
+    """Who is reading the old file while a new one is saved still reads the old one, whole."""
+    path = tmp_path / "result.npz"
+    drot.entropic_affinity(drot.sqeuclidean(points()), 4.0).save(path)
+    before = path.read_bytes()
+    with path.open("rb") as reader:
+        drot.gaussian_affinity(drot.sqeuclidean(points()), bandwidth=1.0).save(path)
+        assert reader.read() == before
+    assert path.read_bytes() != before
+
+
 class Trap:
     """Unpickling this would run code."""
 

@@ -256,7 +256,7 @@ def gaussian_affinity(
         lam=lam,
         residual=residual,
         n_iter=len(trace),
-        passes=passes + 1,
+        passes=float(passes + 1),
         trace=tuple(trace),
         converged=settle("gaussian_affinity", residual, tol, len(trace), on_failure),
     )

@@ -84,8 +84,9 @@ class Pairwise:
     def dense(self) -> Tensor:
         """The whole array, shape (n, m)."""
         check_fits(self.shape, self.dtype, self.device)
-        whole = self.rows(slice(0, self.shape[0]))
-        return whole.clone() if self.block is None else whole
+        if self.block is None:
+            return self.rows(slice(0, self.shape[0])).clone()
+        return torch.cat([tile for _, tile in self.tiles()])
 
     def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
         """Yield ``(rows, entries, columns)``: the finite entries of some rows, (b, k) each.
@@ -134,7 +135,7 @@ class WithoutDiagonal(Pairwise):
 def tile_rows(cost: Pairwise) -> int:
     """Rows that make a working tile: a few MB on a CPU (its cache), much more on a GPU."""
     entries = 2**26 if cost.device.type == "cuda" else 2**20
-    return max(1, entries // cost.shape[1])
+    return max(16, entries // cost.shape[1])
 
 
 def as_pairwise(cost, name: str = "cost", *, square: bool = True) -> Pairwise:

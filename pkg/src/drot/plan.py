@@ -23,7 +23,8 @@ class Affinity:
     """An (n, m) array of non-negative weights, known by its cost and a few vectors.
 
     The array itself is formed on demand: whole by ``plan`` and ``log_plan``, or a few rows at
-    a time by ``tiles`` and ``log_tiles``, in which case it never exists as one.
+    a time by ``tiles`` and ``log_tiles``, in which case it never exists as one. A dense cost is
+    kept as it was given, not copied: do not change it in place afterwards.
     """
 
     cost: Pairwise

@@ -32,6 +32,10 @@ __all__ = [
     "optimal_width",
     "sinkhorn",
     "softmax",
+    "symmetric_dual",
+    "symmetric_dual_gradient",
+    "symmetric_entropic_projection",
+    "symmetric_entropic_transport",
     "symmetric_transport",
 ]
 
@@ -106,6 +110,42 @@ def symmetric_transport(cost: np.ndarray, total_entropy: float) -> Conic:
     return Conic(plan.value, value, float(entropy.dual_value) / scale, -sums.dual_value / scale)
 
 
+def symmetric_entropic_transport(cost: np.ndarray, perplexity: float | np.ndarray) -> Conic:
+    """(SEA): min <P, C> over symmetric P with rows of sum 1 and of entropy at least log xi + 1."""
+    plan = cp.Variable(cost.shape, symmetric=True)
+    level = np.log(np.broadcast_to(perplexity, len(cost))) + 1
+    sums, entropies = cp.sum(plan, axis=1) == 1, _entropies(plan) >= level
+    value, scale = _minimise(cp.sum(cp.multiply(plan, cost)), [sums, entropies])
+    return Conic(plan.value, value, entropies.dual_value / scale, -sums.dual_value / scale)
+
+
+def symmetric_dual(
+    cost: np.ndarray, perplexity: float | np.ndarray, gamma: np.ndarray, lam: np.ndarray
+) -> float:
+    """The dual function of (SEA), pair by pair; -inf outside its domain."""
+    n = len(cost)
+    level = np.log(np.broadcast_to(perplexity, n)) + 1
+    value = float(level @ gamma + lam.sum())
+    for i, j in itertools.product(range(n), repeat=2):
+        s, u = gamma[i] + gamma[j], lam[i] + lam[j] - 2 * cost[i, j]
+        if s > 0:
+            value -= s * np.exp(u / s) / 2
+        elif s < 0 or u > 0:
+            return -np.inf
+    return value
+
+
+def symmetric_dual_gradient(
+    cost: np.ndarray, perplexity: float | np.ndarray, at: np.ndarray
+) -> np.ndarray:
+    """Its derivatives by gamma > 0, then by lam, at their concatenation (2n,)."""
+    gamma, lam = np.split(at, 2)
+    log_p = (lam[:, None] + lam - 2 * cost) / (gamma[:, None] + gamma)
+    p = np.exp(log_p)
+    level = np.log(np.broadcast_to(perplexity, len(cost))) + 1
+    return np.concatenate([level + (p * (log_p - 1)).sum(axis=1), 1 - p.sum(axis=1)])
+
+
 def _divergence(plan: cp.Expression, log_kernel: np.ndarray) -> cp.Expression:
     """Generalised KL(P | K), with log K given so that small kernels keep their digits."""
     linear = cp.sum(cp.multiply(plan, -log_kernel)) - cp.sum(plan) + np.exp(log_kernel).sum()
@@ -115,6 +155,15 @@ def _divergence(plan: cp.Expression, log_kernel: np.ndarray) -> cp.Expression:
 def entropic_projection(log_kernel: np.ndarray, perplexity: float) -> Conic:
     """Generalised KL projection of K onto rows of sum 1 and entropy at least log xi + 1."""
     plan = cp.Variable(log_kernel.shape)
+    sums = cp.sum(plan, axis=1) == 1
+    entropies = _entropies(plan) >= np.log(perplexity) + 1
+    value, scale = _minimise(_divergence(plan, log_kernel), [sums, entropies])
+    return Conic(plan.value, value, entropies.dual_value / scale, -sums.dual_value / scale)
+
+
+def symmetric_entropic_projection(log_kernel: np.ndarray, perplexity: float) -> Conic:
+    """The same with symmetric matrices only: the projection onto the feasible set of (SEA)."""
+    plan = cp.Variable(log_kernel.shape, symmetric=True)
     sums = cp.sum(plan, axis=1) == 1
     entropies = _entropies(plan) >= np.log(perplexity) + 1
     value, scale = _minimise(_divergence(plan, log_kernel), [sums, entropies])

@@ -14,8 +14,27 @@ import torch
 
 PAGE = Path(__file__).resolve().parents[2] / "book" / "notation.md"
 COLUMNS = ["Symbol", "Meaning", "In code", "Shape", "Unit", "First met"]
-UNITS = {"–": 0, "nats": 0, "data": 0.5, "√cost": 0.5, "cost": 1}  # as a power of the cost
-SHAPES = {"scalar", "scalar or (n,)", "(n,)", "(n, n)", "(n, p)", "(n_iter,)", "set"}
+UNITS = {
+    "–": 0,
+    "nats": 0,
+    "data": 0.5,
+    "√cost": 0.5,
+    "cost": 1,
+    "1/cost": -1,
+}  # as a power of the cost
+SHAPES = {
+    "scalar",
+    "scalar or (n,)",
+    "(n,)",
+    "(n, n)",
+    "(n, p)",
+    "(n, c)",
+    "(n, q)",
+    "(R,)",
+    "(n, R)",
+    "(n_iter,)",
+    "set",
+}
 
 
 @dataclass(frozen=True)
@@ -53,7 +72,7 @@ def read() -> list[Row]:
 
 ROWS = read()
 KINDS = [drot.EntropicAffinity, drot.GaussianAffinity, drot.SelfTuningAffinity]
-KINDS += [drot.DoublyStochasticAffinity]
+KINDS += [drot.DoublyStochasticAffinity, drot.SymmetricEntropicAffinity]
 COMPUTED = ("plan", "log_plan", "perplexity")  # properties, besides the fields
 
 
@@ -77,6 +96,7 @@ def solve(cost: torch.Tensor) -> dict[str, object]:
         drot.gaussian_affinity(cost, perplexity=4.0),
         drot.self_tuning_affinity(cost, n_neighbors=3),
         drot.doubly_stochastic_affinity(cost, perplexity=4.0),
+        drot.symmetric_entropic_affinity(cost, perplexity=4.0),
     ]
     solved = {type(result).__name__: result for result in results}
     errors = drot.metrics.constraint_errors(results[0].plan, perplexity=5.0)

@@ -21,12 +21,16 @@ LEVELS = {
         "datasets", "_dataset", "_fetch", "_formats", "_origins", "_toys",
     },
     1: {
-        "_bandwidth", "plan", "affinity", "doubly_stochastic", "symmetric", "graph", "spectral",
+        "_bandwidth", "_sea_dual", "plan", "affinity", "doubly_stochastic", "symmetric",
+        "symmetric_reference", "graph", "_priors", "spectral", "_kernel_pca", "neighborhood",
         "gromov",
     },
-    2: {"coupling", "semirelaxed", "initial"},
-    3: {"embedding", "clustering", "distributional", "hyperbolic"},
-    4: {"estimators", "plot"},
+    2: {"coupling", "snekhorn_loss", "semirelaxed", "initial", "ccpca"},
+    3: {
+        "_embedding", "_minimize", "embedding", "methods", "clustering", "distributional",
+        "hyperbolic",
+    },
+    4: {"estimators", "_ccpca_estimator", "plot"},
 }  # fmt: skip
 LEVEL = {name: level for level, names in LEVELS.items() for name in names}
 

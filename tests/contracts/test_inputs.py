@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 
@@ -46,6 +47,17 @@ SOLVERS = {
     "self-tuning": lambda cost: drot.self_tuning_affinity(cost, n_neighbors=2),
     "sinkhorn": lambda cost: drot.doubly_stochastic_affinity(cost, bandwidth=1.0),
     "sinkhorn-perplexity": lambda cost: drot.doubly_stochastic_affinity(cost, perplexity=3.0),
+    "symmetric": lambda cost: drot.symmetric_entropic_affinity(cost, 3.0),
+    "symmetric-ascent": lambda cost: drot.symmetric_dual_ascent(cost, 3.0),
+    "symmetric-projections": lambda cost: drot.symmetric_alternating_projections(
+        cost, 3.0, bandwidth=1.0
+    ),
+}
+# The three that solve for one perplexity per row and a symmetric plan.
+SYMMETRIC = {
+    "newton": drot.symmetric_entropic_affinity,
+    "ascent": drot.symmetric_dual_ascent,
+    "projections": functools.partial(drot.symmetric_alternating_projections, bandwidth=1.0),
 }
 COSTS = {
     "sqeuclidean": drot.sqeuclidean,
@@ -170,6 +182,21 @@ def test_doubly_stochastic_needs_symmetry(block):
     assert drot.doubly_stochastic_affinity(rounded, bandwidth=1.0).converged
 
 
+@pytest.mark.parametrize("block", [None, 3])
+@pytest.mark.parametrize("solve", SYMMETRIC.values(), ids=SYMMETRIC)
+def test_symmetric_needs_symmetry(solve, block):
+    """A symmetric plan is sought for a symmetric and finite cost only."""
+    C = matrix()
+    C[2, 6] += 0.5
+    with pytest.raises(ValueError, match=r"must be symmetric; entries \((2, 6|6, 2)\)"):
+        solve(C, 3.0)
+    lopsided = drot.pairwise(lambda x, y: x[:, :1] - y[:, 0], points(), block=block)
+    with pytest.raises(ValueError, match="must be symmetric"):
+        solve(lopsided, 3.0)
+    with pytest.raises(ValueError, match="infinite entries"):
+        solve(drot.nearest(matrix(), 3), 2.0)
+
+
 def test_self_tuning_needs_costs_above_zero():
     """Negative costs have no square root, and copies no distance: the row is named."""
     with pytest.raises(ValueError, match="not negative"):
@@ -207,6 +234,20 @@ def test_perplexity_out_of_reach(cost, xi, diagonal, row, bounds):
     assert f"and {high} (entries)" in str(caught.value)
     bad = xi if isinstance(xi, float) else 9.0
     assert f"perplexity={bad:g} " in str(caught.value)
+
+
+@pytest.mark.parametrize("solve", SYMMETRIC.values(), ids=SYMMETRIC)
+@pytest.mark.parametrize("xi", [0.5, 1.0, 8.0, 30.0, math.nan])
+def test_symmetric_perplexity_out_of_reach(solve, xi):
+    """Between 1 and n, as for rows on their own; of one row when there is one for each."""
+    with pytest.raises(ValueError, match=r"for row 0: .* between 1 \(.*\) and 8 \(entries\)"):
+        solve(matrix(), xi, max_iter=20)
+    with pytest.raises(ValueError, match=r"for row 5: .* between 1 \(.*\) and 8 \(entries\)"):
+        solve(matrix(), [3.0] * 5 + [xi] + [3.0] * 2)
+    with pytest.raises(ValueError, match=r"one number or one per row \(8\)"):
+        solve(matrix(), [3.0] * 7)
+    with pytest.raises(TypeError, match="perplexity"):
+        solve(matrix(), "30")
 
 
 def test_perplexity_row_is_counted_across_tiles():
@@ -292,8 +333,9 @@ class TestBandwidthOrPerplexity:
         lambda **o: drot.entropic_affinity(matrix(), 3.0, **o),
         lambda **o: drot.gaussian_affinity(matrix(), perplexity=3.0, **o),
         lambda **o: drot.doubly_stochastic_affinity(matrix(), perplexity=3.0, **o),
+        lambda **o: drot.symmetric_entropic_affinity(matrix(), 3.0, **o),
     ],
-    ids=["entropic", "gaussian", "sinkhorn"],
+    ids=["entropic", "gaussian", "sinkhorn", "symmetric"],
 )
 class TestSolverOptions:
     """What every iterative solver takes."""
@@ -348,11 +390,71 @@ class TestSolverOptions:
 @pytest.mark.parametrize(
     "solve",
     [
+        lambda **o: drot.symmetric_dual_ascent(matrix(), 3.0, **o),
+        lambda **o: drot.symmetric_alternating_projections(matrix(), 3.0, bandwidth=1.0, **o),
+    ],
+    ids=["ascent", "projections"],
+)
+class TestSlowSolverOptions:
+    """The same of the two slow ways, which are run to a looser tolerance."""
+
+    def test_limits(self, solve):
+        """A positive tolerance, some iterations, and a name that exists."""
+        for tol in (0.0, -1e-3, math.nan):
+            with pytest.raises(ValueError, match="tol must be positive"):
+                solve(tol=tol)
+        for max_iter in (0, -5):
+            with pytest.raises(ValueError, match="max_iter"):
+                solve(max_iter=max_iter, on_failure="ignore")
+        with pytest.raises(ValueError, match=r"on_failure='stop' .*'raise', 'warn', 'ignore'"):
+            solve(on_failure="stop")
+
+    def test_not_converged(self, solve):
+        """Out of budget: raise by default; warn or stay quiet on request; never converged."""
+        short = {"max_iter": 2, "tol": 1e-12}
+        with pytest.raises(drot.NotConverged, match=r"residual is .* after 2 iterations"):
+            solve(**short)
+        with pytest.warns(RuntimeWarning, match="residual is") as seen:
+            result = solve(**short, on_failure="warn")
+        assert len(seen) == 1 and seen[0].filename == __file__
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ignored = solve(**short, on_failure="ignore")
+        for found in (result, ignored):
+            assert found.converged is False and found.residual > 1e-12
+            assert found.plan.isfinite().all() and found.n_iter == 2
+
+    def test_converged(self, solve):
+        """Inside the budget nothing is said, and the residual is within tol."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = solve(tol=1e-3, on_failure="warn")
+        assert found.converged and found.residual <= 1e-3
+        assert found.n_iter == len(found.trace) > 1 and min(found.trace[:-1]) > 1e-3
+
+
+def test_ascent_options():
+    """The optimizer has one of three names, its rate and the bandwidth are positive numbers."""
+    with pytest.raises(ValueError, match=r"optimizer='sgd' .*'adam', 'lbfgs', 'gradient'"):
+        drot.symmetric_dual_ascent(matrix(), 3.0, optimizer="sgd")
+    for value in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="learning_rate must be positive and finite"):
+            drot.symmetric_dual_ascent(matrix(), 3.0, learning_rate=value)
+        with pytest.raises(ValueError, match="bandwidth must be positive and finite"):
+            drot.symmetric_alternating_projections(matrix(), 3.0, bandwidth=value)
+    with pytest.raises(TypeError, match="bandwidth must be one number"):
+        drot.symmetric_alternating_projections(matrix(), 3.0, bandwidth=np.ones(8))
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
         lambda **o: drot.entropic_affinity(1 - np.eye(2), 1.5, **o),  # the rows end together
         lambda **o: drot.gaussian_affinity(matrix(), perplexity=3.0, **o),
         lambda **o: drot.doubly_stochastic_affinity(matrix(), bandwidth=1.0, **o),
+        lambda **o: drot.symmetric_dual_ascent(matrix(), 3.0, **o),
     ],
-    ids=["entropic", "gaussian", "sinkhorn"],
+    ids=["entropic", "gaussian", "sinkhorn", "ascent"],
 )
 def test_tolerance_is_a_bound(solve):
     """A residual equal to tol is accepted, one a tenth above it is not."""
@@ -451,6 +553,10 @@ def test_too_large_for_memory():
         lambda: drot.sqeuclidean(X, block=10).dense(),
         lambda: drot.entropic_affinity(drot.sqeuclidean(X), 30.0),
         lambda: drot.doubly_stochastic_affinity(drot.sqeuclidean(X), bandwidth=1.0),
+        lambda: drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 30.0),
+        lambda: drot.symmetric_alternating_projections(
+            drot.sqeuclidean(X, block=10), 30.0, bandwidth=1.0
+        ),
     ):
         with pytest.raises(MemoryError, match=r"2000000 x 2000000 .* 14901 GiB .*block="):
             use()
@@ -483,6 +589,7 @@ def test_duplicates_are_welcome():
         lambda cost: drot.gaussian_affinity(cost, perplexity=3.0),
         lambda cost: drot.doubly_stochastic_affinity(cost, perplexity=3.0),
         lambda cost: drot.self_tuning_affinity(cost, n_neighbors=2),
+        lambda cost: drot.symmetric_entropic_affinity(cost, 3.0),
     ):
         affinity = solve(drot.sqeuclidean(X))
         assert affinity.converged and affinity.plan.isfinite().all()
@@ -519,4 +626,5 @@ def test_read_only_arrays():
         warnings.simplefilter("error")
         drot.entropic_affinity(drot.sqeuclidean(X), 3.0)
         drot.entropic_affinity(C, 3.0)
+        drot.symmetric_entropic_affinity(C, 3.0)
         drot.row_entropy(C)

@@ -45,6 +45,12 @@ RESULTS = {
     "self-tuning-drop": lambda c: drot.self_tuning_affinity(c, n_neighbors=3, diagonal="drop"),
     "sinkhorn": lambda c: drot.doubly_stochastic_affinity(c, bandwidth=1.0),
     "sinkhorn-perplexity": lambda c: drot.doubly_stochastic_affinity(c, perplexity=4.0),
+    "symmetric": lambda c: drot.symmetric_entropic_affinity(c, 4.0),
+    "symmetric-slack": lambda c: drot.symmetric_entropic_affinity(c, 1.2),
+    "symmetric-ascent": lambda c: drot.symmetric_dual_ascent(c, 4.0, tol=0.1),
+    "symmetric-projections": lambda c: drot.symmetric_alternating_projections(
+        c, 4.0, bandwidth=1.0, tol=1e-2
+    ),
 }
 COSTS = {
     "matrix": lambda X: drot.sqeuclidean(X).dense(),
@@ -94,6 +100,7 @@ def test_perplexities_and_plans_are_not_changed():
     P[0, 0] = 0.0
     before = xi.tobytes(), P.tobytes()
     drot.entropic_affinity(drot.sqeuclidean(points()), xi)
+    drot.symmetric_entropic_affinity(drot.sqeuclidean(points()), xi)
     drot.row_entropy(P), drot.row_perplexity(P), drot.kl_divergence(P, P), drot.symmetrize(P)
     drot.nearest(P, 3).dense()
     drot.metrics.constraint_errors(P, 3.0)
@@ -161,6 +168,13 @@ def test_results_are_frozen(solve):
     assert affinity.converged is True
     assert type(affinity.n_iter) is int and type(affinity.trace) is tuple
     assert type(affinity.residual) is float and type(affinity.passes) is float
+    if isinstance(affinity, drot.SymmetricEntropicAffinity):
+        assert type(affinity.products) is float and type(affinity.dual_value) is float
+        assert type(affinity.work) is tuple and len(affinity.work) == affinity.n_iter
+        assert {type(spent) for spent in affinity.work} == {float}
+        vectors = affinity.gamma, affinity.lam, affinity.free, affinity.slack
+        assert all(vector.shape == (12,) for vector in vectors)
+        assert affinity.slack.dtype == torch.bool and not affinity.gamma.requires_grad
     text = repr(affinity)
     assert type(affinity).__name__ in text and "12 x 12" in text and len(text) < 200
 
@@ -199,6 +213,7 @@ def test_save_and_load_unfinished(tmp_path):
         (
             drot.entropic_affinity(drot.sqeuclidean(points()), 4.0, **options),
             drot.doubly_stochastic_affinity(drot.sqeuclidean(points()), bandwidth=0.1, **options),
+            drot.symmetric_entropic_affinity(drot.sqeuclidean(points()), 4.0, **options),
         )
     ):
         affinity.save(str(tmp_path / f"{k}.npz"))
@@ -332,7 +347,8 @@ def test_no_variable_keywords(name):
     thing = public_functions()[name]
     members = [thing]
     if inspect.isclass(thing) and not issubclass(thing, Exception | tuple):
-        members += [f for _, f in inspect.getmembers(thing, inspect.isfunction)]
+        methods = (f for _, f in inspect.getmembers(thing, inspect.isfunction))
+        members += [f for f in methods if f.__module__.startswith("drot")]  # not scikit-learn's
     for member in members:
         if inspect.isclass(member) and issubclass(member, Exception | tuple):
             continue
@@ -340,9 +356,11 @@ def test_no_variable_keywords(name):
             assert parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
 
 
-# Data first. The perplexity is a datum of the entropic affinity, k of the k nearest.
+# Data first. The perplexity is a datum of the entropic affinity, k of the k nearest, n of a random
+# start, and a start of a descent.
 DATA = {
     "X", "Y", "Z", "cost", "plan", "reference", "function", "labels", "path", "perplexity", "k",
+    "n", "objective", "init", "graph", "log_kernel", "n_samples",
 }  # fmt: skip
 
 
@@ -420,6 +438,7 @@ def test_default_tolerance_is_the_documented_one():
             drot.entropic_affinity,
             drot.gaussian_affinity,
             drot.doubly_stochastic_affinity,
+            drot.symmetric_entropic_affinity,
         ):
             with pytest.raises(drot.NotConverged, match=re.escape(f"above tol={tol:.0e}")):
                 solve(cost, perplexity=4.0, max_iter=1)
@@ -473,6 +492,12 @@ drot.self_tuning_affinity(cost)
 drot.gaussian_affinity(cost, perplexity=30.0)
 drot.doubly_stochastic_affinity(cost, bandwidth=9.0, max_iter=4, on_failure="ignore")
 for _, tile in drot.gaussian_affinity(cost, bandwidth=9.0).tiles():
+    del tile
+""",
+    "symmetric": """
+found = drot.symmetric_entropic_affinity(cost, 30.0, max_iter=2, on_failure="ignore")
+assert found.passes > 2 and found.products > 0
+for _, tile in found.tiles():
     del tile
 """,
 }

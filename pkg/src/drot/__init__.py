@@ -5,6 +5,14 @@ The functions follow the chapters of the book; each names the statement it compu
 
 from . import datasets as datasets
 from . import metrics as metrics
+from ._embedding import Embedding, load_embedding
+from ._priors import (
+    expected_graph,
+    graph_log_normalizer,
+    graph_log_probability,
+    sample_graph,
+    sample_graphs,
+)
 from ._report import NotConverged
 from .affinity import (
     EntropicAffinity,
@@ -14,33 +22,91 @@ from .affinity import (
     gaussian_affinity,
     self_tuning_affinity,
 )
+from .coupling import SNELoss
 from .doubly_stochastic import DoublyStochasticAffinity, doubly_stochastic_affinity
+from .embedding import embed
 from .entropy import kl_divergence, row_entropy, row_perplexity
+from .graph import (
+    Components,
+    Graph,
+    connected_components,
+    fuzzy_union,
+    laplacian,
+    mrf_log_density,
+)
+from .initial import pca_start, random_start, spectral_start
+from .methods import sne, snekhorn, tsne
 from .pairwise import Pairwise, nearest, pairwise, sqeuclidean, student_cost
 from .plan import Affinity, load_affinity, symmetrize
+from .snekhorn_loss import SNEkhornLoss
+from .symmetric import SymmetricEntropicAffinity, symmetric_entropic_affinity
+from .symmetric_reference import symmetric_alternating_projections, symmetric_dual_ascent
 
 __all__ = [
     "Affinity",
+    "Components",
     "DoublyStochasticAffinity",
+    "Embedding",
     "EntropicAffinity",
     "GaussianAffinity",
+    "Graph",
     "NotConverged",
     "Pairwise",
+    "SNELoss",
+    "SNEkhorn",
+    "SNEkhornLoss",
     "SelfTuningAffinity",
+    "SymmetricEntropicAffinity",
+    "TSNEkhorn",
+    "connected_components",
     "datasets",
     "doubly_stochastic_affinity",
+    "embed",
     "entropic_affinity",
+    "expected_graph",
+    "fuzzy_union",
     "gaussian_affinity",
+    "graph_log_normalizer",
+    "graph_log_probability",
     "kl_divergence",
+    "laplacian",
     "load_affinity",
+    "load_embedding",
     "metrics",
+    "mrf_log_density",
     "nearest",
     "pairwise",
+    "pca_start",
+    "random_start",
     "row_entropy",
     "row_perplexity",
+    "sample_graph",
+    "sample_graphs",
     "self_tuning_affinity",
+    "sne",
+    "snekhorn",
+    "spectral_start",
     "sqeuclidean",
     "student_cost",
+    "symmetric_alternating_projections",
+    "symmetric_dual_ascent",
+    "symmetric_entropic_affinity",
     "symmetrize",
+    "tsne",
 ]
 __version__ = "0.1.0"
+
+_ESTIMATORS = ("SNEkhorn", "TSNEkhorn")
+
+
+def __getattr__(name: str):
+    """Estimators need scikit-learn, which is slow to import: only when one is asked for."""
+    if name in _ESTIMATORS:
+        from . import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module 'drot' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_ESTIMATORS])

@@ -155,8 +155,8 @@ def load_affinity(path: str | os.PathLike) -> Affinity:
         }
         values = {"cost": restore(parts, int(data["block"]) or None)}
         for field in fields(kind):
-            if field.name == "trace":
-                values["trace"] = tuple(data["trace"].tolist())
+            if field.name in ("trace", "work"):
+                values[field.name] = tuple(data[field.name].tolist())
             elif field.name != "cost":
                 array = data[field.name]
                 values[field.name] = torch.from_numpy(array) if array.ndim else array.item()

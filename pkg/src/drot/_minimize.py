@@ -1,0 +1,156 @@
+r"""Descent methods for embeddings, each a sequence of iterates (Chapter 4).
+
+The attraction of every objective is, for a Gaussian kernel exactly, the quadratic form
+:math:`2 \operatorname{tr}(Z^\top L Z)` of the Laplacian L of its weights. Its second derivative
+:math:`B = 4 L + \mu I` is the same at every Z, so it is factorised once: this is the spectral
+direction of Vladymyrov and Carreira-Perpinan (2012). L-BFGS takes :math:`B^{-1}`, scaled, for its
+first guess of the inverse second derivative, and learns the repulsion.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .coupling import Evaluation
+
+__all__ = ["Evaluate", "Laplacian", "Step", "adam", "lbfgs"]
+
+Evaluate = Callable[[Tensor, Tensor | None], Evaluation]  # takes Z and a warm start
+
+_SHIFT = 1e-3  # mu, for rows of mass 1
+_DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions
+_TRIALS = 30
+
+
+class Step(NamedTuple):
+    """An iterate and the objective there."""
+
+    Z: Tensor  # (n, q)
+    found: Evaluation
+
+
+class Laplacian:
+    """The factor of B = 4 L(weights) + mu I, dense: n^3 / 3 multiplications, once."""
+
+    def __init__(self, weights: Tensor):
+        degrees = weights.sum(dim=1)  # (n,)
+        B = weights.mul(-4.0)
+        B.diagonal().add_(4 * degrees + _SHIFT * degrees.mean())
+        self.factor = torch.linalg.cholesky(B, out=B)
+
+    def solve(self, g: Tensor) -> Tensor:
+        """B^-1 g, (n, q)."""
+        return torch.cholesky_solve(g, self.factor)
+
+
+class _Pair(NamedTuple):
+    """What an iteration taught about the second derivative."""
+
+    s: Tensor  # (n, q) the step
+    y: Tensor  # (n, q) the change of the gradient
+    t: Tensor  # (n, q) B^-1 y
+    curvature: float  # <s, y> > 0
+
+
+def lbfgs(evaluate: Evaluate, Z: Tensor, laplacian: Laplacian, memory: int) -> Iterator[Step]:
+    """L-BFGS on B's metric; with ``memory=0``, the spectral direction itself.
+
+    One solve with B per iteration: that of the gradient, since B^-1 y is a difference of two.
+    Ends when no step along the descent direction lowers the objective any more.
+    """
+    now = Step(Z, evaluate(Z, None))
+    yield now
+    pairs: deque[_Pair] = deque(maxlen=memory)
+    h = laplacian.solve(now.found.gradient)
+    length = 1.0
+    while True:
+        direction = _two_loops(now.found.gradient, h, pairs)
+        new, taken = _search(evaluate, now, direction, length)
+        if new is None and pairs:  # forget and try the plain direction
+            pairs.clear()
+            continue
+        if new is None:
+            return
+        last, h = h, laplacian.solve(new.found.gradient)
+        if memory:
+            s, y = new.Z - now.Z, new.found.gradient - now.found.gradient
+            pair = _Pair(s, y, h - last, _inner(s, y))
+            if pair.curvature > 1e-10 * math.sqrt(_inner(s, s) * _inner(y, y)):
+                pairs.append(pair)
+        else:
+            length = taken
+        now = new
+        yield now
+
+
+def _two_loops(g: Tensor, h: Tensor, pairs: deque[_Pair]) -> Tensor:
+    """Minus the L-BFGS inverse second derivative times g, given h = B^-1 g (Nocedal).
+
+    The first guess is B^-1 times the factor that suits the last pair.
+    """
+    q, h, shares = g.clone(), h.clone(), []
+    for pair in reversed(pairs):
+        share = _inner(pair.s, q) / pair.curvature
+        shares.append(share)
+        q.sub_(pair.y, alpha=share)
+        h.sub_(pair.t, alpha=share)  # h = B^-1 q
+    if pairs:
+        h.mul_(pairs[-1].curvature / _inner(pairs[-1].y, pairs[-1].t))
+    for pair, share in zip(pairs, reversed(shares), strict=True):
+        h.add_(pair.s, alpha=share - _inner(pair.y, h) / pair.curvature)
+    return h.neg_()
+
+
+def _search(
+    evaluate: Evaluate, start: Step, direction: Tensor, length: float
+) -> tuple[Step | None, float]:
+    """Double or halve the step until Wolfe's conditions hold; None if none is found.
+
+    Where the values differ by rounding only, slopes decide (Hager and Zhang, 2005).
+    """
+    slope = _inner(start.found.gradient, direction)
+    value = start.found.value
+    noise = 10 * torch.finfo(direction.dtype).eps * abs(value)
+    low, high, best = 0.0, math.inf, None
+    if not slope < 0:
+        return None, length
+    for _ in range(_TRIALS):
+        Z = start.Z + length * direction
+        if not torch.isfinite(Z).all():
+            high = length
+        else:
+            found = evaluate(Z, start.found.dual)
+            new = _inner(found.gradient, direction)
+            enough = found.value <= value + _DECREASE * length * slope or (
+                found.value <= value + noise and new <= (2 * _DECREASE - 1) * slope
+            )
+            if not enough:
+                high = length
+            elif new >= _CURVATURE * slope:
+                return Step(Z, found), length
+            else:
+                low, best = length, (Step(Z, found), length)
+        length = 2 * length if high == math.inf else (low + high) / 2
+    return best or (None, length)
+
+
+def adam(evaluate: Evaluate, Z: Tensor, learning_rate: float) -> Iterator[Step]:
+    """Adam, as the papers run it: fixed rate, no line search, values that may rise."""
+    parameter = torch.nn.Parameter(Z.clone())
+    optimizer = torch.optim.Adam([parameter], lr=learning_rate)
+    found = evaluate(Z, None)
+    while True:
+        yield Step(parameter.detach().clone(), found)
+        parameter.grad = found.gradient
+        optimizer.step()
+        found = evaluate(parameter.detach(), found.dual)
+
+
+def _inner(x: Tensor, y: Tensor) -> float:
+    return float(torch.sum(x * y, dtype=torch.float64))

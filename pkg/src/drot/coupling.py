@@ -1,0 +1,296 @@
+r"""Objectives that hold a kernel between embedded points against a plan (Chapters 4 and 7).
+
+All have one shape. With :math:`C_Z` the cost between points of the embedding,
+
+.. math:: F(Z) = \langle P, C_Z \rangle + A(C_Z), \qquad
+          \frac{\partial F}{\partial C_{ij}} = P_{ij} - Q_{ij},
+
+where :math:`A` is the logarithm of what normalises the kernel :math:`e^{-C_Z}` to the plan
+:math:`Q`, and :math:`Q_{ij} = a_i b_j e^{-C_{ij}}`. Points that P holds together attract, points
+that Q holds together repel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from ._checks import as_real, check_choice, check_finite, check_fits
+from .plan import Affinity
+
+__all__ = ["Evaluation", "Kernel", "KernelLoss", "Normalizer", "SNELoss"]
+
+Kernel = Literal["gaussian", "student"]
+Normalization = Literal["sum", "rows"]
+
+_TILE = {"cpu": 2**17, "cuda": 2**26}  # entries of a working tile: a core's own cache, or many
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """An objective at one embedding."""
+
+    value: float  # F(Z), in nats
+    gradient: Tensor  # (n, q) dF/dZ
+    dual: Tensor | None = None  # (n,) a warm start for the next evaluation, where one helps
+    passes: float = 1.0  # evaluations of the n x n kernel
+    products: int = 0  # products of the kept kernel with a vector
+
+
+@dataclass(frozen=True, kw_only=True)
+class Normalizer:
+    """How a kernel becomes a plan, ``Q_ij = left_i right_j K_ij``."""
+
+    value: float  # A(C_Z)
+    left: Tensor  # (n,)
+    right: Tensor | None = None  # (n,), ones where absent
+    dual: Tensor | None = None  # (n,)
+    products: int = 0
+
+
+def _read_plan(plan, name: str = "plan") -> Tensor:
+    """A finite non-negative (n, n) tensor from an affinity or an array."""
+    matrix = plan.plan if isinstance(plan, Affinity) else as_real(plan, name)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
+        raise ValueError(
+            f"{name} must be a square (n, n) affinity of n >= 2 points; "
+            f"got shape {tuple(matrix.shape)}"
+        )
+    check_finite(matrix, name)
+    if (matrix < 0).any():
+        i, j = (matrix < 0).nonzero()[0].tolist()
+        raise ValueError(f"{name} has a negative entry ({matrix[i, j]:g}) at row {i}, column {j}")
+    return matrix
+
+
+def _check_symmetric(plan: Tensor) -> None:
+    gap = (plan - plan.T).abs()
+    if gap.max() > 1e-6 * plan.max():
+        i, j = divmod(int(gap.argmax()), plan.shape[0])
+        raise ValueError(
+            f"the plan must be symmetric; entries ({i}, {j}) and ({j}, {i}) are "
+            f"{plan[i, j]:g} and {plan[j, i]:g}; pass drot.symmetrize(plan)"
+        )
+
+
+class KernelLoss:
+    """The common part of the objectives: a plan, a kernel, and passes over tiles of rows.
+
+    A subclass says how the kernel is normalised. Between two evaluations nothing is remembered
+    but memory to work in: the same Z and the same warm start give the same bits. A plan given as
+    a tensor is kept, not copied: do not change it in place afterwards.
+    """
+
+    shifted = False  # whether each row's kernel is divided by its largest entry, lest it vanish
+
+    def __init__(self, plan, kernel: Kernel, *, symmetric: bool, diagonal: bool):
+        check_choice("kernel", kernel, get_args(Kernel))
+        self.plan, self.kernel, self.diagonal = _read_plan(plan), kernel, diagonal
+        self.symmetric = symmetric
+        if symmetric:
+            _check_symmetric(self.plan)
+        self.n = n = self.plan.shape[0]
+        self.mass = float(self.plan.sum(dtype=torch.float64))
+        if self.mass == 0:
+            raise ValueError("the plan is zero everywhere; nothing holds the points together")
+        entries = _TILE.get(self.plan.device.type, 2**20)
+        step = max(16, entries // n)
+        self._tiles = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+        self._kept: Tensor | None = None  # (n, n) memory for the kernel
+        p = self.plan
+        parts = (torch.xlogy(p[rows], p[rows]).sum(dtype=torch.float64) for rows in self._tiles)
+        self.entropy = float(sum(parts))  # sum P log P
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.n} x {self.n}, kernel={self.kernel!r})"
+
+    @property
+    def constant(self) -> float:
+        """What F lacks to be the generalised KL(P | Q), in nats."""
+        return self.entropy
+
+    @property
+    def attraction(self) -> Tensor:
+        """Symmetric weights whose Laplacian is the curvature of the attraction, (n, n)."""
+        return (self.plan + self.plan.T) / 2
+
+    def normalize(self, kernel: Tensor, shift: Tensor | None, warm: Tensor | None, tol: float):
+        """The :class:`Normalizer` of ``kernel`` (n, n), whose rows are e^(shift - C_Z)."""
+        raise TypeError(f"{type(self).__name__} does not say how the kernel is normalised")
+
+    def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
+        """F and its gradient at Z (n, q).
+
+        ``tol`` bounds the row sums of Q where they are iterated on, ``warm`` starts that
+        iteration; both are idle otherwise.
+        """
+        kernel, shift, attraction = self._kernel(Z)
+        found = self.normalize(kernel, shift, warm, tol)
+        return Evaluation(
+            value=attraction + found.value,
+            gradient=self._gradient(Z, kernel, found),
+            dual=found.dual,
+            products=found.products,
+        )
+
+    def latent_plan(self, Z: Tensor, *, tol: float = 1e-9) -> Tensor:
+        """Q, the plan of the embedding Z (n, q): shape (n, n), of the mass of P."""
+        kernel, shift, _ = self._kernel(Z)
+        found = self.normalize(kernel, shift, None, tol)
+        Q = kernel * found.left[:, None]
+        return Q if found.right is None else Q.mul_(found.right)
+
+    def _kernel(self, Z: Tensor) -> tuple[Tensor, Tensor | None, float]:
+        """The kernel (n, n), the shift of its rows (n,) and <P, C_Z>."""
+        if self._kept is None:
+            check_fits((self.n, 2 * self.n), self.plan.dtype, self.plan.device)
+            self._kept = torch.empty_like(self.plan, memory_format=torch.contiguous_format)
+        shifts, attraction = [], torch.zeros((), dtype=torch.float64, device=Z.device)
+        for rows, cost in self._distances(Z):
+            kernel = self._kept[rows]
+            if self.kernel == "student":
+                cost.add_(1.0)
+                torch.reciprocal(cost, out=kernel)
+                cost.log_()
+                attraction += cost.mul_(self.plan[rows]).sum(dtype=torch.float64)
+                if not self.diagonal:
+                    kernel.diagonal(rows.start).zero_()
+                continue
+            torch.neg(cost, out=kernel)
+            attraction += cost.mul_(self.plan[rows]).sum(dtype=torch.float64)
+            if not self.diagonal:
+                kernel.diagonal(rows.start).fill_(-torch.inf)
+            if self.shifted:
+                nearest = kernel.amax(dim=1)  # minus the smallest cost
+                shifts.append(-nearest)
+                kernel.sub_(nearest[:, None])
+            kernel.exp_()
+        return self._kept, torch.cat(shifts) if shifts else None, float(attraction)
+
+    def _distances(self, Z: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """Squared distances, (b, n) each, summed over coordinates: no digit cancels."""
+        work = torch.empty(2, self._tiles[0].stop, self.n, dtype=Z.dtype, device=Z.device)
+        columns = Z.T.contiguous()  # (q, n)
+        for rows in self._tiles:
+            cost, gap = work[:, : rows.stop - rows.start]
+            torch.sub(columns[0, rows, None], columns[0], out=cost).square_()
+            for column in columns[1:]:
+                torch.sub(column[rows, None], column, out=gap)
+                cost.addcmul_(gap, gap)
+            yield rows, cost
+
+    def _gradient(self, Z: Tensor, kernel: Tensor, found: Normalizer) -> Tensor:
+        """2 sum_j (W_ij + W_ji) (z_i - z_j) with W = P - Q, times K if the kernel is Student's."""
+        q = Z.shape[1]
+        points = torch.cat([Z, torch.ones_like(Z[:, :1])], dim=1)  # (n, q + 1)
+        sums = torch.zeros_like(points)  # W [Z, 1], or (W + W^T) [Z, 1] / 2
+        work = torch.empty(self._tiles[0].stop, self.n, dtype=Z.dtype, device=Z.device)
+        for rows in self._tiles:
+            w = torch.mul(kernel[rows], found.left[rows, None], out=work[: rows.stop - rows.start])
+            if found.right is not None:
+                w.mul_(found.right)
+            torch.sub(self.plan[rows], w, out=w)
+            if self.kernel == "student":
+                w.mul_(kernel[rows])
+            sums[rows] += w @ points
+            if not self.symmetric:
+                sums.addmm_(w.T, points[rows])
+        return (4 if self.symmetric else 2) * (sums[:, q:] * Z - sums[:, :q])
+
+
+class SNELoss(KernelLoss):
+    r"""Objective of SNE, symmetric SNE and t-SNE: softmax normalisations.
+
+    .. math::
+
+        F(Z) = \langle P, C_Z \rangle +
+        \begin{cases}
+        s \, \log \sum_{i \ne j} e^{-C_{ij}}, \quad s = \sum_{ij} P_{ij} & \text{(sum)} \\
+        \sum_i m_i \log \sum_{j \ne i} e^{-C_{ij}}, \quad m_i = \sum_j P_{ij} & \text{(rows)}
+        \end{cases}
+
+    with :math:`C_{ij} = \|z_i - z_j\|^2` (Gaussian) or :math:`\log(1 + \|z_i - z_j\|^2)`
+    (Student). Then Q has the mass of P, in all or row by row, and F differs from KL(P | Q) by a
+    constant.
+
+    Source: SNE (Hinton and Roweis, 2002) and t-SNE (Van der Maaten and Hinton, 2008), in the
+    form of equation (Symmetric-SNE) of SNEkhorn; book ``eq-sne``.
+
+    Parameters
+    ----------
+    plan : Affinity or array_like, shape (n, n), non-negative
+        :math:`P`, of any mass; the value and the gradient are proportional to it. t-SNE
+        software divides by the mass: so should who compares.
+    kernel : {"gaussian", "student"}
+        Of the embedding.
+    normalization : {"sum", "rows"}
+        ``"sum"`` for symmetric SNE and t-SNE, which needs a symmetric P; ``"rows"`` for SNE.
+    diagonal : {"drop", "keep"}
+        Whether the pairs i = j count in the sums and in P.
+
+    Raises
+    ------
+    ValueError
+        If the plan is not of the kind asked for, or a name does not exist.
+
+    Notes
+    -----
+    One evaluation is one pass over the kernel and one over the weights, in tiles; the plan and
+    the kernel are kept, two n x n arrays.
+
+    Examples
+    --------
+    >>> loss = SNELoss([[0.0, 1.0], [1.0, 0.0]], kernel="student")
+    >>> Z = torch.tensor([[0.0], [3.0]], dtype=torch.float64)
+    >>> loss.evaluate(Z).gradient.abs().max().item() < 1e-12  # two points: Q = P anywhere
+    True
+    """
+
+    def __init__(
+        self,
+        plan,
+        kernel: Kernel = "gaussian",
+        *,
+        normalization: Normalization = "sum",
+        diagonal: Literal["drop", "keep"] = "drop",
+    ):
+        check_choice("normalization", normalization, get_args(Normalization))
+        check_choice("diagonal", diagonal, ("drop", "keep"))
+        self.normalization = normalization
+        super().__init__(
+            plan, kernel, symmetric=normalization == "sum", diagonal=diagonal == "keep"
+        )
+        if diagonal == "drop" and (self.plan.diagonal() != 0).any():
+            raise ValueError(
+                "the plan has mass on its diagonal; compute the affinity with diagonal='drop', or "
+                "pass diagonal='keep' to count the pairs i = j in the embedding too"
+            )
+        self.masses = self.plan.sum(dim=1)  # (n,)
+        self.shifted = kernel == "gaussian"
+
+    @property
+    def constant(self) -> float:
+        mass = (
+            torch.tensor(self.mass, dtype=torch.float64)
+            if self.normalization == "sum"
+            else self.masses
+        )
+        return self.entropy - float(torch.xlogy(mass, mass).sum(dtype=torch.float64))
+
+    def normalize(
+        self, kernel: Tensor, shift: Tensor | None, warm: Tensor | None, tol: float
+    ) -> Normalizer:
+        sums = kernel.sum(dim=1)
+        shift = torch.zeros_like(sums) if shift is None else shift
+        logs = sums.log() - shift  # (n,) log sum_j e^-C_ij
+        if self.normalization == "rows":
+            value = (self.masses * logs).sum(dtype=torch.float64)
+            return Normalizer(value=float(value), left=self.masses / sums)
+        total = torch.logsumexp(logs, dim=0)
+        return Normalizer(
+            value=self.mass * float(total), left=self.mass * torch.exp(-shift - total)
+        )

@@ -1,0 +1,158 @@
+"""Where an embedding starts: chance, principal components, or the plan's own eigenvectors."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ._checks import as_points, check_count
+from ._dataset import Seed, as_rng
+from .plan import symmetrize
+
+__all__ = ["pca_start", "random_start", "spectral_start"]
+
+
+def random_start(
+    n: int,
+    *,
+    n_components: int = 2,
+    random_state: Seed = 0,
+    dtype: torch.dtype = torch.float64,
+    device: torch.device | str = "cpu",
+) -> Tensor:
+    """Independent standard normal coordinates, the papers' start.
+
+    Drawn on the CPU in float64 whatever the device and dtype, so that all start alike.
+
+    Source: section 5 of SNEkhorn (Van Assel et al., 2023); book ``sec-starts``.
+
+    Parameters
+    ----------
+    n : int
+        Points, at least 2.
+    n_components : int
+        Coordinates, at least 1.
+    random_state : int, numpy Generator or torch Generator
+        Same seed, same bits.
+    dtype, device
+        Of the result.
+
+    Returns
+    -------
+    Tensor, shape (n, n_components)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a number is out of range or the seed is no seed.
+
+    Examples
+    --------
+    >>> torch.equal(random_start(5, random_state=3), random_start(5, random_state=3))
+    True
+    """
+    n, q = check_count("n", n, 2), check_count("n_components", n_components, 1)
+    Z = as_rng(random_state).standard_normal((n, q))
+    return torch.from_numpy(Z).to(device, dtype)
+
+
+def pca_start(X, *, n_components: int = 2) -> Tensor:
+    """The first principal components, scaled so that the first has variance 1.
+
+    A start is a matter of shape: objectives set the scale. Signs are fixed by scikit-learn's
+    rule, so no seed is needed.
+
+    Source: book ``sec-starts``; the habit of t-SNE software since Kobak and Berens (2019).
+
+    Parameters
+    ----------
+    X : array_like, shape (n, p)
+    n_components : int
+        At most min(n, p).
+
+    Returns
+    -------
+    Tensor, shape (n, n_components)
+        Centred, on the device and in the dtype of ``X``.
+
+    Raises
+    ------
+    ValueError
+        If X is not a finite cloud or has fewer than ``n_components`` directions.
+
+    Examples
+    --------
+    >>> Z = pca_start([[0.0, 1.0], [2.0, 1.0], [4.0, 1.0]], n_components=1)
+    >>> round(Z.square().mean().item(), 9)
+    1.0
+    """
+    from sklearn.decomposition import PCA
+
+    X = as_points(X, "X")
+    n_components = check_count("n_components", n_components, 1, min(X.shape))
+    Z = PCA(n_components, svd_solver="full").fit_transform(X.cpu().numpy())
+    return _unit(torch.from_numpy(Z).to(X))
+
+
+def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Tensor:
+    """The slowest eigenvectors of the plan's normalised Laplacian, the first of variance 1.
+
+    Points that the plan holds together start together; its diagonal does not count. Where the
+    plan falls into parts that exchange (almost) no mass the eigenvectors separate the parts and
+    little else.
+
+    Source: Laplacian eigenmaps (Belkin and Niyogi, 2003) as scikit-learn computes them; book
+    ``sec-starts``.
+
+    Parameters
+    ----------
+    plan : Affinity or array_like, shape (n, n), symmetric
+        Made symmetric if it is not.
+    n_components : int
+        At most n - 2.
+    random_state : int, numpy Generator or torch Generator
+        The eigensolver starts from a random vector.
+
+    Returns
+    -------
+    Tensor, shape (n, n_components)
+        Centred, on the device and in the dtype of the plan.
+
+    Raises
+    ------
+    ValueError
+        If the plan is not square, or too small for ``n_components``.
+
+    Examples
+    --------
+    >>> plan = torch.eye(6, dtype=torch.float64) + 0.01
+    >>> plan[:3, :3] += 1
+    >>> plan[3:, 3:] += 1
+    >>> Z = spectral_start(plan, n_components=1)[:, 0]
+    >>> bool((Z[:3].sign() == -Z[3:].sign()).all())  # the two halves
+    True
+    """
+    from sklearn.manifold import spectral_embedding
+
+    matrix = symmetrize(plan)
+    n = matrix.shape[0]
+    n_components = check_count("n_components", n_components, 1, max(1, n - 2))
+    weights = matrix.cpu().double().numpy()
+    seed = int(as_rng(random_state).integers(2**31))
+    with warnings.catch_warnings():
+        # a plan that falls into its clusters is a good start, not a reason to warn
+        warnings.filterwarnings("ignore", message="Graph is not fully connected")
+        Z = spectral_embedding(
+            weights, n_components=n_components, random_state=np.random.RandomState(seed)
+        )
+    return _unit(torch.from_numpy(np.ascontiguousarray(Z)).to(matrix))
+
+
+def _unit(Z: Tensor) -> Tensor:
+    """Centred, and divided by the standard deviation of the first column."""
+    Z = Z - Z.mean(dim=0)
+    spread = Z[:, 0].square().mean().sqrt()
+    return Z / spread if spread > 0 else Z

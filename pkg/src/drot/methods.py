@@ -1,0 +1,236 @@
+"""SNEkhorn, t-SNEkhorn, SNE and t-SNE, from a plan to an embedding (Chapter 4)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ._checks import check_choice
+from ._dataset import Seed
+from ._embedding import Embedding
+from ._report import OnFailure
+from .coupling import Kernel, Normalization, SNELoss
+from .embedding import Callback, Init, Solver, embed
+from .snekhorn_loss import SNEkhornLoss
+
+__all__ = ["sne", "snekhorn", "tsne"]
+
+
+def snekhorn(
+    plan,
+    *,
+    n_components: int = 2,
+    kernel: Kernel = "gaussian",
+    normalization: Literal["doubly_stochastic", "sum"] = "doubly_stochastic",
+    init: Init = "spectral",
+    solver: Solver = "lbfgs",
+    learning_rate: float = 0.1,
+    tol: float | None = None,
+    max_iter: int = 2000,
+    random_state: Seed = 0,
+    callback: Callback | None = None,
+    on_failure: OnFailure = "raise",
+) -> Embedding:
+    r"""Place points so that their doubly stochastic plan is close to a given one.
+
+    .. math::
+
+        \min_{Z \in \mathbb R^{n \times q}} \mathrm{KL}(P | Q_Z), \qquad
+        (Q_Z)_{ij} = e^{f_i + f_j - C_{ij}}, \quad Q_Z \mathbf 1 = \mathbf 1,
+
+    with :math:`C_{ij} = \|z_i - z_j\|^2` (SNEkhorn) or :math:`\log(1 + \|z_i - z_j\|^2)`
+    (t-SNEkhorn). The gradient holds f fixed, which is exact at the optimal f; :func:`embed`
+    minimises.
+
+    Source: (SNEkhorn) in section 4 of SNEkhorn (Van Assel et al., 2023); book ``eq-snekhorn``
+    and ``prp-envelope``.
+
+    Parameters
+    ----------
+    plan : Affinity or array_like, shape (n, n)
+        :math:`P`, symmetric, rows of sum 1, diagonal included: ``symmetric_entropic_affinity`` as
+        in the paper, or ``doubly_stochastic_affinity``.
+    n_components : int
+        :math:`q`, when the start is named.
+    kernel : {"gaussian", "student"}
+        ``"student"`` is t-SNEkhorn.
+    normalization : {"doubly_stochastic", "sum"}
+        ``"sum"`` only divides the kernel, its diagonal included, by its sum and multiplies it by
+        n: the variant that bends embeddings into spheres.
+    init, solver, learning_rate, tol, max_iter, random_state, callback, on_failure
+        As in :func:`embed`.
+
+    Returns
+    -------
+    Embedding
+        ``kl`` is the generalised KL(P | Q), in nats for total mass n; ``dual`` is f.
+
+    Raises
+    ------
+    ValueError
+        If the plan is not symmetric with rows of sum 1, or a name does not exist.
+    NotConverged
+        If ``tol`` is not reached and ``on_failure="raise"``.
+
+    Notes
+    -----
+    An evaluation is two passes over an n x n array and about six products with a vector. Three
+    such arrays are kept.
+
+    Examples
+    --------
+    >>> import torch
+    >>> plan = torch.tensor([[0.6, 0.4, 0.0], [0.4, 0.2, 0.4], [0.0, 0.4, 0.6]]).double()
+    >>> found = snekhorn(plan, n_components=1, init=[[-1.0], [0.2], [1.0]])
+    >>> bool(found.Z[0] < found.Z[1] < found.Z[2]), found.converged
+    (True, True)
+    """
+    names = ("doubly_stochastic", "sum")
+    check_choice("normalization", normalization, names)
+    objective = SNEkhornLoss(plan, kernel)
+    if normalization == "sum":
+        objective = SNELoss(objective.plan, kernel, diagonal="keep")
+    return embed(
+        objective,
+        init,
+        n_components=n_components,
+        solver=solver,
+        learning_rate=learning_rate,
+        tol=tol,
+        max_iter=max_iter,
+        random_state=random_state,
+        callback=callback,
+        on_failure=on_failure,
+    )
+
+
+def sne(
+    plan,
+    *,
+    n_components: int = 2,
+    normalization: Normalization = "sum",
+    diagonal: Literal["drop", "keep"] = "drop",
+    init: Init = "spectral",
+    solver: Solver = "lbfgs",
+    learning_rate: float = 0.1,
+    tol: float | None = None,
+    max_iter: int = 2000,
+    random_state: Seed = 0,
+    callback: Callback | None = None,
+    on_failure: OnFailure = "raise",
+) -> Embedding:
+    r"""Place points so that a Gaussian softmax of their distances is close to a given plan.
+
+    ``normalization="sum"`` is symmetric SNE, one softmax over all pairs, ``"rows"`` the original
+    SNE, one per row; :class:`SNELoss` has the objectives.
+
+    Source: SNE (Hinton and Roweis, 2002); (Symmetric-SNE) in SNEkhorn (Van Assel et al., 2023),
+    equation of section 2; book ``eq-sne``.
+
+    Parameters
+    ----------
+    plan : Affinity or array_like, shape (n, n), non-negative
+        :math:`P`; symmetric for ``"sum"``.
+    n_components : int
+        :math:`q`, when the start is named.
+    normalization : {"sum", "rows"}
+    diagonal : {"drop", "keep"}
+        Whether pairs i = j count; ``"drop"`` needs a plan without them.
+    init, solver, learning_rate, tol, max_iter, random_state, callback, on_failure
+        As in :func:`embed`.
+
+    Returns
+    -------
+    Embedding
+        ``kl`` is in nats for the mass of the plan; divide by it to compare with software.
+
+    Raises
+    ------
+    ValueError, NotConverged
+        As :class:`SNELoss` and :func:`embed` do.
+
+    Examples
+    --------
+    >>> import torch
+    >>> plan = torch.tensor([[0.0, 0.9, 0.1], [0.9, 0.0, 0.1], [0.1, 0.1, 0.0]]).double()
+    >>> found = sne(plan, init=[[0.0, 0.1], [0.3, 0.0], [1.0, 1.0]])
+    >>> d = torch.pdist(found.Z).square()  # of the pairs 01, 02, 12
+    >>> bool((d[0] < d[1:]).all()), round(found.kl, 3)  # three points realise any such plan
+    (True, 0.0)
+    """
+    return embed(
+        SNELoss(plan, "gaussian", normalization=normalization, diagonal=diagonal),
+        init,
+        n_components=n_components,
+        solver=solver,
+        learning_rate=learning_rate,
+        tol=tol,
+        max_iter=max_iter,
+        random_state=random_state,
+        callback=callback,
+        on_failure=on_failure,
+    )
+
+
+def tsne(
+    plan,
+    *,
+    n_components: int = 2,
+    diagonal: Literal["drop", "keep"] = "drop",
+    init: Init = "spectral",
+    solver: Solver = "lbfgs",
+    learning_rate: float = 0.1,
+    tol: float | None = None,
+    max_iter: int = 2000,
+    random_state: Seed = 0,
+    callback: Callback | None = None,
+    on_failure: OnFailure = "raise",
+) -> Embedding:
+    r"""Exact t-SNE: one softmax over all pairs, of Student's kernel.
+
+    Every pair repels; there is no tree, no interpolation and no early exaggeration.
+
+    Source: t-SNE (Van der Maaten and Hinton, 2008), equations (4) and (5); book ``eq-sne``.
+
+    Parameters
+    ----------
+    plan : Affinity or array_like, shape (n, n), symmetric, non-negative
+        :math:`P`; t-SNE's own is
+        ``symmetrize(entropic_affinity(cost, perplexity, diagonal="drop"))``.
+    n_components : int
+        :math:`q`, when the start is named.
+    diagonal : {"drop", "keep"}
+        Whether pairs i = j count; ``"drop"`` needs a plan without them.
+    init, solver, learning_rate, tol, max_iter, random_state, callback, on_failure
+        As in :func:`embed`.
+
+    Returns
+    -------
+    Embedding
+        ``kl`` is in nats for the mass of the plan; divide by it to compare with software.
+
+    Raises
+    ------
+    ValueError, NotConverged
+        As :class:`SNELoss` and :func:`embed` do.
+
+    Examples
+    --------
+    >>> import torch
+    >>> plan = torch.tensor([[0.0, 0.9, 0.1], [0.9, 0.0, 0.1], [0.1, 0.1, 0.0]]).double()
+    >>> found = tsne(plan, init=[[0.0, 0.1], [0.3, 0.0], [1.0, 1.0]])
+    >>> d = torch.pdist(found.Z)
+    >>> bool((d[0] < d[1:]).all())
+    True
+    """
+    return embed(
+        SNELoss(plan, "student", diagonal=diagonal),
+        init,
+        n_components=n_components,
+        solver=solver,
+        learning_rate=learning_rate,
+        tol=tol,
+        max_iter=max_iter,
+        random_state=random_state,
+        callback=callback,
+        on_failure=on_failure,
+    )

@@ -1,0 +1,197 @@
+"""The estimators keep scikit-learn's rules and say what they do."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import warnings
+
+import drot
+import numpy as np
+import pytest
+import torch
+from drot.estimators import SNEkhorn, TSNEkhorn
+from drot.methods import snekhorn
+from drot.symmetric import symmetric_entropic_affinity
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.validation import check_is_fitted
+
+ESTIMATORS = [SNEkhorn, TSNEkhorn]
+KERNELS = {SNEkhorn: "gaussian", TSNEkhorn: "student"}
+
+
+def points(n: int = 30, p: int = 4) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(n, p))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_check_estimator(estimator):
+    """scikit-learn's own list; a perplexity that its small data sets allow."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # its max_iter values are small
+        results = check_estimator(estimator(perplexity=3.0), on_skip=None)
+    assert {result["status"] for result in results} <= {"passed", "skipped"}
+    assert sum(result["status"] == "passed" for result in results) >= 35
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_fit_is_the_functions(estimator):
+    """The estimator is the chain of cost, affinity and embedding, to the bit."""
+    X = points()
+    model = estimator(perplexity=6.0, init="random", random_state=5).fit(X)
+    affinity = symmetric_entropic_affinity(drot.sqeuclidean(X), 6.0)
+    seed = np.random.RandomState(5).randint(2**31 - 1)
+    found = snekhorn(affinity, kernel=KERNELS[estimator], init="random", random_state=seed)
+    np.testing.assert_array_equal(model.affinity_, affinity.plan)
+    np.testing.assert_array_equal(model.embedding_, found.Z)
+    assert model.kl_divergence_ == found.kl == model.result_.kl
+    assert model.n_iter_ == found.n_iter and model.n_features_in_ == 4
+    # and the divergence is the one of the two plans
+    cost = drot.sqeuclidean if estimator is SNEkhorn else drot.student_cost
+    Q = drot.doubly_stochastic_affinity(cost(found.Z), bandwidth=1.0).plan
+    assert model.kl_divergence_ == pytest.approx(float(drot.kl_divergence(affinity.plan, Q)))
+    for name in ("embedding_", "affinity_"):
+        assert type(getattr(model, name)) is np.ndarray
+    assert type(model.kl_divergence_) is float and type(model.n_iter_) is int
+
+
+@pytest.mark.parametrize(
+    "options", [{"tol": 0.1}, {"solver": "spectral", "tol": 0.1}, {"solver": "adam", "tol": 0.5}]
+)
+def test_options_reach_the_solver(options):
+    """Tolerance and solver are those of the function, to the bit."""
+    X, start = points(), np.random.default_rng(1).normal(size=(30, 2))
+    model = TSNEkhorn(perplexity=6.0, init=start, **options).fit(X)
+    plan = symmetric_entropic_affinity(drot.sqeuclidean(X), 6.0)
+    found = snekhorn(plan, kernel="student", init=start, **options)
+    assert model.result_.values == found.values and found.n_iter > 0
+    assert found.values != snekhorn(plan, kernel="student", init=start).values
+
+
+@pytest.mark.parametrize("init", ["spectral", "pca", "random"])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_random_state(estimator, init):
+    """Same seed, same bits, whether an integer or a RandomState; X is left as it was."""
+    X = points()
+    before = X.tobytes()
+    options = {"perplexity": 6.0, "init": init, "max_iter": 20}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        runs = [
+            estimator(random_state=seed, **options).fit_transform(X)
+            for seed in (0, 0, np.random.RandomState(0), 1)
+        ]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    np.testing.assert_array_equal(runs[0], runs[2])
+    assert X.tobytes() == before
+    assert (init == "random") == (not np.allclose(runs[0], runs[3], atol=1e-3))
+
+
+def test_there_is_no_transform():
+    """Absent by scikit-learn's rule, with the reason in the error."""
+    model = TSNEkhorn(perplexity=6.0).fit(points())
+    assert not hasattr(model, "transform")
+    with pytest.raises(AttributeError, match="has no 'transform': a new point would change"):
+        model.transform(points())
+    with pytest.raises(AttributeError, match=r"has no 'nonsense'$"):
+        _ = model.nonsense
+
+
+def test_not_fitted():
+    """An unfitted model has no embedding and scikit-learn says so."""
+    with pytest.raises(NotFittedError):
+        check_is_fitted(TSNEkhorn())
+    check_is_fitted(TSNEkhorn(perplexity=6.0).fit(points()))
+
+
+def test_parameters():
+    """Both take the same, keyword-only past the second; clones and pickles keep all."""
+    names = list(inspect.signature(TSNEkhorn).parameters)
+    assert names == list(inspect.signature(SNEkhorn).parameters)
+    assert names[:2] == ["n_components", "perplexity"]
+    for name, parameter in inspect.signature(TSNEkhorn).parameters.items():
+        assert (parameter.kind is parameter.KEYWORD_ONLY) == (name not in names[:2])
+        assert name in inspect.getdoc(TSNEkhorn) and name in inspect.getdoc(SNEkhorn)
+    model = TSNEkhorn(3, 6.0, init="random", random_state=2, tol=1e-2)
+    assert clone(model).get_params() == model.get_params()
+    model.fit(points())
+    back = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(back.embedding_, model.embedding_)
+    assert model.embedding_.shape == (30, 3)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_dtype(estimator):
+    """float32 stays, integers become float64, and `dtype` decides where it is given."""
+    X = points()
+    options = {"perplexity": 6.0, "random_state": 0}
+    assert estimator(**options).fit_transform(X.astype(np.float32)).dtype == np.float32
+    assert estimator(**options).fit_transform((10 * X).astype(int)).dtype == np.float64
+    for dtype in ("float32", np.float32, torch.float32):
+        model = estimator(dtype=dtype, **options).fit(X)
+        assert model.embedding_.dtype == model.affinity_.dtype == np.float32
+    with pytest.raises(ValueError, match="'float32', 'float64'"):
+        estimator(dtype="float16", **options).fit(X)
+
+
+def test_init():
+    """An array, or the result of an earlier fit, which goes on where that one ended."""
+    X = points()
+    start = np.random.default_rng(1).normal(size=(30, 2))
+    with pytest.warns(ConvergenceWarning, match="embedding stopped at a residual"):
+        part = TSNEkhorn(perplexity=6.0, init=start, max_iter=5).fit(X)
+    assert part.n_iter_ == 5 and not part.result_.converged
+    rest = TSNEkhorn(perplexity=6.0, init=part.result_).fit(X)
+    assert rest.result_.values[0] == pytest.approx(part.result_.value, abs=1e-6)
+    assert rest.result_.converged and rest.kl_divergence_ < part.kl_divergence_
+
+
+def test_verbose(capsys):
+    """Silent by default; with verbose=1 two bars with residuals, on stderr."""
+    TSNEkhorn(perplexity=6.0).fit(points())
+    quiet = capsys.readouterr()
+    assert quiet.out == quiet.err == ""
+    TSNEkhorn(perplexity=6.0, verbose=1).fit(points())
+    loud = capsys.readouterr()
+    assert loud.out == ""
+    assert "affinity" in loud.err and "embedding" in loud.err and "residual=" in loud.err
+
+
+def test_pipeline_and_names():
+    """It stands at the end of a pipeline and names its columns."""
+    pipe = make_pipeline(StandardScaler(), TSNEkhorn(perplexity=6.0, random_state=0))
+    assert pipe.fit_transform(points()).shape == (30, 2)
+    assert list(pipe[-1].get_feature_names_out()) == ["tsnekhorn0", "tsnekhorn1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"perplexity": 40.0}, r"perplexity=40 is out of reach .* 30"),
+        ({"init": "umap"}, r"'spectral', 'pca', 'random'"),
+        ({"solver": "sgd"}, r"'lbfgs', 'spectral', 'adam'"),
+        ({"tol": 0.0}, r"tol must be positive"),
+        ({"n_components": 0}, r"n_components must be"),
+        ({"init": np.zeros((3, 2))}, r"init has 3 points"),
+    ],
+)
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_errors(estimator, options, says):
+    """Errors are those of the functions: one sentence."""
+    with pytest.raises(ValueError, match=says):
+        estimator(**{"perplexity": 6.0, **options}).fit(points())
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_device(estimator):
+    """On a CUDA device: the same embedding from the same start, NumPy out."""
+    X = points()
+    options = {"perplexity": 6.0, "init": "pca"}
+    here, there = (estimator(device=d, **options).fit(X) for d in (None, "cuda"))
+    assert there.result_.Z.device.type == "cuda" and type(there.embedding_) is np.ndarray
+    assert there.kl_divergence_ == pytest.approx(here.kl_divergence_, rel=1e-3)

@@ -1,0 +1,152 @@
+"""Objectives, gradients and embeddings held against other software, conventions mapped.
+
+| peer: function                      | its convention              | in drot                    |
+| ----------------------------------- | --------------------------- | -------------------------- |
+| sklearn: _t_sne._kl_divergence      | mass 1, condensed P, i != j | SNELoss(P, "student") / n  |
+| openTSNE: kl_divergence_bh, theta 0 | mass 1, sparse P, dF / 4    | SNELoss(P, "student") / n  |
+| sklearn: TSNE(method="exact")       | exaggerates early, momentum | tsne(P), lower or equal KL |
+| sklearn: spectral_embedding, PCA    | scale of their own          | first variance 1           |
+| sklearn: trustworthiness            | 1 - penalty, 5 neighbours   | used as it is              |
+
+P is of mass n here and of mass 1 there: values and gradients differ by the factor n.
+"""
+
+from __future__ import annotations
+
+import drot
+import numpy as np
+import pytest
+import torch
+from drot.coupling import SNELoss
+from drot.initial import pca_start, random_start, spectral_start
+from drot.methods import sne, snekhorn, tsne
+from openTSNE.tsne import kl_divergence_bh
+from scipy.sparse import csr_matrix
+from scipy.spatial.distance import squareform
+from sklearn.decomposition import PCA
+from sklearn.manifold import TSNE, spectral_embedding, trustworthiness
+from sklearn.manifold._t_sne import _joint_probabilities, _kl_divergence
+from sklearn.metrics import euclidean_distances
+
+N = 300
+
+
+@pytest.fixture(scope="module")
+def digits() -> torch.Tensor:
+    return drot.datasets.digits(N).X.double()
+
+
+@pytest.fixture(scope="module")
+def joint(digits) -> torch.Tensor:
+    """t-SNE's plan, of mass n."""
+    return drot.symmetrize(drot.entropic_affinity(drot.sqeuclidean(digits), 20.0, diagonal="drop"))
+
+
+@pytest.fixture(scope="module")
+def stochastic(digits) -> torch.Tensor:
+    return drot.doubly_stochastic_affinity(drot.sqeuclidean(digits), perplexity=20.0).plan
+
+
+# --------------------------------------------------------------------- objective and gradient
+@pytest.mark.parametrize("scale", [1e-2, 1.0, 30.0])
+@pytest.mark.parametrize("q", [1, 2, 3])
+def test_tsne_against_sklearn(joint, scale, q):
+    """Value and gradient to rounding."""
+    Z = random_start(N, n_components=q, random_state=q) * scale
+    theirs, gradient = _kl_divergence(Z.numpy().ravel(), squareform(joint.numpy() / N), 1, N, q)
+    loss = SNELoss(joint, "student")
+    ours = loss.evaluate(Z)
+    assert (ours.value + loss.constant) / N == pytest.approx(theirs, rel=1e-9)
+    np.testing.assert_allclose(
+        ours.gradient / N, gradient.reshape(N, q), atol=1e-11 * abs(gradient).max()
+    )
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0])
+def test_tsne_against_opentsne(joint, scale):
+    """Value and gradient of the tree method at opening angle 0, which opens every cell."""
+    Z = random_start(N, random_state=5) * scale
+    P = csr_matrix(joint.numpy() / N)
+    theirs, gradient = kl_divergence_bh(
+        Z.numpy(), P, 1, {"theta": 0.0}, should_eval_error=True, n_jobs=1
+    )
+    loss = SNELoss(joint, "student")
+    ours = loss.evaluate(Z)
+    assert (ours.value + loss.constant) / N == pytest.approx(theirs, rel=1e-6)
+    np.testing.assert_allclose(
+        ours.gradient / N, 4 * gradient, atol=1e-6 * float(ours.gradient.abs().max()) / N
+    )
+
+
+def test_the_plan_against_sklearn(digits, joint):
+    """The joint probabilities are those that scikit-learn's t-SNE starts from."""
+    distances = euclidean_distances(digits.numpy(), squared=True).astype(np.float32)
+    theirs = squareform(_joint_probabilities(distances, 20.0, 0))
+    np.testing.assert_allclose(joint / N, theirs, atol=2e-5 * theirs.max())
+
+
+@pytest.mark.parametrize("normalization", ["sum", "rows"])
+def test_sne_by_hand(joint, normalization):
+    """Gaussian SNE as Hinton and Roweis write it: loops over pairs, mass as given."""
+    P, Z = joint.numpy()[:12, :12].copy(), random_start(12).numpy()
+    kernel = np.zeros((12, 12))
+    for i in range(12):
+        for j in range(12):
+            if i != j:
+                kernel[i, j] = np.exp(-sum((Z[i] - Z[j]) ** 2))
+    if normalization == "sum":
+        Q = P.sum() * kernel / kernel.sum()
+        W = P - Q
+    else:
+        Q = P.sum(axis=1, keepdims=True) * kernel / kernel.sum(axis=1, keepdims=True)
+        W = ((P - Q) + (P - Q).T) / 2
+    gradient = np.array([sum(4 * W[i, j] * (Z[i] - Z[j]) for j in range(12)) for i in range(12)])
+    loss = SNELoss(P, normalization=normalization)
+    found = loss.evaluate(torch.from_numpy(Z))
+    kl = sum(P[i, j] * np.log(P[i, j] / Q[i, j]) for i in range(12) for j in range(12) if P[i, j])
+    assert found.value + loss.constant == pytest.approx(kl, abs=1e-10)
+    np.testing.assert_allclose(found.gradient, gradient, atol=1e-11)
+
+
+# ---------------------------------------------------------------------------------- embeddings
+def test_tsne_reaches_sklearns_objective(digits, joint):
+    """From PCA, the divergence is at most 1 % above that of 1000 steps of scikit-learn's exact
+    t-SNE; as measured by its own function."""
+    model = TSNE(perplexity=20.0, method="exact", init="pca", random_state=0).fit(digits.numpy())
+    found = tsne(joint, init=pca_start(digits))
+    P = squareform(joint.numpy() / N)
+    ours, _ = _kl_divergence(found.Z.numpy().ravel(), P, 1, N, 2)
+    theirs, _ = _kl_divergence(model.embedding_.astype(float).ravel(), P, 1, N, 2)
+    assert theirs == pytest.approx(model.kl_divergence_, rel=1e-3)
+    assert ours <= 1.01 * theirs
+    assert found.kl / N == pytest.approx(ours, rel=1e-8)
+
+
+@pytest.mark.parametrize("init", ["random", "spectral"])
+@pytest.mark.parametrize(
+    ("name", "floor"),
+    [("snekhorn", 0.90), ("t-snekhorn", 0.97), ("sum", 0.90), ("sne", 0.90), ("t-sne", 0.97)],
+)
+def test_quality_floors(digits, joint, stochastic, name, floor, init):
+    """Neighbourhoods of the digits survive: trustworthiness at 5 neighbours, by scikit-learn."""
+    methods = {
+        "snekhorn": lambda: snekhorn(stochastic, init=init),
+        "t-snekhorn": lambda: snekhorn(stochastic, kernel="student", init=init),
+        "sum": lambda: snekhorn(stochastic, normalization="sum", init=init),
+        "sne": lambda: sne(joint, init=init),
+        "t-sne": lambda: tsne(joint, init=init),
+    }
+    Z = methods[name]().Z
+    assert trustworthiness(digits.numpy(), Z.numpy()) >= floor
+
+
+# -------------------------------------------------------------------------------------- starts
+def test_starts_against_sklearn(digits, stochastic):
+    """PCA and the spectral embedding are scikit-learn's, centred and scaled."""
+    theirs = PCA(2, svd_solver="full").fit_transform(digits.numpy())
+    np.testing.assert_allclose(pca_start(digits), theirs / theirs[:, 0].std(), atol=1e-8)
+    theirs = spectral_embedding(
+        stochastic.numpy(), n_components=2, random_state=np.random.RandomState(0)
+    )
+    theirs = theirs - theirs.mean(axis=0)
+    np.testing.assert_allclose(spectral_start(stochastic), theirs / theirs[:, 0].std(), atol=1e-6)

@@ -1,0 +1,392 @@
+"""Graphs and random graphs: against enumeration of all graphs, and against frequencies."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+import drot
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+from drot._priors import (
+    expected_graph,
+    graph_log_normalizer,
+    graph_log_probability,
+    sample_graph,
+    sample_graphs,
+)
+from drot.graph import (
+    Graph,
+    as_graph,
+    connected_components,
+    fuzzy_union,
+    laplacian,
+    mrf_log_density,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+PRIORS = ("binary", "row", "edges")
+CASES = [
+    (prior, n, diagonal, forbidden)  # forbidden: one edge cannot be
+    for prior in PRIORS
+    for n in (2, 3)
+    for diagonal in ("drop", "keep")
+    for forbidden in (False, True)
+    if (prior, n, diagonal, forbidden) != ("row", 2, "drop", True)  # a row without an edge
+]
+CASES.append(("row", 4, "drop", True))
+
+
+def log_weights(n: int, seed: int = 0, forbidden: bool = False) -> np.ndarray:
+    logs = np.random.default_rng(seed).normal(scale=1.2, size=(n, n))
+    if forbidden:
+        logs[0, 1] = -np.inf
+    return logs
+
+
+def all_graphs(prior: str, n: int, diagonal: str) -> list[np.ndarray]:
+    """Every graph that the prior allows, by brute force."""
+    cells = [(i, j) for i in range(n) for j in range(n) if diagonal == "keep" or i != j]
+    most = {"binary": 1, "row": 1, "edges": n}[prior]
+    found = []
+    for counts in itertools.product(range(most + 1), repeat=len(cells)):
+        W = np.zeros((n, n))
+        W[tuple(np.array(cells).T)] = counts
+        if prior == "row" and not (W.sum(axis=1) == 1).all():
+            continue
+        if prior == "edges" and W.sum() != n:
+            continue
+        found.append(W)
+    return found
+
+
+def weigh(W: np.ndarray, logs: np.ndarray, prior: str) -> float:
+    """Omega(W) prod w^W."""
+    value = math.prod(math.exp(logs[i, j]) ** W[i, j] for i, j in zip(*W.nonzero(), strict=True))
+    if prior == "edges":
+        value /= math.prod(math.factorial(int(c)) for c in W.flat)
+    return value
+
+
+# ---------------------------------------------------------------------------- probabilities
+@pytest.mark.parametrize(("prior", "n", "diagonal", "forbidden"), CASES)
+def test_probabilities_by_enumeration(prior, n, diagonal, forbidden):
+    """Normaliser, probability of every graph and expectation, from a list of all graphs."""
+    logs = log_weights(n, seed=n, forbidden=forbidden)
+    graphs = all_graphs(prior, n, diagonal)
+    raw = np.array([weigh(W, logs, prior) for W in graphs])
+    options = {"prior": prior, "diagonal": diagonal}
+    log_total = float(graph_log_normalizer(logs, **options))
+    assert log_total == pytest.approx(math.log(raw.sum()), abs=1e-12)
+    found = [float(graph_log_probability(W, logs, **options).exp()) for W in graphs]
+    np.testing.assert_allclose(found, raw / raw.sum(), rtol=1e-11, atol=1e-300)
+    assert sum(found) == pytest.approx(1, abs=1e-12)
+    mean = sum(W * weight for W, weight in zip(graphs, raw, strict=True)) / raw.sum()
+    np.testing.assert_allclose(expected_graph(logs, **options), mean, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_impossible_graphs(prior):
+    """Graphs outside the support have probability 0, whatever the weights."""
+    logs = log_weights(3)
+    fitting = {
+        "binary": [[0, 1, 1], [0, 0, 0], [0, 0, 0]],
+        "row": [[0, 1, 0], [1, 0, 0], [1, 0, 0]],
+        "edges": [[0, 3, 0], [0, 0, 0], [0, 0, 0]],
+    }
+    for name, W in fitting.items():
+        value = float(graph_log_probability(W, logs, prior=prior))
+        # one edge out of each of three nodes is also binary, and has three edges in all
+        assert (value > -math.inf) == (name in (prior, "row")), (name, prior)
+    loop = np.eye(3)
+    assert float(graph_log_probability(loop, logs, prior=prior)) == -math.inf
+    assert float(graph_log_probability(loop, logs, prior=prior, diagonal="keep")) > -math.inf
+    half = np.array([[0, 0.5, 0.5], [1, 0, 0], [1, 0, 0]])
+    assert float(graph_log_probability(half, logs, prior=prior)) == -math.inf
+
+
+@pytest.mark.parametrize("prior", ["row", "edges"])
+def test_shifts_of_the_log_kernel(prior):
+    """A factor common to all weights changes nothing but the normaliser; extremes are safe."""
+    logs = log_weights(5)
+    for shift in (-2000.0, 700.0):
+        np.testing.assert_allclose(
+            expected_graph(logs + shift, prior=prior), expected_graph(logs, prior=prior), rtol=1e-9
+        )
+        change = graph_log_normalizer(logs + shift, prior=prior) - graph_log_normalizer(
+            logs, prior=prior
+        )
+        assert float(change) == pytest.approx(5 * shift)
+        one, other = (sample_graph(x, prior=prior).dense() for x in (logs, logs + shift))
+        assert torch.equal(one, other)
+
+
+def test_row_prior_is_an_affinity_without_self_loops():
+    """With a Gaussian kernel of bandwidths eps_i, D expects the entropic affinity of SNE."""
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    affinity = drot.entropic_affinity(drot.sqeuclidean(X), 6.0, diagonal="drop")
+    torch.testing.assert_close(expected_graph(affinity, prior="row"), affinity.plan)
+    kept = drot.entropic_affinity(drot.sqeuclidean(X), 6.0)
+    torch.testing.assert_close(expected_graph(kept, prior="row", diagonal="keep"), kept.plan)
+
+
+# --------------------------------------------------------------------------------- sampling
+@pytest.mark.parametrize("diagonal", ["drop", "keep"])
+@pytest.mark.parametrize("prior", PRIORS)
+def test_frequencies(prior, diagonal):
+    """Chi-square of 8000 draws against the exact probability of every graph."""
+    n, draws = (2 if diagonal == "keep" else 3), 8000
+    logs = log_weights(n, seed=5)
+    graphs = all_graphs(prior, n, diagonal)
+    raw = np.array([weigh(W, logs, prior) for W in graphs])
+    found = Counter(
+        g.dense().numpy().tobytes()
+        for g in sample_graphs(logs, draws, prior=prior, diagonal=diagonal, random_state=7)
+    )
+    counts = np.array([found[W.tobytes()] for W in graphs])
+    assert counts.sum() == draws  # nothing else was drawn
+    wanted = draws * raw / raw.sum()
+    rare = wanted < 5
+    if rare.any():
+        counts = np.append(counts[~rare], counts[rare].sum())
+        wanted = np.append(wanted[~rare], wanted[rare].sum())
+    assert len(wanted) > 3
+    assert scipy.stats.chisquare(counts, wanted).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_means_of_larger_graphs(prior):
+    """Mean of 2000 draws against the expectation, entry by entry; forbidden edges never occur."""
+    X = np.random.default_rng(1).normal(size=(25, 2))
+    logs = -((X[:, None] - X[None]) ** 2).sum(axis=-1)
+    logs[3, 8:20] = -np.inf
+    draws = sample_graphs(logs, 2000, prior=prior, random_state=3)
+    mean = sum(g.dense() for g in draws) / 2000
+    expected = expected_graph(logs, prior=prior)
+    assert (mean[expected == 0] == 0).all()
+    spread = (expected * (1 - expected.clamp_max(1))).sqrt() / math.sqrt(2000)
+    if prior == "edges":
+        spread = expected.sqrt() / math.sqrt(2000)
+    z = ((mean - expected) / spread.clamp_min(1e-3)).abs()
+    assert z.max() < 5 and (mean - expected).abs().max() > 0
+    for g in draws[:20]:
+        W = g.dense()
+        assert torch.equal(W, W.round()) and (W.diagonal() == 0).all()
+        if prior == "row":
+            assert (W.sum(dim=1) == 1).all()
+        if prior == "edges":
+            assert W.sum() == 25
+        if prior == "binary":
+            assert W.max() <= 1
+
+
+def test_sure_and_impossible_edges():
+    """Weights of e^1000 and e^-1000 are edges for sure and no edges, and cost nothing."""
+    logs = np.full((4, 4), -1000.0)
+    logs[0, 1] = logs[2, 3] = 1000.0
+    for g in sample_graphs(logs, 50, prior="binary"):
+        assert g.edges.tolist() == [[0, 2], [1, 3]]
+    assert float(graph_log_normalizer(logs, prior="binary")) == pytest.approx(2000)
+    logs[0, 2] = 0.0  # a sure edge leaves its neighbours in the row their own chances
+    drawn = sample_graphs(logs, 400, prior="binary")
+    share = np.mean([float(g.dense()[0, 2]) for g in drawn])
+    assert share == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_seeds(prior):
+    """Same seed, same bits; more draws begin with the same ones; generators move on."""
+    logs = log_weights(12)
+    first = sample_graphs(logs, 3, prior=prior, random_state=4)
+    more = sample_graphs(logs, 6, prior=prior, random_state=4)
+    for a, b in zip(first, more, strict=False):
+        assert torch.equal(a.dense(), b.dense())
+    assert torch.equal(first[0].dense(), sample_graph(logs, prior=prior, random_state=4).dense())
+    assert len({g.dense().numpy().tobytes() for g in more}) == 6
+    other = sample_graph(logs, prior=prior, random_state=5)
+    assert not torch.equal(other.dense(), first[0].dense())
+    rng = np.random.default_rng(0)
+    pair = [sample_graph(logs, prior=prior, random_state=rng).dense() for _ in range(2)]
+    assert not torch.equal(*pair)
+    seeds = [torch.Generator().manual_seed(9) for _ in range(2)]
+    pair = [sample_graph(logs, prior=prior, random_state=seed).dense() for seed in seeds]
+    assert torch.equal(*pair)
+    with pytest.raises(TypeError, match="random_state"):
+        sample_graph(logs, prior=prior, random_state=1.5)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_tiles_do_not_matter(prior):
+    """The same graphs from an affinity in tiles and from its logarithm as one array."""
+    X = np.random.default_rng(2).normal(size=(70, 3))
+    whole = drot.entropic_affinity(drot.sqeuclidean(X), 9.0, diagonal="drop")
+    tiled = drot.entropic_affinity(drot.sqeuclidean(X, block=11), 9.0, diagonal="drop")
+    sources = (whole.log_plan, whole, tiled)
+    graphs = [sample_graphs(source, 4, prior=prior, random_state=1) for source in sources]
+    for same in zip(*graphs, strict=True):
+        assert torch.equal(same[0].dense(), same[1].dense())
+        assert torch.equal(same[0].dense(), same[2].dense())
+    for function in (expected_graph, graph_log_normalizer):
+        values = [function(source, prior=prior) for source in sources]
+        torch.testing.assert_close(values[0], values[1], rtol=1e-8, atol=1e-12)
+        torch.testing.assert_close(values[0], values[2], rtol=1e-8, atol=1e-12)
+    logs = [graph_log_probability(graphs[0][0], source, prior=prior) for source in sources]
+    assert float(logs[0]) == pytest.approx(float(logs[2]), rel=1e-8)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_dtype_and_inputs(prior):
+    """float32 stays float32, integers become float64, and no input is changed."""
+    logs = torch.zeros(5, 5)
+    before = logs.clone()
+    graph = sample_graph(logs, prior=prior)
+    assert graph.weights.dtype == torch.float32 and graph.edges.dtype == torch.int64
+    assert expected_graph(logs, prior=prior).dtype == torch.float32
+    assert graph_log_normalizer(logs, prior=prior).dtype == torch.float32
+    assert graph_log_probability(graph, logs, prior=prior).dtype == torch.float32
+    assert torch.equal(logs, before)
+    assert sample_graph([[0, 1], [1, 0]], prior=prior).weights.dtype == torch.float64
+    for function in (laplacian, fuzzy_union):
+        assert function(torch.eye(3)).dtype == torch.float32
+
+
+# -------------------------------------------------------------------------------------- UMAP
+def test_fuzzy_union():
+    """Binary graphs: an edge in either direction. Probabilities: those of such an edge."""
+    logs = log_weights(3, seed=2)
+    P = expected_graph(logs, prior="binary").numpy()
+    wanted = np.zeros((3, 3))
+    for W in all_graphs("binary", 3, "drop"):
+        either = (W + W.T >= 1).astype(float)
+        np.testing.assert_array_equal(fuzzy_union(W), either)
+        wanted += either * float(graph_log_probability(W, logs, prior="binary").exp())
+    np.testing.assert_allclose(fuzzy_union(P), wanted, rtol=1e-12)
+    drawn = sample_graph(logs, prior="binary")
+    assert torch.equal(fuzzy_union(drawn), fuzzy_union(drawn.dense()))
+
+
+# ------------------------------------------------------------------------------------ graphs
+@settings(max_examples=40)
+@given(
+    W=arrays(np.float64, (6, 6), elements=st.sampled_from([0.0, 0.0, 0.0, 0.5, 1.0, 2.0])),
+    order=st.permutations(range(6)),
+    factor=st.sampled_from([0.5, 3.0]),
+)
+def test_renumbering_and_scale(W, order, factor):
+    """Renumbering renumbers; a factor is a factor; direction and self-loops do not count."""
+    L, X = laplacian(W).numpy(), np.random.default_rng(0).normal(size=(6, 2))
+    mixed = W[np.ix_(order, order)]
+    np.testing.assert_array_equal(laplacian(mixed), L[np.ix_(order, order)])
+    np.testing.assert_array_equal(laplacian(W.T + np.eye(6)), L)
+    np.testing.assert_allclose(laplacian(factor * W), factor * L)
+    assert abs(L.sum(axis=1)).max() < 1e-12
+    parts = connected_components(W)
+    seen: list[int] = []
+    for label in parts.labels.tolist():  # numbered by first node
+        assert label <= len(seen)
+        seen += [label] if label == len(seen) else []
+    np.testing.assert_allclose(
+        connected_components(mixed).mean(X[order]), parts.mean(X)[order], atol=1e-14
+    )
+    assert torch.equal(parts.sizes, torch.bincount(parts.labels))
+    value = float(mrf_log_density(X, W))
+    assert float(mrf_log_density(X[order], mixed)) == pytest.approx(value)
+    assert float(mrf_log_density(X, W.T + 5 * np.eye(6))) == pytest.approx(value)
+    assert float(mrf_log_density(X, factor * W)) == pytest.approx(factor * value)
+    assert torch.equal(as_graph(W).dense(), torch.from_numpy(W))
+
+
+def test_kernels():
+    """Two points at distance 2: -1/2 d^2, -log(1 + d^2), and whatever a callable says."""
+    X, W = [[0.0, 0.0], [2.0, 0.0]], [[0.0, 3.0], [0.0, 0.0]]
+    assert float(mrf_log_density(X, W)) == -6.0
+    assert float(mrf_log_density(X, W, kernel="student")) == pytest.approx(-3 * math.log(5))
+    assert float(mrf_log_density(X, W, kernel=lambda x: x[:, 0])) == -6.0  # from i to j: x_i - x_j
+    empty = np.zeros((2, 2))
+    assert float(mrf_log_density(X, empty)) == 0.0
+    compact = lambda x: torch.where(x.norm(dim=1) < 1, 0.0, -torch.inf)  # noqa: E731
+    assert float(mrf_log_density(X, W, kernel=compact)) == -math.inf
+    single = mrf_log_density(torch.tensor(X, dtype=torch.float32), W)
+    assert single.dtype == torch.float32
+
+
+# --------------------------------------------------------------------------------- bad input
+LOGS = np.zeros((3, 3))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: laplacian(np.zeros((3, 2))), ValueError, ["graph", "square", "(3, 2)"]),
+        (lambda: laplacian([[0, -1.5], [0, 0]]), ValueError, ["negative", "-1.5", "row 0"]),
+        (lambda: laplacian([[0, math.nan], [0, 0]]), ValueError, ["graph", "nan", "row 0"]),
+        (lambda: fuzzy_union([[0, 1.5], [0, 0]]), ValueError, ["above 1", "1.5", "column 1"]),
+        (lambda: connected_components(LOGS).mean(np.zeros((4, 1))), ValueError, ["4 points", "3"]),
+        (lambda: mrf_log_density(np.zeros((4, 1)), LOGS), ValueError, ["4 points", "3 nodes"]),
+        (
+            lambda: mrf_log_density(np.zeros((3, 1)), LOGS, kernel="cauchy"),
+            ValueError,
+            ["kernel='cauchy'", "'gaussian', 'student'"],
+        ),
+        (
+            lambda: mrf_log_density(np.zeros((3, 1)), LOGS + 1, kernel=lambda x: x),
+            ValueError,
+            ["must return a (6,) tensor", "(6, 1)"],
+        ),
+        (
+            lambda: mrf_log_density(np.zeros((3, 1)), LOGS + 1, kernel=lambda x: x[:, 0] / 0),
+            ValueError,
+            ["NaN or +inf"],
+        ),
+        (lambda: sample_graph(LOGS, prior="D"), ValueError, ["prior='D'", "'binary', 'row'"]),
+        (lambda: sample_graph(LOGS, diagonal="no"), ValueError, ["diagonal='no'", "'keep'"]),
+        (lambda: sample_graph(np.zeros((3, 2))), ValueError, ["log_kernel", "square", "(3, 2)"]),
+        (lambda: sample_graph([[0, math.nan], [0, 0]]), ValueError, ["nan", "row 0, column 1"]),
+        (lambda: sample_graph([[0, math.inf], [0, 0]]), ValueError, ["inf", "row 0, column 1"]),
+        (lambda: sample_graphs(LOGS, 0), ValueError, ["n_samples", "at least 1", "0"]),
+        (
+            lambda: graph_log_probability(np.zeros((2, 2)), LOGS),
+            ValueError,
+            ["2 nodes", "3 rows"],
+        ),
+        (
+            lambda: Graph(n=2, edges=torch.tensor([[0], [2]]), weights=torch.ones(1)),
+            ValueError,
+            ["0 to 1", "to 2"],
+        ),
+        (
+            lambda: Graph(n=2, edges=torch.tensor([[0], [1]]), weights=torch.zeros(1)),
+            ValueError,
+            ["positive"],
+        ),
+        (
+            lambda: Graph(n=2, edges=torch.tensor([0, 1]), weights=torch.ones(1)),
+            ValueError,
+            ["(2, m)", "(2,)"],
+        ),
+    ],
+)
+def test_bad_input(call, error, says):
+    """One sentence: what, where, what to do."""
+    with pytest.raises(error) as caught:
+        call()
+    for words in says:
+        assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("function", [sample_graph, expected_graph, graph_log_normalizer])
+def test_no_possible_edge(function):
+    """A row that cannot have its edge is named, in whichever tile it lies."""
+    logs = np.zeros((1100, 1100))  # more rows than a tile has
+    logs[1033] = -np.inf
+    with pytest.raises(ValueError, match=r"row 1033 has no possible edge.*prior='row'"):
+        function(logs, prior="row")
+    with pytest.raises(ValueError, match="no edge is possible"):
+        function(np.full((3, 3), -np.inf), prior="edges")
+    assert function(np.full((3, 3), -np.inf), prior="binary") is not None
+    assert function(logs, prior="edges") is not None

@@ -1,0 +1,509 @@
+"""Chapter 6: Laplacians, random fields on graphs, when they are distributions, diffuse means."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.linalg
+import scipy.special
+import scipy.stats
+import torch
+from drot._priors import sample_graph
+from drot.graph import connected_components, laplacian, mrf_log_density
+
+
+def graph(n: int, *edges: tuple[int, int]) -> np.ndarray:
+    W = np.zeros((n, n))
+    np.add.at(W, tuple(np.array(edges).T), 1)
+    return W
+
+
+GRAPHS = {
+    "path": graph(3, (0, 1), (1, 2)),
+    "star": graph(4, (1, 0), (0, 2), (3, 0)),
+    "triangle": graph(3, (0, 1), (1, 2), (2, 0)),
+    "doubled": graph(3, (0, 1), (1, 0), (1, 2)),
+    "two edges": graph(4, (0, 3), (2, 1)),
+    "edge and point": graph(3, (2, 0)),
+}
+PLANES = ("path", "triangle", "doubled", "two edges")  # S_C has dimension 2 for p = 1
+
+
+def random_graph(seed: int, n: int = 9, density: float = 0.12) -> np.ndarray:
+    """Directed, with real weights and self-loops; usually of several components."""
+    rng = np.random.default_rng(seed)
+    return rng.uniform(0.2, 3, size=(n, n)) * (rng.random((n, n)) < density)
+
+
+def both(W: np.ndarray) -> np.ndarray:
+    """Both directions added up, self-loops left out."""
+    return W + W.T - 2 * np.diag(np.diag(W))
+
+
+def reach(W: np.ndarray) -> np.ndarray:
+    """Whether two nodes are connected, by powers of the adjacency matrix."""
+    step = (both(W) > 0) | np.eye(len(W), dtype=bool)
+    return np.linalg.matrix_power(step.astype(np.int64), len(W)) > 0
+
+
+def centred_basis(W: np.ndarray) -> np.ndarray:
+    """Orthonormal basis of the vectors that sum to 0 on each component, (n, n - R)."""
+    return scipy.linalg.null_space(reach(W).astype(float))
+
+
+def product_density(X: np.ndarray, W: np.ndarray, log_k) -> float:
+    """log f_k, from its definition, pair by pair."""
+    n = len(X)
+    return sum(
+        W[i, j] * log_k(X[i] - X[j]) for i in range(n) for j in range(n) if i != j and W[i, j]
+    )
+
+
+def partitions(items: list[int]):
+    """All partitions into non-empty parts."""
+    if not items:
+        yield []
+        return
+    for rest in partitions(items[1:]):
+        yield [[items[0]], *rest]
+        for k in range(len(rest)):
+            yield [*rest[:k], [items[0], *rest[k]], *rest[k + 1 :]]
+
+
+def excess(W: np.ndarray, s: float, p: int) -> float:
+    """Largest p (m - 1) - 2 s w over the partitions of the components into m >= 2 parts."""
+    found = [-math.inf]
+    connected = reach(W)
+    for first in range(len(W)):
+        if connected[first, :first].any():
+            continue
+        for parts in partitions(np.nonzero(connected[first])[0].tolist()):
+            colour = {i: k for k, part in enumerate(parts) for i in part}
+            cut = sum(W[i, j] for i in colour for j in colour if colour[i] != colour[j])
+            if len(parts) > 1:
+                found.append(p * (len(parts) - 1) - 2 * s * cut)
+    return max(found)
+
+
+def shells(W: np.ndarray, log_k, log_radii: np.ndarray) -> np.ndarray:
+    """d mass / d log radius on S_C at some radii: one coordinate, dim S_C = 2."""
+    Q = centred_basis(W)
+    i, j = np.nonzero(both(W) * (np.arange(len(W))[:, None] < np.arange(len(W))))
+    weights, steps = both(W)[i, j], Q[i] - Q[j]  # (m,), (m, 2)
+    ridges = np.sort(np.arctan2(-steps[:, 0], steps[:, 1]) % math.pi)
+
+    def along(angle: float) -> np.ndarray:
+        gaps = steps @ [math.cos(angle), math.sin(angle)]
+        return np.exp(weights @ log_k(gaps[:, None] * np.exp(log_radii)) + 2 * log_radii)
+
+    # between two ridges, where some x_i = x_j, substitute so that both ends are resolved
+    total = 0
+    t = np.linspace(-60, 60, 2401)
+    for low, high in zip(ridges, [*ridges[1:], ridges[0] + math.pi], strict=True):
+        if high - low < 1e-9:
+            continue
+        share = scipy.special.expit(t)
+        near = np.where(share < 0.5, low + (high - low) * share, high - (high - low) * (1 - share))
+        jacobian = (high - low) * share * (1 - share)
+        total = total + sum(along(a) * w for a, w in zip(near, jacobian, strict=True))
+    return 2 * total * (t[1] - t[0])  # x and -x
+
+
+def mass(W: np.ndarray, log_k) -> float:
+    u = np.arange(-12, 40, 0.15)
+    return float(shells(W, log_k, u).sum() * 0.15)
+
+
+KERNELS = {  # log k, integral over the line, bound
+    "gaussian": (lambda x: -(x**2) / 2, math.sqrt(2 * math.pi), 1.0),
+    "student": (lambda x: -np.log1p(x**2), math.pi, 1.0),
+    "laplace": (lambda x: math.log(1.7) - np.abs(x), 3.4, 1.7),
+}
+
+
+# ----------------------------------------------------------------------- lem-laplacian-null
+@pytest.mark.parametrize("seed", range(8))
+def test_lem_laplacian_null(seed):
+    """Quadratic form by double loop, null space by SVD, components by matrix powers."""
+    W = random_graph(seed)
+    n = len(W)
+    X = np.random.default_rng(seed).normal(size=(n, 3))
+    L = laplacian(W).numpy()
+    assert np.array_equal(L, L.T)
+    pairs = sum(W[i, j] * ((X[i] - X[j]) ** 2).sum() for i in range(n) for j in range(n))
+    assert np.trace(X.T @ L @ X) == pytest.approx(pairs, rel=1e-12)
+    assert np.linalg.eigvalsh(L).min() > -1e-12
+
+    parts = connected_components(W)
+    connected = reach(W)
+    assert np.array_equal(parts.labels[:, None] == parts.labels, connected)
+    null = scipy.linalg.null_space(L)
+    U = parts.null_space.numpy()
+    assert null.shape[1] == len(parts.sizes) == U.shape[1]
+    np.testing.assert_allclose(U.T @ U, np.eye(U.shape[1]), atol=1e-14)
+    np.testing.assert_allclose(U @ U.T, null @ null.T, atol=1e-10)
+    means = np.stack([X[connected[i]].mean(axis=0) for i in range(n)])
+    np.testing.assert_allclose(parts.mean(X), means, atol=1e-13)
+    np.testing.assert_allclose(parts.center(X), X - means, atol=1e-13)
+    centred = parts.center(X).numpy()
+    assert np.trace(centred.T @ L @ centred) == pytest.approx(pairs, rel=1e-10)
+
+
+def test_lem_laplacian_null_has_several_components():
+    """The graphs above are not all connected, nor all empty."""
+    numbers = {len(connected_components(random_graph(seed)).sizes) for seed in range(8)}
+    assert len(numbers) > 1 and max(numbers) > 2
+
+
+# ---------------------------------------------------------------------------- prp-mrf-shift
+@pytest.mark.parametrize("kernel", ["gaussian", "student"])
+@pytest.mark.parametrize("seed", range(4))
+def test_prp_mrf_shift(seed, kernel):
+    """Translations along S_M change nothing; any other changes the density somewhere."""
+    W = random_graph(seed)
+    rng = np.random.default_rng(seed + 100)
+    X = rng.normal(size=(9, 2))
+    parts = connected_components(W)
+    value = float(mrf_log_density(X, W, kernel=kernel))
+    places = rng.normal(scale=30, size=(len(parts.sizes), 2))
+    moved = X + places[parts.labels]
+    assert float(mrf_log_density(moved, W, kernel=kernel)) == pytest.approx(value, abs=1e-9)
+    assert float(mrf_log_density(parts.center(X), W, kernel=kernel)) == pytest.approx(value)
+    T = parts.center(rng.normal(size=(9, 2))).numpy()  # in S_C, not 0
+    assert float(mrf_log_density(X + 50 * T, W, kernel=kernel)) < value - 1
+
+
+@pytest.mark.parametrize("name", ["gaussian", "student"])
+def test_prp_mrf_shift_mass_is_infinite(name):
+    """On R^(n x p) the mass of the box |x_i| <= a grows without bound, like a: dim S_M = 1."""
+    log_k = KERNELS[name][0]
+    sizes = (20.0, 200.0, 2000.0)
+    masses = []
+    for a in sizes:  # the difference d of two numbers in [-a, a] has the density 2 a - |d|
+        d = np.concatenate([[0], np.geomspace(1e-6, 2 * a, 4000)])
+        masses.append(2 * np.trapezoid((2 * a - d) * np.exp(log_k(d)), d))
+        edge = math.exp(float(mrf_log_density([[0.0], [1.3]], graph(2, (1, 0)), kernel=name)))
+        assert edge == pytest.approx(math.exp(log_k(1.3)), rel=1e-12)
+    growth = np.diff(masses) / np.diff(sizes)
+    assert growth[1] == pytest.approx(2 * KERNELS[name][1], rel=0.01)
+
+
+# ---------------------------------------------------------------------------- thm-integrable
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("name", PLANES)
+def test_thm_integrable(name, kernel):
+    """Mass on S_C by quadrature: within the bound, and equal to it exactly for forests."""
+    W = GRAPHS[name]
+    log_k, total, top = KERNELS[kernel]
+    sizes = connected_components(W).sizes.numpy()
+    edges, free = int(W.sum()), int((sizes - 1).sum())
+    bound = top ** (edges - free) * total**free / math.sqrt(sizes.prod())
+    found = mass(W, log_k)
+    assert found <= bound * (1 + 1e-6)
+    if edges == free:
+        assert found == pytest.approx(bound, rel=1e-6)
+    else:
+        assert found < 0.9 * bound
+
+
+def test_thm_integrable_package_density():
+    """The density that is integrated above is that of the package, whole weights or not."""
+    rng = np.random.default_rng(0)
+    for seed, (kernel, log_k) in itertools.product(
+        range(3), (("gaussian", lambda x: -(x @ x) / 2), ("student", lambda x: -np.log1p(x @ x)))
+    ):
+        W, X = random_graph(seed, density=0.4), rng.normal(size=(9, 3))
+        expected = product_density(X, W, log_k)
+        assert float(mrf_log_density(X, W, kernel=kernel)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_thm_integrable_in_more_coordinates(p):
+    """Gaussian forests in p coordinates, by Monte Carlo from a wider Gaussian on S_C."""
+    W = graph(5, (0, 1), (2, 1), (3, 4))
+    Q = centred_basis(W)  # (5, 3)
+    rng = np.random.default_rng(p)
+    Y = 1.3 * rng.normal(size=(20_000, 3, p))
+    X = np.einsum("na,sap->snp", Q, Y)
+    log_f = sum(-((X[:, i] - X[:, j]) ** 2).sum(axis=1) / 2 for i, j in ((0, 1), (2, 1), (3, 4)))
+    assert log_f[7] == pytest.approx(float(mrf_log_density(X[7], W)), rel=1e-12)
+    log_q = -(Y**2).sum(axis=(1, 2)) / (2 * 1.3**2) - 3 * p / 2 * math.log(2 * math.pi * 1.3**2)
+    weights = np.exp(log_f - log_q)
+    exact = (2 * math.pi) ** (3 * p / 2) * (3 * 2) ** (-p / 2)
+    assert weights.mean() == pytest.approx(exact, abs=5 * weights.std() / math.sqrt(20_000))
+    assert weights.std() / math.sqrt(20_000) < 0.03 * exact
+
+
+@pytest.mark.parametrize("n", [2, 3, 6, 11])
+def test_thm_integrable_jacobian(n):
+    """|det B Q| = sqrt(n) for every tree; n in the paper's coordinates."""
+    rng = np.random.default_rng(n)
+    Q = scipy.linalg.null_space(np.ones((1, n)))
+    E = np.vstack([np.eye(n - 1), -np.ones((1, n - 1))])
+    for _ in range(20):
+        B = np.zeros((n - 1, n))
+        for node in range(1, n):
+            B[node - 1, [node, rng.integers(node)]] = 1, -1
+        assert abs(np.linalg.det(B @ Q)) == pytest.approx(math.sqrt(n), rel=1e-9)
+        assert abs(np.linalg.det(B @ E)) == pytest.approx(n, rel=1e-9)
+
+
+# ------------------------------------------------------------------------- rem-mrf-bandwidths
+@pytest.mark.parametrize("taus", [(0.5, 2.0), (3.0, 3.0)])
+def test_rem_mrf_bandwidths(taus):
+    """On a path each bandwidth is a factor of the mass; the field stays blind to S_M."""
+    log_k, total, _ = KERNELS["student"]
+    W = GRAPHS["path"]
+
+    def scaled(gaps):  # (2, r), the edges (0, 1) and (1, 2)
+        return np.stack([log_k(gaps[0] / taus[0]), log_k(gaps[1] / taus[1])])
+
+    exact = taus[0] * taus[1] * total**2 / math.sqrt(3)
+    assert mass(W, scaled) == pytest.approx(exact, rel=1e-5)
+    tau = torch.tensor(taus, dtype=torch.float64)
+    values = [
+        float(mrf_log_density(X, W, kernel=lambda x: -(x[:, 0] / tau).square().log1p()))
+        for X in ([[0.0], [1.0], [3.0]], [[7.0], [8.0], [10.0]])
+    ]
+    by_hand = -math.log1p((1 / taus[0]) ** 2) - math.log1p((2 / taus[1]) ** 2)
+    assert values == pytest.approx([by_hand, by_hand], rel=1e-12)
+
+
+# -------------------------------------------------------------------------- prp-mrf-gaussian
+@pytest.mark.parametrize("seed", range(4))
+def test_prp_mrf_gaussian(seed):
+    """Trace formula; constant by all spanning trees; covariance L^+ x Sigma by quadrature."""
+    rng = np.random.default_rng(seed)
+    n, p = 5, 2
+    W = random_graph(seed + 3, n, density=0.4)
+    root = rng.normal(size=(p, p))
+    sigma = root @ root.T + 0.3 * np.eye(p)
+    inverse = np.linalg.inv(sigma)
+    X = rng.normal(size=(n, p))
+    L = laplacian(W).numpy()
+    tensor = torch.from_numpy(inverse)
+    value = float(mrf_log_density(X, W, kernel=lambda x: -((x @ tensor) * x).sum(dim=1) / 2))
+    assert value == pytest.approx(-np.trace(inverse @ X.T @ L @ X) / 2, rel=1e-12)
+    assert value == pytest.approx(product_density(X, W, lambda x: -x @ inverse @ x / 2), rel=1e-12)
+
+    # the constant: determinant of the precision in a basis against trees, one by one
+    Q = centred_basis(W)
+    free = Q.shape[1]
+    precision = np.kron(Q.T @ L @ Q, inverse)
+    exact = free * p / 2 * math.log(2 * math.pi) - np.linalg.slogdet(precision)[1] / 2
+    log_trees = 0.0
+    connected, pairs = reach(W), both(W)
+    for first in range(n):
+        if connected[first, :first].any():
+            continue
+        nodes = np.nonzero(connected[first])[0].tolist()
+        edges = [(i, j) for i, j in itertools.combinations(nodes, 2) if pairs[i, j] > 0]
+        trees = 0.0
+        for chosen in itertools.combinations(edges, len(nodes) - 1):
+            small = np.zeros((n, n))
+            small[tuple(np.array(chosen).reshape(-1, 2).T.astype(int))] = 1
+            if reach(small)[np.ix_(nodes, nodes)].all():
+                trees += math.prod(pairs[e] for e in chosen)
+        log_trees += math.log(len(nodes) * trees)
+    formula = free / 2 * math.log((2 * math.pi) ** p * np.linalg.det(sigma)) - p / 2 * log_trees
+    assert formula == pytest.approx(exact, rel=1e-10)
+
+
+@pytest.mark.parametrize("name", PLANES)
+def test_prp_mrf_gaussian_moments(name):
+    """Mass and second moments on S_C, by a product rule exact for Gaussians."""
+    W = GRAPHS[name] * 1.5
+    Q = centred_basis(W)
+    nodes, weights = np.polynomial.hermite.hermgauss(60)
+    total, moments = 0.0, np.zeros((len(W), len(W)))
+    for (a, wa), (b, wb) in itertools.product(zip(nodes, weights, strict=True), repeat=2):
+        x = Q @ [a, b]
+        f = math.exp(product_density(x[:, None], W, lambda d: -(d @ d) / 2) + a * a + b * b)
+        total += wa * wb * f
+        moments += wa * wb * f * np.outer(x, x)
+    L = laplacian(W).numpy()
+    values = np.linalg.eigvalsh(L)
+    exact = 2 * math.pi / math.sqrt(values[values > 1e-9].prod())
+    assert total == pytest.approx(exact, rel=1e-6)
+    np.testing.assert_allclose(moments / total, np.linalg.pinv(L), atol=1e-6)
+
+
+# --------------------------------------------------------------------------- prp-mrf-student
+@pytest.mark.parametrize(
+    ("name", "weights", "s"),
+    [
+        ("path", (1.0, 1.0), 1.0),
+        ("path", (0.4, 0.8), 1.0),  # one edge too light
+        ("path", (0.4, 0.8), 1.5),
+        ("triangle", (0.4, 0.4, 0.4), 1.0),
+        ("triangle", (0.3, 0.3, 0.3), 1.0),  # no cut too light, but all three parts at once
+        ("triangle", (0.9, 0.1, 0.1), 1.0),  # one point too loose
+        ("triangle", (0.9, 0.4, 0.4), 1.0),
+        ("two edges", (0.6, 0.3), 1.0),
+    ],
+)
+def test_prp_mrf_student(name, weights, s):
+    """The mass of a shell of S_C goes like radius^max(p (m - 1) - 2 s w): integrable if < 0."""
+    W = GRAPHS[name].copy()
+    W[W > 0] = weights
+    radii = np.log([1e3, 1e4, 1e5])
+    found = np.log(shells(W, lambda x: -s * np.log1p(x**2), radii))
+    slope = (found[2] - found[1]) / math.log(10)
+    connected = len(connected_components(W).sizes) == 1
+    if connected:
+        assert slope == pytest.approx(excess(W, s, 1), abs=0.06)
+    assert (slope > 0) == (excess(W, s, 1) > 0)
+
+
+@pytest.mark.parametrize(
+    ("weight", "s", "p"), [(w, s, p) for w in (0.5, 1, 2) for s in (0.6, 1, 1.5) for p in (1, 2, 3)]
+)
+def test_prp_mrf_student_single_edge(weight, s, p):
+    """Two points: the tail of r^(p - 1) (1 + r^2)^(-s w) against the condition 2 s w > p."""
+    W = weight * graph(2, (0, 1))
+    r = np.array([1e4, 1e6])
+    density = []
+    for radius in r:
+        X = np.zeros((2, p))
+        X[0, 0] = radius
+        density.append(s * float(mrf_log_density(X, W, kernel="student")) + p * math.log(radius))
+    slope = (density[1] - density[0]) / math.log(100)  # of the mass of a shell
+    assert slope == pytest.approx(excess(W, s, p), abs=1e-6)
+    assert (slope < -1e-6) == (2 * s * weight > p)
+
+
+# ------------------------------------------------------------------------------ cor-mrf-plane
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_cor_mrf_plane(n):
+    """All graphs with one edge out of each node, all partitions: the permutations remain."""
+    proper = 0
+    for heads in itertools.product(*([j for j in range(n) if j != i] for i in range(n))):
+        W = graph(n, *enumerate(heads))
+        fine = excess(W, 1.0, 2) < 0
+        assert fine == (len(set(heads)) == n)
+        proper += fine
+    assert proper == round(math.factorial(n) / math.e)  # derangements
+
+
+def test_cor_mrf_plane_triangle_and_path():
+    """Three points in the plane: the cycle has the mass that Fourier gives, the path has none."""
+
+    def within(radius: float, cycle: bool) -> float:
+        u = np.linspace(-14, math.log(radius), 700)
+        a, b = np.exp(u)[:, None], np.exp(u)  # lengths of x_0 - x_1 and x_1 - x_2
+        f = (2 * math.pi) * (a * b) ** 2 / ((1 + a * a) * (1 + b * b))
+        if cycle:  # the angle between them integrated out
+            gap = (a - b) ** 2
+            f = f * 2 * math.pi / np.sqrt((1 + gap) * (1 + (a + b) ** 2))
+        else:
+            f = f * 2 * math.pi
+        return float(np.trapezoid(np.trapezoid(f, u), u))
+
+    # the Fourier transform of (1 + |x|^2)^-1 in the plane is 2 pi K_0
+    cubes = scipy.integrate.quad(lambda x: scipy.special.k0(x) ** 3 * x, 0, np.inf)[0]
+    exact = (2 * math.pi) ** 2 * cubes
+    assert within(1e6, cycle=True) == pytest.approx(exact, rel=2e-3)
+    path = [within(radius, cycle=False) for radius in (1e2, 1e4, 1e6)]
+    assert path[2] - path[1] > 1.5 * (path[1] - path[0]) > 0  # like the square of a logarithm
+
+
+# -------------------------------------------------------------------------- prp-diffuse-means
+def test_prp_diffuse_means():
+    """Precision L + eps U Theta U^T: X_C keeps its law, means spread, and spread evenly."""
+    rng = np.random.default_rng(0)
+    W = graph(6, (0, 1), (1, 2), (2, 0), (3, 4))  # components of 3, 2 and 1
+    parts = connected_components(W)
+    U = parts.null_space.numpy()
+    root = rng.normal(size=(3, 3))
+    theta = root @ root.T + np.eye(3)
+    L = laplacian(W).numpy()
+    identity = np.eye(6)
+    centre = parts.center(identity).numpy()  # the projection on S_C
+    inside = []
+    for epsilon in (1.0, 1e-2, 1e-4):
+        covariance = np.linalg.inv(L + epsilon * U @ theta @ U.T)
+        np.testing.assert_allclose(centre @ covariance @ centre.T, np.linalg.pinv(L), atol=1e-8)
+        for r, size in enumerate(parts.sizes.tolist()):
+            mean = (parts.labels.numpy() == r) / size
+            spread = mean @ covariance @ mean
+            expected = np.linalg.inv(theta)[r, r] / (epsilon * size)
+            assert spread == pytest.approx(expected, rel=1e-6)
+        # coordinates U^T X of the means: the unit box at the origin, and one elsewhere
+        law = scipy.stats.multivariate_normal(cov=np.linalg.inv(theta) / epsilon, seed=0)
+        box = law.cdf([1, 1, 1], lower_limit=[0, 0, 0])
+        other = law.cdf([4, -1, 2], lower_limit=[2, -2, 1])  # twice the volume
+        inside.append((box, other / box))
+    assert inside[0][0] > 30 * inside[1][0] > 900 * inside[2][0]
+    assert inside[2][1] == pytest.approx(2, abs=0.01)
+    assert abs(inside[0][1] - 2) > 0.5
+
+
+def test_prp_diffuse_means_needs_a_bound():
+    """A spike that holds half of the mass vanishes almost everywhere, and the means stay."""
+    for epsilon in (1e-2, 1e-4, 1e-6):
+        flat = math.sqrt(math.pi / epsilon)  # the integral of exp(-eps x^2)
+        height = flat / (2 * epsilon)  # of the spike on [-eps, eps]
+        total = flat + 2 * epsilon * height
+        near = math.sqrt(math.pi / epsilon) * math.erf(math.sqrt(epsilon)) + 2 * epsilon * height
+        assert near / total > 0.5  # within distance 1 of the origin
+        assert math.exp(-epsilon * 0.3**2) == pytest.approx(1, abs=1e-2)  # f at x = 0.3
+
+
+# --------------------------------------------------------------------------- prp-mrf-markov
+@pytest.mark.parametrize("kernel", ["gaussian", "student"])
+def test_prp_mrf_markov(kernel):
+    """The law of an end of a path, given the others, forgets the far end as the means diffuse."""
+    W = GRAPHS["path"]
+    parts = connected_components(W)
+    log_k = KERNELS[kernel][0]
+    grid = np.linspace(-40, 40, 1601)
+    middle = 0.4
+
+    def conditional(far: float, epsilon: float) -> np.ndarray:
+        values = []
+        for x in grid:
+            X = np.array([[x], [middle], [far]])
+            log_means = -epsilon / 2 * float(parts.mean(X).square().sum())
+            values.append(float(mrf_log_density(X, W, kernel=kernel)) + log_means)
+        density = np.exp(np.array(values) - max(values))
+        return density / np.trapezoid(density, grid)
+
+    limit = np.exp(log_k(grid - middle))
+    limit /= np.trapezoid(limit, grid)
+    gaps = [
+        max(np.abs(conditional(far, epsilon) - limit).max() for far in (-5.0, 8.0))
+        for epsilon in (0.3, 1e-2, 1e-5)
+    ]
+    assert gaps[0] > 2 * gaps[1] > 20 * gaps[2] and gaps[2] < 1e-3
+
+
+def test_prp_mrf_markov_fails_on_centred_clouds():
+    """Given the middle, the ends of a centred path determine each other; diffuse, they do not."""
+    L = laplacian(GRAPHS["path"]).numpy()
+    for covariance, expected in (
+        (np.linalg.pinv(L), -1.0),
+        (np.linalg.inv(L + 1e-7 * np.ones((3, 3)) / 3), 0.0),
+    ):
+        rest = covariance - np.outer(covariance[:, 1], covariance[1]) / covariance[1, 1]
+        correlation = rest[0, 2] / math.sqrt(rest[0, 0] * rest[2, 2])
+        assert correlation == pytest.approx(expected, abs=1e-5)
+
+
+def test_drawn_graphs_float():
+    """On a graph that is drawn, every component moves at no cost, and no part of one does."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    cost = ((X[:, None] - X[None]) ** 2).sum(axis=-1)
+    drawn = sample_graph(-4 * cost, prior="row", random_state=1)
+    parts = connected_components(drawn)
+    assert 5 < len(parts.sizes) < 30
+    value = float(mrf_log_density(X, drawn, kernel="student"))
+    for r in range(len(parts.sizes)):
+        whole = (parts.labels == r).numpy()[:, None]
+        moved = float(mrf_log_density(X + 99 * whole, drawn, kernel="student"))
+        assert moved == pytest.approx(value, abs=1e-9)
+        part = whole & (np.arange(60)[:, None] == np.nonzero(whole[:, 0])[0][0])
+        assert float(mrf_log_density(X + 99 * part, drawn, kernel="student")) < value - 5

@@ -1,0 +1,270 @@
+"""Chapter 4: the objective of SNEkhorn, its gradient by the envelope theorem, the dual's bounds."""
+
+from __future__ import annotations
+
+import math
+
+import drot
+import numpy as np
+import oracles
+import pytest
+import torch
+from drot.coupling import SNELoss
+from drot.embedding import embed
+from drot.methods import snekhorn
+from drot.snekhorn_loss import SNEkhornLoss
+from drot.symmetric import symmetric_entropic_affinity
+
+KERNELS = ("gaussian", "student")
+
+
+def points(seed: int, n: int, q: int = 2, scale: float = 1.0) -> torch.Tensor:
+    return scale * torch.from_numpy(np.random.default_rng(seed).normal(size=(n, q)))
+
+
+def plan(seed: int, n: int) -> torch.Tensor:
+    """Symmetric, rows of sum 1 to rounding, from a cloud in dimension 4."""
+    cost = drot.sqeuclidean(points(seed, n, 4))
+    return drot.doubly_stochastic_affinity(cost, bandwidth=2.0, tol=1e-13).plan
+
+
+def latent_cost(Z: torch.Tensor, kernel: str) -> np.ndarray:
+    """C_Z, entry by entry."""
+    D = np.array([[sum((a - b) ** 2) for b in Z.numpy()] for a in Z.numpy()])
+    return D if kernel == "gaussian" else np.log1p(D)
+
+
+def unrolled(P: torch.Tensor, Z: torch.Tensor, kernel: str, sweeps: int = 200) -> torch.Tensor:
+    """<P, C_Z> - 2 <f, 1> with f from the paper's iteration, for autograd to go through."""
+    D = (Z[:, None] - Z[None]).square().sum(dim=2)
+    C = D if kernel == "gaussian" else torch.log1p(D)
+    f = torch.zeros(len(Z), dtype=Z.dtype)
+    for _ in range(sweeps):
+        f = (f - torch.logsumexp(f - C, dim=1)) / 2
+    return (P * C).sum() - 2 * f.sum()
+
+
+def losses(P: torch.Tensor) -> dict:
+    """Every objective that accepts a doubly stochastic plan."""
+    return {
+        f"{name}-{kernel}": make(kernel)
+        for kernel in KERNELS
+        for name, make in {
+            "snekhorn": lambda kernel: SNEkhornLoss(P, kernel),
+            "sum": lambda kernel: SNELoss(P, kernel, diagonal="keep"),
+            "rows": lambda kernel: SNELoss(P, kernel, normalization="rows", diagonal="keep"),
+        }.items()
+    }
+
+
+NAMES = tuple(losses(plan(0, 4)))
+
+
+# ------------------------------------------------------------------------------ eq-snekhorn
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("scale", [0.1, 0.5, 1.0])
+def test_eq_snekhorn(kernel, scale):
+    """<P, C> - 2 <f, 1> = KL(P | Q) - sum P log P, with f and Q from other solvers."""
+    P, Z = plan(1, 14), points(2, 14, scale=scale)
+    C = latent_cost(Z, kernel)
+    loss = SNEkhornLoss(P, kernel)
+    found = loss.evaluate(Z, tol=1e-12)
+    other = drot.doubly_stochastic_affinity(C, bandwidth=1.0, tol=1e-13)
+    first = float((P.numpy() * C).sum() - 2 * other.f.sum())
+    assert found.value == pytest.approx(first, abs=1e-9)
+    np.testing.assert_allclose(found.dual, other.f, atol=1e-10)
+    Q = oracles.sinkhorn(C, 1.0)
+    np.testing.assert_allclose(loss.latent_plan(Z), Q, atol=1e-9)
+    kl = float((P.numpy() * np.log(P.numpy() / Q)).sum())  # both of mass n
+    assert found.value + loss.constant == pytest.approx(kl, abs=1e-9)
+    assert kl > 0.1
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_eq_snekhorn_zero(kernel):
+    """Where the plan is that of the embedding, the divergence and its gradient vanish."""
+    Z = points(3, 12)
+    P = drot.doubly_stochastic_affinity(latent_cost(Z, kernel), bandwidth=1.0, tol=1e-13).plan
+    loss = SNEkhornLoss(P, kernel)
+    found = loss.evaluate(Z, tol=1e-12)
+    assert found.value + loss.constant == pytest.approx(0, abs=1e-10)
+    assert found.gradient.abs().max() < 1e-10
+    # the sum, too, if P is of its form; and nowhere else
+    assert SNEkhornLoss(P, kernel).evaluate(1.1 * Z).value > found.value + 1e-3
+
+
+# ------------------------------------------------------------------------------ prp-envelope
+@pytest.mark.parametrize("name", NAMES)
+def test_prp_envelope_finite_differences(name):
+    """Each entry of the gradient is the slope of the value."""
+    loss, Z = losses(plan(4, 9))[name], points(5, 9)
+    gradient = loss.evaluate(Z, tol=1e-12).gradient
+    for i in range(9):
+        for k in range(2):
+
+            def value(t: float, i: int = i, k: int = k) -> float:
+                moved = Z.clone()
+                moved[i, k] += t
+                return loss.evaluate(moved, tol=1e-12).value
+
+            slope = oracles.central_difference(value, 0.0, 1e-5)
+            assert float(gradient[i, k]) == pytest.approx(slope, abs=1e-7)
+    assert gradient.abs().max() > 0.1
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_prp_envelope_autograd(kernel):
+    """Backpropagation through 200 Sinkhorn iterations gives the same gradient, to rounding."""
+    P, Z = plan(6, 16), points(7, 16, q=3)
+    leaf = Z.clone().requires_grad_()
+    value = unrolled(P, leaf, kernel)
+    value.backward()
+    found = SNEkhornLoss(P, kernel).evaluate(Z, tol=1e-12)
+    assert found.value == pytest.approx(value.item(), abs=1e-9)
+    torch.testing.assert_close(found.gradient, leaf.grad, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_prp_envelope_laplacian(kernel):
+    """The gradient is 4 L(W) Z, W = P - Q divided by 1 + d^2 for Student's kernel."""
+    P, Z = plan(8, 11), points(9, 11)
+    C = latent_cost(Z, kernel)
+    W = P.numpy() - oracles.sinkhorn(C, 1.0)
+    if kernel == "student":
+        W = W * np.exp(-C)
+    expected = 4 * (np.diag(W.sum(axis=1)) - W) @ Z.numpy()
+    found = SNEkhornLoss(P, kernel).evaluate(Z, tol=1e-12)
+    np.testing.assert_allclose(found.gradient, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_prp_envelope_orders(kernel):
+    """With f off by t, the value is off by O(t^2) and the gradient by O(t)."""
+    P, Z = plan(10, 20), points(11, 20)
+    loss = SNEkhornLoss(P, kernel)
+    exact = loss.evaluate(Z, tol=1e-12)
+    nudge = points(12, 20, q=1)[:, 0]
+    errors = []
+    for t in (1e-2, 1e-3):
+        near = loss.evaluate(Z, warm=exact.dual + t * nudge, tol=1e9)  # taken as it is
+        assert torch.equal(near.dual, exact.dual + t * nudge) and near.products == 1
+        gap = float((near.gradient - exact.gradient).abs().max())
+        errors.append((near.value - exact.value, gap))
+    (value, gradient), (value_less, gradient_less) = errors
+    assert value > 0 and value / value_less == pytest.approx(100, rel=0.1)
+    assert gradient / gradient_less == pytest.approx(10, rel=0.1)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6])
+def test_prp_envelope_tolerance(kernel, tol):
+    """Row sums within r of 1 put the value within n r^2, the gradient within 5 r."""
+    P, Z = plan(10, 20), points(11, 20)
+    loss = SNEkhornLoss(P, kernel)
+    exact, near = loss.evaluate(Z, tol=1e-12), loss.evaluate(Z, tol=tol)
+    assert -1e-12 <= near.value - exact.value <= 20 * tol**2
+    assert (near.gradient - exact.gradient).abs().max() <= 5 * tol
+    assert near.products < exact.products
+
+
+# ------------------------------------------------------------------- the dual of the embedding
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("scale", [0.0, 1e-3, 1.0, 1e3])
+def test_dual_bounds(kernel, scale):
+    """-log n <= f <= 0, attained where all points coincide (halved) and where all are far."""
+    P, Z = plan(13, 15), points(14, 15, scale=scale)
+    found = SNEkhornLoss(P, kernel).evaluate(Z, tol=1e-12)
+    f = found.dual
+    assert (f <= 1e-12).all() and (f >= -math.log(15)).all()
+    if scale == 0:
+        np.testing.assert_allclose(f, -math.log(15) / 2, atol=1e-12)
+        assert found.products == 2  # where the cold start is exact: its sums, and their check
+    if scale == 1e3:
+        np.testing.assert_allclose(f, 0, atol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_momentum_saves_products(kernel):
+    """Fewer products than damped iterations need passes, near what sqrt(2) predicts."""
+    P, Z = plan(15, 200), points(16, 200, scale=2.0)
+    products = SNEkhornLoss(P, kernel).evaluate(Z, tol=1e-11).products
+    damped = drot.doubly_stochastic_affinity(latent_cost(Z, kernel), bandwidth=1.0, tol=1e-11)
+    assert products <= 0.75 * damped.n_iter
+    # error of Chebyshev's polynomial on [1, 2] after k products: 2 / (3 + 2 sqrt 2)^k
+    assert products <= 4 + math.log(2e11) / math.log(3 + 2 * math.sqrt(2))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_momentum_is_chebyshevs(kernel):
+    """From close by, k iterations multiply the error by T_k(I - 2 Q) / T_k(3)."""
+    P, Z = plan(15, 30), points(16, 30, scale=1.5)
+    loss = SNEkhornLoss(P, kernel)
+    exact = loss.evaluate(Z, tol=1e-12).dual
+    error = 1e-5 * points(17, 30, q=1)[:, 0]
+    # iterates, caught by tolerances that let the iteration stop one product later each time
+    caught = {}
+    for tol in np.geomspace(1e-4, 1e-9, 60):
+        found = loss.evaluate(Z, warm=exact + error, tol=tol)
+        caught[found.products - 1] = (found.dual - exact).numpy()
+    values, vectors = np.linalg.eigh(loss.latent_plan(Z, tol=1e-12).numpy())
+    start = vectors.T @ error.numpy()
+    assert {1, 2, 3, 4} <= caught.keys()
+    for k in (1, 2, 3, 4):
+        chebyshev = np.polynomial.Chebyshev.basis(k)
+        expected = vectors @ (chebyshev(1 - 2 * values) / chebyshev(3.0) * start)
+        np.testing.assert_allclose(caught[k], expected, atol=1e-3 * abs(expected).max())
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_warm_start_saves_products(kernel):
+    """The dual of a close embedding is a good start and leads to the same place."""
+    P, Z = plan(17, 60), points(18, 60)
+    loss = SNEkhornLoss(P, kernel)
+    before = loss.evaluate(Z, tol=1e-8)
+    moved = Z + 1e-3 * points(19, 60)
+    cold, warm = (loss.evaluate(moved, warm=w, tol=1e-8) for w in (None, before.dual))
+    assert warm.products < cold.products
+    assert warm.value == pytest.approx(cold.value, abs=1e-10)
+    torch.testing.assert_close(warm.gradient, cold.gradient, rtol=0, atol=1e-7)
+
+
+# -------------------------------------------------------------------------- spheres, and the toy
+def test_sum_normalisation():
+    """The kernel times n over its sum, diagonal included: far points get less than their share."""
+    P, Z = plan(20, 30), points(21, 30)
+    Q = SNELoss(P, diagonal="keep").latent_plan(Z)
+    kernel = np.exp(-latent_cost(Z, "gaussian"))
+    np.testing.assert_allclose(Q, 30 * kernel / kernel.sum(), rtol=1e-12)
+    far = Z.norm(dim=1).argmax()
+    assert Q[far].sum() < 0.6 < 0.99 < SNEkhornLoss(P).latent_plan(Z)[far].sum()
+
+
+def test_sum_normalisation_makes_spheres():
+    """Of one plan without clusters, the sum makes a ring and the doubly stochastic kernel a disc
+    (whose distances to the centre have a coefficient of variation of .35 if it is even)."""
+    X = points(22, 150, 200)
+    P = symmetric_entropic_affinity(drot.sqeuclidean(X), 60.0)
+    spread = {}
+    for normalization in ("doubly_stochastic", "sum"):
+        radius = snekhorn(P, normalization=normalization, init="random").Z.norm(dim=1)
+        spread[normalization] = float(radius.std() / radius.mean())
+    assert spread["sum"] < 0.1 < 0.35 < spread["doubly_stochastic"]
+
+
+@pytest.mark.parametrize("start", ["random", "spectral"])
+def test_toy_is_separated(start):
+    """Figure 5's data: every point's nearest neighbour in the embedding is of its class."""
+    toy = drot.datasets.heteroscedastic_multinomials((100, 50, 50))
+    P = symmetric_entropic_affinity(drot.sqeuclidean(toy.X), 30.0)
+    Z = snekhorn(P, init=start).Z
+    D = torch.cdist(Z, Z).fill_diagonal_(math.inf)
+    assert (toy.y[D.argmin(dim=1)] == toy.y).all()
+
+
+def test_gaussian_recovers_the_points():
+    """A plan made from points in the plane at bandwidth 1 is embedded by those points."""
+    X = points(23, 40, scale=1.5)
+    P = drot.doubly_stochastic_affinity(drot.sqeuclidean(X), bandwidth=1.0, tol=1e-12)
+    found = embed(SNEkhornLoss(P), X + 0.05 * points(24, 40), tol=1e-8)
+    np.testing.assert_allclose(torch.pdist(found.Z), torch.pdist(X), atol=1e-6)
+    assert found.kl == pytest.approx(0, abs=1e-10)

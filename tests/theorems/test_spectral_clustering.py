@@ -1,0 +1,446 @@
+"""Chapter 5: cuts as traces, what the eigengap bounds, and which groups a perplexity forbids."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import cvxpy as cp
+import drot
+import numpy as np
+import oracles
+import pytest
+import scipy.linalg
+import torch
+from scipy.optimize import linprog
+from scipy.sparse.csgraph import connected_components
+from sklearn.cluster import SpectralClustering
+from sklearn.metrics import adjusted_rand_score
+
+
+def kernel(seed: int, n: int) -> np.ndarray:
+    """A symmetric positive affinity whose degrees differ by much."""
+    rng = np.random.default_rng(seed)
+    P = np.exp(rng.normal(scale=1.2, size=(n, n)))
+    return P + P.T
+
+
+def stochastic(seed: int, n: int) -> np.ndarray:
+    """A symmetric doubly stochastic matrix, scaled by the plainest iteration."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2)) * rng.uniform(0.4, 1.2, size=(n, 1))
+    C = ((X[:, None] - X[None]) ** 2).sum(axis=-1)
+    P = oracles.sinkhorn(C, float(rng.uniform(0.8, 2)))
+    assert abs(P.sum(axis=1) - 1).max() < 1e-12
+    return (P + P.T) / 2
+
+
+def partitions(n: int, c: int):
+    """Every labelling of n points by exactly c groups, up to the names of the groups."""
+    for labels in itertools.product(range(c), repeat=n):
+        first = [labels.index(a) for a in range(c) if a in labels]
+        if len(first) == c and first == sorted(first):
+            yield np.array(labels)
+
+
+def cut(P: np.ndarray, labels: np.ndarray) -> float:
+    """The definition, pair by pair."""
+    total = 0.0
+    for a in set(labels.tolist()):
+        pairs = list(itertools.product(range(len(P)), repeat=2))
+        leaving = sum(P[i, j] for i, j in pairs if labels[i] == a and labels[j] != a)
+        total += leaving / sum(P[i, j] for i, j in pairs if labels[i] == a)
+    return total
+
+
+def kmeans_cost(V: np.ndarray, labels: np.ndarray) -> float:
+    """Squared distances to the mean of each group, point by point."""
+    means = {a: V[labels == a].mean(axis=0) for a in set(labels.tolist())}
+    return sum(float(((v - means[a]) ** 2).sum()) for v, a in zip(V, labels, strict=True))
+
+
+def laplacian(P: np.ndarray) -> np.ndarray:
+    d = P.sum(axis=1)
+    return np.eye(len(P)) - P / np.sqrt(d[:, None] * d)
+
+
+def indicator(labels: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """U of the proposition: sqrt(d_i / vol G_a) in group a, 0 elsewhere."""
+    H = (labels[:, None] == np.arange(labels.max() + 1)).astype(float)
+    return np.sqrt(d)[:, None] * H / np.sqrt(d @ H)
+
+
+def frame(seed: int, n: int, c: int) -> np.ndarray:
+    """Orthonormal columns in no special position."""
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(n, c)))[0]
+
+
+# --------------------------------------------------------------------------- prp-cut-trace
+@pytest.mark.parametrize("seed", range(6))
+def test_prp_cut_trace(seed):
+    """U is orthonormal and its trace is the cut, for degrees that are far from equal."""
+    rng = np.random.default_rng(seed)
+    n, c = 11, 2 + seed % 3
+    P = kernel(seed, n)
+    P[rng.random((n, n)) < 0.2] = 0
+    P = np.minimum(P, P.T) + np.diag(rng.uniform(0.1, 3, n))  # zeros, and self-loops of all sizes
+    labels = rng.permutation(np.arange(n) % c)
+    U = indicator(labels, P.sum(axis=1))
+    np.testing.assert_allclose(U.T @ U, np.eye(c), atol=1e-12)
+    trace = np.trace(U.T @ laplacian(P) @ U)
+    assert trace == pytest.approx(cut(P, labels), rel=1e-12)
+    # hence the eigenvalues bound every cut
+    assert trace >= np.linalg.eigvalsh(laplacian(P))[:c].sum() - 1e-12
+    # indicators without the degrees are orthonormal too, but miss the cut
+    bare = indicator(labels, np.ones(n))
+    assert abs(np.trace(bare.T @ laplacian(P) @ bare) - cut(P, labels)) > 1e-4
+
+
+def test_prp_cut_trace_smallest():
+    """The best cut of ten points, by enumeration, lies above the bound and may be apart from it."""
+    for seed in range(3):
+        P = kernel(seed, 8)
+        best = min(cut(P, labels) for labels in partitions(8, 2))
+        assert best > np.linalg.eigvalsh(laplacian(P))[:2].sum() + 1e-6
+
+
+def test_prp_cut_trace_components():
+    """A graph in c pieces: cut 0, and rescaled eigenvectors constant on each piece."""
+    P = scipy.linalg.block_diag(kernel(0, 4), kernel(1, 5), kernel(2, 3))
+    pieces = np.repeat([0, 1, 2], [4, 5, 3])
+    assert cut(P, pieces) == 0
+    values, vectors = np.linalg.eigh(laplacian(P))
+    assert abs(values[:3]).max() < 1e-12 < values[3]
+    Z = vectors[:, :3] / np.sqrt(P.sum(axis=1))[:, None]
+    assert kmeans_cost(Z, pieces) < 1e-20
+    apart = [np.linalg.norm(Z[i] - Z[j]) for i, j in ((0, 4), (0, 9), (4, 9))]
+    assert min(apart) > 0.05
+    # not rescaled, they are not constant
+    assert kmeans_cost(vectors[:, :3], pieces) > 1e-3
+
+
+# ------------------------------------------------------------------------------ thm-ky-fan
+@pytest.mark.parametrize("seed", range(8))
+def test_thm_ky_fan(seed):
+    """Both sides of the remainder, for random symmetric matrices and random frames."""
+    rng = np.random.default_rng(seed)
+    n = 9
+    L = rng.normal(size=(n, n))
+    L = L + L.T
+    values, vectors = np.linalg.eigh(L)
+    for c, s in itertools.product((1, 3, 8), range(20)):
+        V = vectors[:, :c]
+        U = frame(100 * seed + s, n, c)
+        if s % 2:  # near the optimum too, where the inequalities are close
+            U = np.linalg.qr(V + 0.05 * U)[0]
+        delta = c - ((U.T @ V) ** 2).sum()
+        excess = np.trace(U.T @ L @ U) - values[:c].sum()
+        assert delta >= -1e-12
+        assert (values[c] - values[c - 1]) * delta <= excess + 1e-10
+        assert excess <= (values[-1] - values[0]) * delta + 1e-10
+        # delta is the sum of the squared sines of the angles between the spans
+        assert delta == pytest.approx((np.sin(scipy.linalg.subspace_angles(U, V)) ** 2).sum())
+        R = frame(s, c, c)
+        assert np.trace((V @ R).T @ L @ V @ R) == pytest.approx(values[:c].sum())
+
+
+def test_thm_ky_fan_sharp():
+    """The lower bound is attained by swapping v_c for v_{c+1}, the upper by v_1 for v_n."""
+    values = np.array([0.0, 0.3, 0.4, 1.1, 1.7])
+    L, basis = np.diag(values), np.eye(5)
+    for left, right, slope in ((1, 2, 0.1), (0, 4, 1.7)):
+        keep = [k for k in (0, 1) if k != left]
+        U = basis[:, [*keep, right]]
+        assert np.trace(U.T @ L @ U) - values[:2].sum() == pytest.approx(slope)
+
+
+def test_thm_ky_fan_linear_program():
+    """The smallest trace is the value of a linear program over w in [0, 1]^n of sum c."""
+    L = kernel(3, 7)
+    values = np.linalg.eigvalsh(L)
+    for c in (2, 4):
+        solved = linprog(values, A_eq=np.ones((1, 7)), b_eq=[c], bounds=[(0, 1)] * 7)
+        assert solved.fun == pytest.approx(values[:c].sum())
+
+
+def test_thm_ky_fan_counterexamples():
+    """Without symmetry the eigenvalues bound nothing; without a gap the minimisers are many."""
+    skew = np.array([[0.0, 5.0], [0.0, 1.0]])  # eigenvalues 0 and 1
+    u = np.array([[0.8], [-0.6]])
+    assert (u.T @ skew @ u).item() < -1
+    tied, U = np.diag([0.0, 0.5, 0.5]), np.eye(3)[:, [0, 2]]
+    assert np.trace(U.T @ tied @ U) == 0.5  # minimal, and not in the span of the first two
+    assert 2 - ((U.T @ np.eye(3)[:, :2]) ** 2).sum() == 1
+
+
+# ---------------------------------------------------------------------- prp-clustering-gap
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("c", [2, 3])
+def test_prp_clustering_gap(seed, c):
+    """All partitions of nine points: J = c - |U'V|^2, both bounds, and the factor at the best J."""
+    n = 9 if c == 2 else 8
+    P = stochastic(seed, n)
+    values, vectors = np.linalg.eigh(np.eye(n) - P)
+    V, base, gap = vectors[:, :c], values[:c].sum(), values[c] - values[c - 1]
+    assert gap > 1e-4
+    costs, cuts = [], []
+    for labels in partitions(n, c):
+        J, excess = kmeans_cost(V, labels), cut(P, labels) - base
+        U = indicator(labels, np.ones(n))
+        assert abs(J - (c - ((U.T @ V) ** 2).sum())) < 1e-9
+        assert gap * J <= excess + 1e-9 and excess <= values[-1] * J + 1e-9
+        costs.append(J)
+        cuts.append(excess)
+    found, best = cuts[int(np.argmin(costs))], min(cuts)
+    assert best - 1e-9 <= found <= values[-1] / gap * best + 1e-9
+    # J <= c - 1: both spans contain the constant vector
+    assert max(costs) <= c - 1 + 1e-9
+
+
+def test_prp_clustering_gap_plans():
+    """The same bounds for the plans of the package, where the classes are known."""
+    data = drot.datasets.three_gaussians(spreads=(2, 2.8, 3.5))
+    cost, y = drot.sqeuclidean(data.X), data.y.numpy()
+    for affinity in (drot.symmetric_entropic_affinity, drot.doubly_stochastic_affinity):
+        P = affinity(cost, perplexity=20).plan.numpy()
+        values, vectors = np.linalg.eigh(np.eye(len(P)) - P)
+        J = kmeans_cost(vectors[:, :3], y)
+        excess = cut(P, y) - values[:3].sum()
+        assert 0 < (values[3] - values[2]) * J <= excess <= values[-1] * J
+
+
+def test_prp_clustering_gap_counterexamples():
+    """Without a gap an optimal cut may have J = 1; without unit degrees, J > 0 at cut 0."""
+    P = scipy.linalg.block_diag(*[np.full((4, 4), 0.25)] * 3)
+    blocks = np.repeat(np.eye(3), 4, axis=0) / 2  # (12, 3), the null space
+    V = blocks @ np.array([[1, 1], [1, -1], [0, 0]]) / math.sqrt(2)
+    assert np.abs(P @ V - V).max() < 1e-12 and np.abs(V.T @ V - np.eye(2)).max() < 1e-12
+    labels = np.repeat([0, 0, 1], 4)  # the first two pieces together
+    assert cut(P, labels) == 0  # no partition does better
+    assert kmeans_cost(V, labels) == pytest.approx(1)
+
+    star = np.ones((4, 4))
+    star[1:, 1:] = np.eye(3)
+    pair, halves = scipy.linalg.block_diag(star, star), np.repeat([0, 1], 4)
+    values, vectors = np.linalg.eigh(laplacian(pair))
+    assert cut(pair, halves) == 0 and values[2] > 0.1
+    assert kmeans_cost(vectors[:, :2], halves) > 0.03
+
+
+# -------------------------------------------------------------------------- prp-small-sets
+def least_leak(n: int, m: int, xi: float) -> float:
+    """phi_m(xi) by bisection, with the log perplexity of an explicit row."""
+    low, high = 0.0, 1 - m / n
+    for _ in range(200):
+        t = (low + high) / 2
+        row = np.concatenate([np.full(m, (1 - t) / m), np.full(n - m, t / (n - m))])
+        low, high = (t, high) if oracles.log_perplexity(row) < math.log(xi) else (low, t)
+    return (low + high) / 2
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "xi"), [(7, 1, 2), (7, 3, 4), (9, 2, 2.5), (9, 2, 8), (9, 5, 6)]
+)
+def test_prp_small_sets(n, m, xi):
+    """The least leak, found by a conic program over all symmetric plans, is phi_m."""
+    plan = cp.Variable((n, n), symmetric=True)
+    inside = cp.sum(plan[:m, :m])
+    entropies = cp.sum(cp.entr(plan), axis=1) >= math.log(xi)
+    problem = cp.Problem(cp.Maximize(inside), [cp.sum(plan, axis=1) == 1, entropies])
+    problem.solve(solver=cp.CLARABEL)
+    leak = 1 - problem.value / m
+    phi = least_leak(n, m, xi)
+    if xi <= n - m:  # attained
+        assert leak == pytest.approx(phi, abs=1e-5)
+    else:
+        assert leak >= phi - 1e-6
+
+
+@pytest.mark.parametrize(("n", "m", "xi"), [(7, 1, 2), (9, 2, 8), (40, 5, 11)])
+def test_prp_small_sets_one_row(n, m, xi):
+    """No row of this perplexity leaks less: random rows, pushed towards the bound."""
+    phi = least_leak(n, m, xi)
+    rng = np.random.default_rng(0)
+    closest = 1.0
+    for _ in range(4000):
+        t = rng.uniform(0, 1)
+        inside = rng.dirichlet(np.full(m, 10.0 ** rng.uniform(-1, 5)))
+        outside = rng.dirichlet(np.full(n - m, 10.0 ** rng.uniform(-1, 5)))
+        row = np.concatenate([(1 - t) * inside, t * outside])
+        if oracles.log_perplexity(row) >= math.log(xi):
+            closest = min(closest, t)
+    assert phi <= closest < phi + 0.05
+
+
+def test_prp_small_sets_monotone():
+    """F_m increases from log m to log n, so phi grows with xi, from 0 to 1 - m / n."""
+    for n, m in ((10, 1), (10, 4), (50, 7)):
+        levels = np.linspace(m + 1e-6, n - 1e-6, 40)
+        roots = np.array([least_leak(n, m, xi) for xi in levels])
+        assert (np.diff(roots) > 0).all()
+        assert roots[0] < 1e-3 and roots[-1] == pytest.approx(1 - m / n, abs=5e-3)
+        below = levels[(levels > 2 * m)]
+        if m < n / 2:  # part 4
+            bound = np.log(below / (2 * m)) / math.log((n - m) / m)
+            exact = np.array([least_leak(n, m, xi) for xi in below])
+            assert (bound <= exact).all() and (bound > 0).all()
+
+
+@pytest.mark.parametrize("xi", [6.0, 12.0, 30.0])
+def test_prp_small_sets_plans(xi):
+    """Every group of nearest neighbours leaks phi_m under P^se, phi / (2 - phi) under P^e."""
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    X[40:] += 9  # ten points apart
+    cost = drot.sqeuclidean(X)
+    symmetric = drot.symmetric_entropic_affinity(cost, xi).plan.numpy()
+    rows = drot.entropic_affinity(cost, xi).plan.numpy()
+    mean = (rows + rows.T) / 2
+    tight = []
+    for m in range(1, math.ceil(xi)):
+        phi = least_leak(50, m, xi)
+        for centre in range(0, 50, 7):
+            near = np.argsort(cost.dense().numpy()[centre])[:m]
+            far = np.setdiff1d(np.arange(50), near)
+            each = rows[np.ix_(near, far)].sum(axis=1)
+            assert each.min() >= phi - 1e-9
+            leak = symmetric[np.ix_(near, far)].sum() / m
+            assert leak >= phi - 1e-7
+            average = mean[np.ix_(near, far)].sum() / mean[near].sum()
+            assert average >= phi / (2 - phi) - 1e-9
+            tight.append(leak / phi if phi > 1e-3 else np.inf)
+    assert min(tight) < 2.5  # the bound is of the right size
+
+
+def test_prp_small_sets_symmetrised():
+    """Part 3 is attained when nobody outside sends anything back."""
+    n, m, xi = 30, 4, 9.0
+    t = least_leak(n, m, xi)
+    P = np.zeros((n, n))
+    P[:m, :m], P[:m, m:] = (1 - t) / m, t / (n - m)
+    P[m:, m:] = 1 / (n - m)
+    mean = (P + P.T) / 2
+    leak = mean[:m, m:].sum() / mean[:m].sum()
+    assert leak == pytest.approx(t / (2 - t)) and leak < t - 0.05
+
+
+def test_prp_small_sets_counterexample():
+    """A group of xi points or more may be cut off: a block of its own."""
+    P = scipy.linalg.block_diag(np.full((5, 5), 0.2), np.full((8, 8), 0.125))
+    for row in P:
+        assert oracles.log_perplexity(row) >= math.log(5) - 1e-12
+    assert P[:5, 5:].sum() == 0
+    assert least_leak(13, 4, 5.0) > 0.04  # but four of the five may not
+
+
+# --------------------------------------------------------------------- cor-no-lonely-point
+@pytest.mark.parametrize("seed", range(3))
+def test_cor_no_lonely_point(seed):
+    """Outliers at any distance: P^se keeps the bound, and the conic solver's plan does too."""
+    X = np.random.default_rng(seed).normal(size=(12, 2))
+    X[0] = (40.0, 0.0)
+    C = oracles.exact_sqeuclidean(X, X)
+    xi = 3.0
+    bound = 1 - least_leak(12, 1, xi)
+    conic = oracles.symmetric_entropic_transport(C, xi).plan
+    ours = drot.symmetric_entropic_affinity(C, xi).plan.numpy()
+    np.testing.assert_allclose(ours, conic, atol=1e-5)
+    assert ours.diagonal().max() <= bound + 1e-9
+    assert ours[0, 0] > bound - 0.1  # the outlier is as alone as it may be
+    # the same cloud, one entropy for all: alone
+    assert drot.doubly_stochastic_affinity(C, perplexity=xi).plan[0, 0] > 1 - 1e-6
+
+
+def test_cor_no_lonely_point_components():
+    """Groups of 3, 4 and 6 points: below xi = 3 they stay apart, above 3 two join, above 6 all."""
+    rng = np.random.default_rng(0)
+    where = np.repeat([[0.0, 0], [500, 0], [5000, 0]], [3, 4, 6], axis=0)
+    X = where + rng.normal(scale=0.1, size=(13, 2))
+    y = np.repeat([0, 1, 2], [3, 4, 6])
+
+    def pieces(plan: np.ndarray) -> int:
+        return connected_components(plan > 1e-6)[0]
+
+    for xi, most in ((2.9, 3), (3.5, 2), (6.5, 1)):
+        plan = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), xi).plan.numpy()
+        mean = drot.symmetrize(drot.entropic_affinity(drot.sqeuclidean(X), xi)).numpy()
+        assert pieces(plan) == pieces(mean) == most <= 13 / xi
+        leaks = [plan[np.ix_(y == k, y != k)].sum() for k in range(3)]
+        assert [leak > 1e-3 for leak in leaks] == [xi > 3, xi > 3, xi > 6]
+
+
+def test_cor_no_lonely_point_counterexample():
+    """P^ds: as the outlier moves away, its self-weight tends to 1 as the proof's bound says."""
+    rng = np.random.default_rng(1)
+    rest = rng.normal(size=(9, 2))
+    n, xi = 10, 5.0
+    assert xi <= (n - 1) ** ((n - 1) / n)
+    among = oracles.exact_sqeuclidean(rest, rest)
+    B = among.sum() / (n - 1)
+    for r in (10.0, 30.0, 100.0):
+        X = np.vstack([[r + np.abs(rest).max(), 0.0], rest])
+        C = oracles.exact_sqeuclidean(X, X)
+        plan = drot.doubly_stochastic_affinity(C, perplexity=xi).plan.numpy()
+        assert C[0, 1:].min() >= r**2
+        assert 1 - plan[0, 0] <= B / r**2
+        conic = oracles.symmetric_transport(C / r**2, n * (math.log(xi) + 1)).plan
+        np.testing.assert_allclose(plan, conic, atol=1e-4)
+    # above the stated range the point must spread: all rows near the constant one
+    tight = drot.doubly_stochastic_affinity(C, perplexity=9.5).plan
+    assert tight[0, 0] < 0.9
+
+
+# -------------------------------------------------------------------------- prp-self-loops
+@pytest.mark.parametrize("seed", range(4))
+def test_prp_self_loops(seed):
+    """Eigenvalue by eigenvalue, for loops of all sizes."""
+    n = 10
+    rng = np.random.default_rng(seed)
+    P = kernel(seed, n)
+    P[np.diag_indices(n)] *= 10.0 ** rng.uniform(-2, 2, n)
+    bare = P - np.diag(P.diagonal())
+    with_loops = np.linalg.eigvalsh(laplacian(P))
+    without = np.linalg.eigvalsh(laplacian(bare))
+    rho = (1 - P.diagonal() / P.sum(axis=1)).min()
+    assert (with_loops <= without + 1e-12).all()
+    assert (without <= with_loops / rho + 1e-12).all()
+    # equal loops: the upper bound is an equality
+    even = bare / bare.sum()
+    even = even + np.diag(3 * even.sum(axis=1))
+    np.testing.assert_allclose(
+        np.linalg.eigvalsh(laplacian(even)), 0.25 * without, atol=1e-12
+    )  # rho = 1/4
+
+
+def test_prp_self_loops_plans():
+    """rho >= phi_1 for P^se and phi_1 / (2 - phi_1) for P^e, and no such bound for P^ds."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[0] = (15.0, 0, 0)
+    cost, xi = drot.sqeuclidean(X), 6.0
+    phi = least_leak(40, 1, xi)
+    plans = {
+        "se": drot.symmetric_entropic_affinity(cost, xi).plan.numpy(),
+        "e": drot.symmetrize(drot.entropic_affinity(cost, xi)).numpy(),
+        "ds": drot.doubly_stochastic_affinity(cost, perplexity=xi).plan.numpy(),
+    }
+    rho = {k: float((1 - P.diagonal() / P.sum(axis=1)).min()) for k, P in plans.items()}
+    assert rho["se"] >= phi - 1e-9 and rho["e"] >= phi / (2 - phi) - 1e-9
+    assert rho["ds"] < 1e-3 < phi
+    P = plans["ds"]
+    apart = np.linalg.eigvalsh(laplacian(P))[1]
+    tied = np.linalg.eigvalsh(laplacian(P - np.diag(P.diagonal())))[1]
+    assert tied > 100 * apart  # the counterexample: the conventions differ without bound
+
+
+@pytest.mark.parametrize("name", ["doubly_stochastic_affinity", "symmetric_entropic_affinity"])
+def test_prp_self_loops_scikit(name):
+    """Scikit-learn does not see the diagonal, as the chapter says."""
+    data = drot.datasets.three_gaussians(spreads=(3, 4.2, 5.2), random_state=1)
+    P = getattr(drot, name)(drot.sqeuclidean(data.X), perplexity=6).plan.numpy()
+    other = P + np.diag(np.random.default_rng(0).uniform(0, 5, len(P)))
+    first, second = (
+        SpectralClustering(3, affinity="precomputed", random_state=0).fit_predict(matrix)
+        for matrix in (P, other)
+    )
+    assert adjusted_rand_score(first, second) == 1
+    score = drot.metrics.spectral_clustering_ari(P, data.y)
+    assert score == drot.metrics.spectral_clustering_ari(torch.from_numpy(other), data.y)

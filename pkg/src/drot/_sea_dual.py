@@ -31,7 +31,11 @@ _FAR = -1e4  # a log weight that is 0 in every dtype, and finite
 
 def without_self_cost(cost: Pairwise) -> tuple[Pairwise, Tensor]:
     """C_ij - (C_ii + C_jj) / 2, and C_ii (n,): the same problem, with a zero diagonal."""
-    own = torch.cat([tile.diagonal(rows.start) for rows, tile in cost.tiles(tile_rows(cost))])
+    parts = (
+        tile.diagonal(rows.start).clone()  # a view would keep the whole tile
+        for rows, tile in cost.tiles(tile_rows(cost))
+    )
+    own = torch.cat(list(parts))
     if not own.any():
         return cost, own
     half = own / 2

@@ -25,7 +25,7 @@ LEVELS = {
         "symmetric_reference", "graph", "_priors", "spectral", "_kernel_pca", "neighborhood",
         "gromov",
     },
-    2: {"coupling", "snekhorn_loss", "semirelaxed", "initial", "ccpca"},
+    2: {"coupling", "snekhorn_loss", "semirelaxed", "initial", "connected_pca"},
     3: {
         "_embedding", "_minimize", "embedding", "methods", "clustering", "distributional",
         "hyperbolic",

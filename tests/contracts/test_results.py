@@ -360,7 +360,7 @@ def test_no_variable_keywords(name):
 # start, and a start of a descent.
 DATA = {
     "X", "Y", "Z", "cost", "plan", "reference", "function", "labels", "path", "perplexity", "k",
-    "n", "objective", "init", "graph", "log_kernel", "n_samples",
+    "n", "objective", "init", "graph", "log_kernel", "n_samples", "K", "n_components",
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ The functions follow the chapters of the book; each names the statement it compu
 
 from . import datasets as datasets
 from . import metrics as metrics
+from . import spectral as spectral
 from ._embedding import Embedding, load_embedding
 from ._priors import (
     expected_graph,
@@ -22,6 +23,12 @@ from .affinity import (
     gaussian_affinity,
     self_tuning_affinity,
 )
+from .connected_pca import (
+    ConnectedPCA,
+    ccpca,
+    precision_coupling_loss,
+    precision_coupling_optimum,
+)
 from .coupling import SNELoss
 from .doubly_stochastic import DoublyStochasticAffinity, doubly_stochastic_affinity
 from .embedding import embed
@@ -36,6 +43,13 @@ from .graph import (
 )
 from .initial import pca_start, random_start, spectral_start
 from .methods import sne, snekhorn, tsne
+from .neighborhood import (
+    NeighborhoodCurve,
+    continuity,
+    neighborhood_curve,
+    neighborhood_preservation,
+    trustworthiness,
+)
 from .pairwise import Pairwise, nearest, pairwise, sqeuclidean, student_cost
 from .plan import Affinity, load_affinity, symmetrize
 from .snekhorn_loss import SNEkhornLoss
@@ -43,13 +57,16 @@ from .symmetric import SymmetricEntropicAffinity, symmetric_entropic_affinity
 from .symmetric_reference import symmetric_alternating_projections, symmetric_dual_ascent
 
 __all__ = [
+    "CCPCA",
     "Affinity",
     "Components",
+    "ConnectedPCA",
     "DoublyStochasticAffinity",
     "Embedding",
     "EntropicAffinity",
     "GaussianAffinity",
     "Graph",
+    "NeighborhoodCurve",
     "NotConverged",
     "Pairwise",
     "SNELoss",
@@ -58,7 +75,9 @@ __all__ = [
     "SelfTuningAffinity",
     "SymmetricEntropicAffinity",
     "TSNEkhorn",
+    "ccpca",
     "connected_components",
+    "continuity",
     "datasets",
     "doubly_stochastic_affinity",
     "embed",
@@ -75,8 +94,12 @@ __all__ = [
     "metrics",
     "mrf_log_density",
     "nearest",
+    "neighborhood_curve",
+    "neighborhood_preservation",
     "pairwise",
     "pca_start",
+    "precision_coupling_loss",
+    "precision_coupling_optimum",
     "random_start",
     "row_entropy",
     "row_perplexity",
@@ -85,6 +108,7 @@ __all__ = [
     "self_tuning_affinity",
     "sne",
     "snekhorn",
+    "spectral",
     "spectral_start",
     "sqeuclidean",
     "student_cost",
@@ -92,19 +116,24 @@ __all__ = [
     "symmetric_dual_ascent",
     "symmetric_entropic_affinity",
     "symmetrize",
+    "trustworthiness",
     "tsne",
 ]
 __version__ = "0.1.0"
 
-_ESTIMATORS = ("SNEkhorn", "TSNEkhorn")
+_ESTIMATORS = {
+    "CCPCA": "_ccpca_estimator",
+    "SNEkhorn": "estimators",
+    "TSNEkhorn": "estimators",
+}
 
 
 def __getattr__(name: str):
     """Estimators need scikit-learn, which is slow to import: only when one is asked for."""
     if name in _ESTIMATORS:
-        from . import estimators
+        from importlib import import_module
 
-        return getattr(estimators, name)
+        return getattr(import_module(f".{_ESTIMATORS[name]}", __name__), name)
     raise AttributeError(f"module 'drot' has no attribute {name!r}")
 
 

@@ -1,0 +1,517 @@
+"""Kernel PCA and its six kernels, neighbourhood scores and ccPCA: what must hold for any cloud."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import drot
+import numpy as np
+import pytest
+import torch
+from clouds import clouds, quick
+from drot import spectral
+from drot._ccpca_estimator import CCPCA
+from drot.affinity import entropic_affinity
+from drot.connected_pca import ccpca, precision_coupling_loss, precision_coupling_optimum
+from drot.neighborhood import (
+    continuity,
+    neighborhood_curve,
+    neighborhood_preservation,
+    trustworthiness,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.linalg import expm
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.validation import check_is_fitted
+
+
+def same_points(A, B, atol: float) -> None:
+    A, B = np.asarray(A), np.asarray(B)
+    np.testing.assert_allclose(A @ A.T, B @ B.T, atol=atol)
+
+
+def weights_of(n: int = 12, seed: int = 0) -> np.ndarray:
+    """Symmetric, positive, uneven."""
+    W = np.random.default_rng(seed).uniform(size=(n, n)) ** 4
+    W = W + W.T
+    np.fill_diagonal(W, 0)
+    return W
+
+
+def swiss(n: int = 200, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    t, h = rng.uniform(0, 3, size=n), rng.uniform(0, 1, size=n)
+    return np.stack([np.cos(t), np.sin(t), h], axis=1)
+
+
+# --- kernel PCA ---------------------------------------------------------------------------------
+
+
+def stress(K, Z, m) -> float:
+    return float((np.outer(m, m) * (K - Z @ Z.T) ** 2).sum())
+
+
+def test_prp_kernel_pca():
+    """No other coordinates come closer to the centred kernel: random ones, and small moves."""
+    rng = np.random.default_rng(0)
+    n, q = 9, 2
+    K = rng.normal(size=(n, n))
+    K = K + K.T  # indefinite
+    m = rng.uniform(0.2, 3, size=n)
+    J = np.eye(n) - np.outer(np.ones(n), m) / m.sum()
+    centred = J @ K @ J.T
+    found = spectral.kernel_pca(K, q, weights=m)
+    Z = found.Z.numpy()
+    best = stress(centred, Z, m)
+    for _ in range(300):
+        move = rng.normal(size=Z.shape) * 10 ** rng.uniform(-4, 1)
+        assert stress(centred, Z + move, m) >= best
+        assert stress(centred, move, m) >= best
+    # eigenvalues of the weighted matrix, by NumPy; masses measure lengths and means
+    root = np.sqrt(m)
+    values, vectors = np.linalg.eigh(root[:, None] * centred * root)
+    np.testing.assert_allclose(found.eigenvalues, values[::-1][:q], rtol=1e-10)
+    same_points(Z, vectors[:, ::-1][:, :q] * np.sqrt(values[::-1][:q]) / root[:, None], 1e-10)
+    np.testing.assert_allclose(m @ Z, 0, atol=1e-10)
+    np.testing.assert_allclose((Z * m[:, None]).T @ Z, np.diag(found.eigenvalues), atol=1e-10)
+    unit = found.vectors.numpy()
+    np.testing.assert_allclose((unit * m[:, None]).T @ unit, np.eye(q), atol=1e-9)
+    # a residual is what the other eigenvalues hold
+    rest = np.sort(values)[:-q]
+    assert best == pytest.approx(float((rest**2).sum()))
+    # a negative eigenvalue has no coordinates
+    everything = spectral.kernel_pca(K, n, weights=m)
+    assert (everything.eigenvalues < 0).any()
+    assert everything.Z[:, everything.eigenvalues < 0].abs().max() == 0
+
+
+@quick
+@given(clouds())
+def test_prp_kernel_pca_of_points(X):
+    """PCA, classical scaling and kernel PCA of the Gram matrix are one; distances shrink."""
+    n, p = X.shape
+    q = min(n, p)
+    scale = max(1.0, abs(X).max()) ** 2
+    Z = spectral.pca(X, q).Z
+    same_points(Z, spectral.classical_mds(drot.sqeuclidean(X), q).Z, 1e-8 * scale)
+    same_points(Z, spectral.kernel_pca(X @ X.T, q).Z, 1e-8 * scale)
+    centred = X - X.mean(axis=0)
+    same_points(Z, centred, 1e-8 * scale)  # all components: the cloud itself
+    one = drot.sqeuclidean(spectral.pca(X, 1).Z).dense()
+    assert (one <= drot.sqeuclidean(X).dense() + 1e-8 * scale).all()
+    singular = np.linalg.svd(centred, compute_uv=False)
+    np.testing.assert_allclose(spectral.pca(X, q).eigenvalues, singular**2, atol=1e-9 * scale)
+
+
+def test_prp_spectral_kernels_laplacian():
+    """All coordinates kept: squared distances are commute times over the volume, solved for."""
+    W = weights_of()
+    n = len(W)
+    d = W.sum(axis=1)
+    T = W / d[:, None]
+    hitting = np.zeros((n, n))  # mean time from i to j: first-step equations
+    for j in range(n):
+        others = [i for i in range(n) if i != j]
+        A = np.eye(n - 1) - T[np.ix_(others, others)]
+        hitting[others, j] = np.linalg.solve(A, np.ones(n - 1))
+    commute = hitting + hitting.T
+    for normalized in (True, False):
+        found = spectral.laplacian_eigenmaps(W, n - 1, normalized=normalized)
+        gaps = drot.sqeuclidean(found.Z).dense().numpy()
+        np.testing.assert_allclose(gaps, commute / d.sum(), rtol=1e-8, atol=1e-12)
+        # kernel PCA of the pseudo-inverse
+        masses = d if normalized else np.ones(n)
+        L = np.diag(d) - W
+        root = np.sqrt(masses)
+        K = np.linalg.pinv(L / np.outer(root, root)) / np.outer(root, root)
+        other = spectral.kernel_pca(K, n - 1, weights=masses)
+        same_points(found.Z, other.Z, 1e-9)
+        # the eigenvectors of the pencil
+        residual = (
+            L @ found.Z.numpy() - masses[:, None] * found.Z.numpy() / found.eigenvalues.numpy()
+        )
+        assert abs(residual).max() < 1e-9
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("time", [1, 3])
+def test_prp_spectral_kernels_diffusion(time, alpha):
+    """Distances between embedded points are those between the rows of T^t."""
+    W = weights_of() + np.diag(np.full(12, 0.3))
+    n = len(W)
+    q = W.sum(axis=1) ** alpha
+    V = W / np.outer(q, q)
+    m = V.sum(axis=1)
+    walk = np.linalg.matrix_power(V / m[:, None], time)
+    gaps = ((walk[:, None] - walk[None]) ** 2 / m).sum(axis=2)
+    found = spectral.diffusion_map(W, n - 1, time=time, alpha=alpha)
+    np.testing.assert_allclose(drot.sqeuclidean(found.Z).dense(), gaps, rtol=1e-7, atol=1e-12)
+    K = np.linalg.matrix_power(V / m[:, None], 2 * time) / m
+    same_points(found.Z, spectral.kernel_pca(K, n - 1, weights=m).Z, 1e-10)
+    np.testing.assert_allclose(found.weights, m)
+
+
+def test_diffusion_tends_to_eigenmaps():
+    """Both use the slowest functions of the walk (alpha = 0, no laziness)."""
+    W = weights_of()
+    maps = spectral.laplacian_eigenmaps(W, 1).Z[:, 0]
+    slow = spectral.diffusion_map(W, 1, time=50.0, alpha=0.0).Z[:, 0]
+    assert abs(np.corrcoef(maps, slow)[0, 1]) > 1 - 1e-8 or _oscillates(W)
+    lazy = expm(np.diag(1 / W.sum(axis=1)) @ W - np.eye(len(W)))  # a walk in continuous time
+    values = np.sort(np.linalg.eigvals(lazy).real)[::-1]
+    assert values[1] == pytest.approx(
+        math.exp(-1 / float(spectral.laplacian_eigenmaps(W, 1).eigenvalues[0]))
+    )
+
+
+def _oscillates(W) -> bool:
+    values = np.linalg.eigvals(W / W.sum(axis=1, keepdims=True)).real
+    return -values.min() > np.sort(values)[-2]
+
+
+def test_prp_spectral_kernels_isomap():
+    """Shortest paths by the Floyd-Warshall loop, then scaling."""
+    X = swiss(40)
+    n, k = len(X), 6
+    gaps = np.sqrt(((X[:, None] - X[None]) ** 2).sum(axis=2))
+    D = np.full((n, n), np.inf)
+    for i in range(n):
+        near = np.argsort(gaps[i])[1 : k + 1]
+        D[i, near] = D[near, i] = gaps[i, near]
+    np.fill_diagonal(D, 0)
+    for via in range(n):
+        D = np.minimum(D, D[:, via, None] + D[None, via])
+    J = np.eye(n) - 1 / n
+    values, vectors = np.linalg.eigh(-J @ D**2 @ J / 2)
+    expected = vectors[:, ::-1][:, :2] * np.sqrt(values[::-1][:2])
+    same_points(spectral.isomap(X, 2, n_neighbors=k).Z, expected, 1e-8)
+
+
+def test_prp_spectral_kernels_lle():
+    """The mixing cost of the coordinates, summed, is that of the smallest eigenvalues."""
+    X = swiss(60)
+    n, k, reg = len(X), 8, 1e-3
+    gaps = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    A = np.zeros((n, n))
+    for i in range(n):
+        near = np.argsort(gaps[i])[1 : k + 1]
+        G = (X[near] - X[i]) @ (X[near] - X[i]).T
+        w = np.linalg.solve(G + reg * np.trace(G) * np.eye(k), np.ones(k))
+        A[i, near] = w / w.sum()
+    M = (np.eye(n) - A).T @ (np.eye(n) - A)
+    values, vectors = np.linalg.eigh(M)
+    found = spectral.locally_linear_embedding(X, 3, n_neighbors=k)
+    np.testing.assert_allclose(1 / found.eigenvalues, values[1:4], rtol=1e-4)
+    same_points(found.vectors, vectors[:, 1:4], 1e-5)
+
+
+def test_pca_wide_and_tall():
+    """n <= p and n > p take different ways to the same result; rank-deficient clouds too."""
+    rng = np.random.default_rng(0)
+    for n, p in ((5, 40), (40, 5), (6, 6)):
+        X = rng.normal(size=(n, p)) + 100
+        _, s, Vt = np.linalg.svd(X - X.mean(axis=0))
+        expected = (X - X.mean(axis=0)) @ Vt[:3].T
+        same_points(spectral.pca(X, 3).Z, expected, 1e-9)
+        np.testing.assert_allclose(spectral.pca(X, 3).eigenvalues, s[:3] ** 2)
+    line = np.outer(np.arange(10.0), [1, 2, 3])
+    Z = spectral.pca(line, 3).Z
+    assert Z[:, 1:].abs().max() < 1e-6 and torch.isfinite(Z).all()
+    assert torch.isfinite(spectral.pca(np.ones((4, 3)), 2).vectors).all()
+
+
+def test_spectral_signs_dtype_and_inputs():
+    X = torch.from_numpy(swiss(50))
+    for found in (
+        spectral.pca(X),
+        spectral.isomap(X, n_neighbors=8),
+        spectral.locally_linear_embedding(X, n_neighbors=8),
+    ):
+        largest = found.vectors.abs().argmax(dim=0)
+        assert (found.Z[largest, [0, 1]] > 0).all()  # one sign, not the solver's
+    for dtype in (torch.float32, torch.float64):
+        assert spectral.pca(X.to(dtype)).Z.dtype == dtype
+        assert spectral.isomap(X.to(dtype), n_neighbors=8).Z.dtype == dtype
+        assert spectral.classical_mds(drot.sqeuclidean(X.to(dtype))).Z.dtype == dtype
+        W = torch.from_numpy(weights_of()).to(dtype)
+        assert spectral.laplacian_eigenmaps(W).Z.dtype == dtype
+        assert spectral.diffusion_map(W).Z.dtype == dtype
+    before = X.clone()
+    spectral.isomap(X, n_neighbors=8)
+    W = torch.from_numpy(weights_of() + np.eye(12))
+    kept = W.clone()
+    spectral.laplacian_eigenmaps(W)
+    assert torch.equal(X, before) and torch.equal(W, kept)
+    affinity = drot.doubly_stochastic_affinity(drot.sqeuclidean(X), bandwidth=0.3)
+    same_points(
+        spectral.laplacian_eigenmaps(affinity).Z,
+        spectral.laplacian_eigenmaps(affinity.plan).Z,
+        1e-8,
+    )
+
+
+TWO = torch.block_diag(torch.ones(3, 3), torch.ones(3, 3))
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: spectral.kernel_pca([[0.0, 1.0], [2.0, 0.0]]), "kernel must be symmetric"),
+        (lambda: spectral.kernel_pca(np.eye(3), weights=[1, 2]), "3 positive numbers"),
+        (lambda: spectral.kernel_pca(np.eye(3), weights=[1, 2, 0]), "3 positive numbers"),
+        (lambda: spectral.kernel_pca(np.eye(3), 4), "n_components must be .* from 1 to 3"),
+        (lambda: spectral.kernel_pca(np.ones((2, 3))), "square"),
+        (lambda: spectral.classical_mds(np.ones((2, 3))), "must be square"),
+        (lambda: spectral.pca(np.ones((4, 2)), 3), "from 1 to 2"),
+        (lambda: spectral.pca([[0.0, np.nan], [1.0, 1.0]]), "row 0, column 1"),
+        (lambda: spectral.laplacian_eigenmaps(TWO), "2 connected components"),
+        (lambda: spectral.diffusion_map(TWO), "2 connected components"),
+        (lambda: spectral.laplacian_eigenmaps(np.triu(np.ones((4, 4)))), "must be symmetric"),
+        (lambda: spectral.laplacian_eigenmaps(-np.ones((4, 4))), "non-negative"),
+        (lambda: spectral.laplacian_eigenmaps(np.eye(4)), "point 0 has no neighbour"),
+        (lambda: spectral.diffusion_map(np.ones((4, 4)), alpha=2.0), "between 0 and 1"),
+        (lambda: spectral.diffusion_map(np.ones((4, 4)), time=0), "time must be positive"),
+        (lambda: spectral.isomap([[0.0], [1.0], [9.0], [9.5]], 1, n_neighbors=1), "2 parts"),
+        (lambda: spectral.isomap(swiss(9), n_neighbors=9), "n_neighbors must be .* 1 to 8"),
+        (
+            lambda: spectral.locally_linear_embedding(
+                [[0.0], [1.0], [9.0], [9.5]], 1, n_neighbors=1
+            ),
+            "2 connected components",
+        ),
+        (lambda: precision_coupling_loss(np.ones((4, 2)), np.ones((3, 2))), "X has 4 points"),
+        (lambda: precision_coupling_optimum(np.eye(4), gamma=0), "gamma must be positive"),
+        (lambda: precision_coupling_optimum(np.eye(4), 4, gamma=2.0), "X has 3 directions"),
+    ],
+)
+def test_spectral_errors(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
+
+
+# --- neighbourhoods -------------------------------------------------------------------------------
+
+
+def ranks(X) -> np.ndarray:
+    """Rank of j among the neighbours of i, by counting; ties by number."""
+    gaps = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    n = len(X)
+    found = np.zeros((n, n), int)
+    for i in range(n):
+        for j in range(n):
+            if j != i:
+                found[i, j] = 1 + sum(
+                    (gaps[i, k], k) < (gaps[i, j], j) for k in range(n) if k not in (i, j)
+                )
+    return found
+
+
+def grids(seed: int, n: int, p: int) -> np.ndarray:
+    """Whole coordinates: exact distances, many ties, duplicates."""
+    return np.random.default_rng(seed).integers(0, 3, size=(n, p)).astype(float)
+
+
+@quick
+@given(st.integers(0, 1000), st.integers(5, 14), st.booleans())
+def test_def_preservation(seed, n, ties):
+    """Curve, single values, trustworthiness and continuity against plain counting."""
+    rng = np.random.default_rng(seed)
+    X = grids(seed, n, 2) if ties else rng.normal(size=(n, 3))
+    Z = grids(seed + 1, n, 1) if ties else rng.normal(size=(n, 2))
+    x, z = ranks(X), ranks(Z)
+    off = ~np.eye(n, dtype=bool)
+    curve = neighborhood_curve(X, Z)
+    for K in range(1, n - 1):
+        common = ((x <= K) & (z <= K) & off).sum()
+        overlap = common / (n * K)
+        value = ((n - 1) * overlap - K) / (n - 1 - K)
+        assert neighborhood_preservation(X, Z, K) == pytest.approx(value, abs=1e-12)
+        assert float(curve.overlap[K - 1]) == pytest.approx(overlap)
+        assert float(curve.values[K - 1]) == pytest.approx(value, abs=1e-12)
+    for K in range(1, (n - 1) // 2 + 1):
+        far = ((z <= K) & (x > K) & off) * (x - K)
+        value = 1 - 2 * far.sum() / (n * K * (2 * n - 3 * K - 1))
+        assert trustworthiness(X, Z, K) == pytest.approx(value, abs=1e-12)
+        far = ((x <= K) & (z > K) & off) * (z - K)
+        value = 1 - 2 * far.sum() / (n * K * (2 * n - 3 * K - 1))
+        assert continuity(X, Z, K) == pytest.approx(value, abs=1e-12)
+    weights = 1 / np.arange(1, n - 1)
+    assert curve.area == pytest.approx(float(weights @ curve.values.numpy() / weights.sum()))
+
+
+@quick
+@given(clouds(kinds=("gaussian", "scales", "clusters", "outliers")), st.integers(0, 99))
+def test_scores_ignore_how_it_is_drawn(X, seed):
+    """Rotation, shift, scale and the order of the points change no score."""
+    rng = np.random.default_rng(seed)
+    n = len(X)
+    if n < 5:
+        return
+    Z = rng.normal(size=(n, 2))
+    turn = np.linalg.qr(rng.normal(size=(2, 2)))[0]
+    other = 3 * Z @ turn + rng.normal(size=2)
+    order = rng.permutation(n)
+    for score in (
+        lambda A, B: neighborhood_preservation(A, B, n // 2 - 1),
+        lambda A, B: trustworthiness(A, B, 2),
+        lambda A, B: neighborhood_curve(A, B).area,
+    ):
+        assert score(X, other) == pytest.approx(score(X, Z), abs=1e-12)
+        assert score(X[order], Z[order]) == pytest.approx(score(X, Z), abs=1e-12)
+    values = neighborhood_curve(X, Z).values
+    np.testing.assert_allclose(values, neighborhood_curve(Z, X).values)
+    assert (neighborhood_curve(X, X).values == 1).all()
+    assert trustworthiness(X, X, 2) == 1.0
+
+
+def test_neighborhood_tiles_and_inputs(monkeypatch):
+    """Tiles of any size, costs in place of points, and dtypes give the same numbers."""
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(60, 4)), rng.normal(size=(60, 2))
+    whole = neighborhood_curve(X, Z).values
+    at_10 = neighborhood_preservation(X, Z, 10), trustworthiness(X, Z, 10)
+    cost = drot.pairwise(lambda a, b: torch.cdist(a, b), X)  # distances, not squared
+    assert torch.equal(neighborhood_curve(cost, Z).values, whole)
+    kept = cost.dense()
+    assert torch.equal(cost.dense(), kept)  # the tile was not written to
+    assert torch.equal(neighborhood_curve(drot.sqeuclidean(X, block=7), Z).values, whole)
+    monkeypatch.setattr("drot.neighborhood.tile_rows", lambda cost: 7)
+    assert torch.equal(neighborhood_curve(X, Z).values, whole)
+    assert (neighborhood_preservation(X, Z, 10), trustworthiness(X, Z, 10)) == at_10
+    single = neighborhood_preservation(X.astype(np.float32), torch.tensor(Z), 10)
+    assert single == pytest.approx(at_10[0])
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda X: neighborhood_preservation(X, X[:5], 2), "X has 8 points and Z has 5"),
+        (lambda X: neighborhood_preservation(X, X, 7), "K must be a whole number from 1 to 6"),
+        (lambda X: neighborhood_preservation(X, X, 0), "K must be"),
+        (lambda X: trustworthiness(X, X, 4), "from 1 to 3"),
+        (lambda X: neighborhood_curve(X[:2], X[:2]), "at least 3 points"),
+        (lambda X: trustworthiness(X[:2], X[:2], 1), "at least 3 points"),
+        (lambda X: neighborhood_preservation(X[:2], X[:2], 1), "at least 3 points"),
+        (lambda X: neighborhood_curve(X, X[:, 0]), "must be an .n, p. array"),
+    ],
+)
+def test_neighborhood_errors(call, says):
+    with pytest.raises(ValueError, match=says):
+        call(np.random.default_rng(0).normal(size=(8, 2)))
+
+
+# --- ccPCA ----------------------------------------------------------------------------------------
+
+
+def blobs(n: int = 40, p: int = 4) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, p)) + 20 * rng.normal(size=(4, p))[np.arange(n) % 4]
+
+
+@pytest.mark.parametrize("prior", ["row", "binary", "edges"])
+def test_ccpca_equivariance(prior):
+    """Shift and rotation of X change nothing, its unit scales Z; the same seed, the same bits."""
+    X = blobs()
+    affinity = entropic_affinity(drot.sqeuclidean(X), 5, diagonal="drop")
+    found = ccpca(X, affinity, prior=prior, n_samples=20, random_state=3)
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
+    moved = ccpca(2 * X @ turn + 5, affinity, prior=prior, n_samples=20, random_state=3)
+    same_points(moved.Z, 2 * found.Z.numpy(), 1e-8)
+    np.testing.assert_allclose(moved.means, 2 * found.means.numpy() @ turn + 5, atol=1e-9)
+    np.testing.assert_allclose(moved.start.abs(), found.start.abs(), atol=1e-9)
+    assert moved.standard_error == pytest.approx(found.standard_error)
+    again = ccpca(X, affinity, prior=prior, n_samples=20, random_state=3)
+    assert torch.equal(again.Z, found.Z)
+    assert not torch.equal(ccpca(X, affinity, prior=prior, n_samples=20, random_state=4).Z, found.Z)
+    # a dense log kernel is the same as the affinity it comes from, self-loops or not
+    dense = affinity.log_plan.fill_diagonal_(3.0)
+    same_points(ccpca(X, dense, prior=prior, n_samples=20, random_state=3).Z, found.Z, 1e-9)
+    np.testing.assert_allclose(found.means.mean(dim=0), X.mean(axis=0), atol=1e-9)
+
+
+def test_ccpca_dtype_callback_and_errors():
+    X = blobs()
+    affinity = entropic_affinity(drot.sqeuclidean(X), 5, diagonal="drop")
+    seen = []
+    found = ccpca(X, affinity, n_samples=23, callback=lambda *news: seen.append(news))
+    assert [done for done, _ in seen] == [10, 20, 23]
+    assert seen[0][1] > seen[-1][1] == found.standard_error
+    assert seen[0][1] == ccpca(X, affinity, n_samples=10).standard_error
+    assert ccpca(X, affinity, n_samples=1).standard_error == math.inf
+    assert found.Z.shape == (40, 2) and found.means.shape == (40, 4)
+    single = ccpca(X.astype(np.float32), affinity)
+    assert single.Z.dtype == single.means.dtype == torch.float32
+    with pytest.raises(ValueError, match="X has 39 points and log_kernel 40 rows"):
+        ccpca(X[:-1], affinity)
+    with pytest.raises(ValueError, match="'binary', 'row', 'edges'"):
+        ccpca(X, affinity, prior="D")
+    with pytest.raises(ValueError, match="all 3 graphs are connected"):
+        ccpca(X, np.full((40, 40), 5.0), prior="binary", n_samples=3)
+    with pytest.raises(ValueError, match="n_components"):
+        ccpca(X, affinity, n_components=5)
+
+
+def test_estimator():
+    """Estimator: scikit-learn's own checks, the chain of functions to the bit, and its words."""
+    results = check_estimator(CCPCA(perplexity=3.0, n_samples=5), on_skip=None, on_fail=None)
+    failed = [r["check_name"] for r in results if r["status"] not in ("passed", "skipped")]
+    assert not failed, failed
+    assert sum(r["status"] == "passed" for r in results) >= 35
+    X = blobs()
+    model = CCPCA(perplexity=5.0, n_samples=8, random_state=5)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    model.fit(X)
+    seed = np.random.RandomState(5).randint(2**31 - 1)
+    affinity = entropic_affinity(drot.sqeuclidean(X), 5.0, diagonal="drop")
+    found = ccpca(X, affinity, n_samples=8, random_state=seed)
+    np.testing.assert_array_equal(model.embedding_, found.Z)
+    np.testing.assert_array_equal(model.start_, found.start)
+    assert model.standard_error_ == found.standard_error and model.n_features_in_ == 4
+    assert type(model.embedding_) is np.ndarray and not hasattr(model, "transform")
+    with pytest.raises(AttributeError, match="new point would change the graphs"):
+        model.transform(X)
+    assert clone(model).get_params() == model.get_params()
+    assert list(model.get_feature_names_out()) == ["ccpca0", "ccpca1"]
+    assert CCPCA(perplexity=5.0, dtype="float32").fit(X).embedding_.dtype == np.float32
+    with pytest.raises(ValueError, match="'float32', 'float64'"):
+        CCPCA(dtype="float16").fit(X)
+    with pytest.raises(ValueError, match="out of reach"):
+        CCPCA(perplexity=50.0).fit(X)
+
+
+def test_estimator_is_silent_unless_asked(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CCPCA(perplexity=5.0, n_samples=4).fit(blobs())
+    quiet = capsys.readouterr()
+    assert quiet.out == quiet.err == ""
+    CCPCA(perplexity=5.0, n_samples=4, verbose=1).fit(blobs())
+    loud = capsys.readouterr()
+    assert loud.out == "" and "standard_error=" in loud.err
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+def test_device():
+    """On a CUDA device: the same scores, and the same points from the same graphs."""
+    X = torch.from_numpy(blobs())
+    there = X.cuda()
+    Z = spectral.pca(X).Z
+    assert neighborhood_preservation(there, Z.cuda(), 5) == neighborhood_preservation(X, Z, 5)
+    assert trustworthiness(there, Z.cuda(), 5) == trustworthiness(X, Z, 5)
+    np.testing.assert_allclose(
+        neighborhood_curve(there, Z.cuda()).values, neighborhood_curve(X, Z).values
+    )
+    found = {}
+    for cloud in (X, there):
+        affinity = entropic_affinity(drot.sqeuclidean(cloud), 5, diagonal="drop")
+        found[cloud.device.type] = ccpca(cloud, affinity, n_samples=10)
+    assert found["cuda"].Z.is_cuda
+    same_points(found["cuda"].Z.cpu(), found["cpu"].Z, 1e-8)
+    for method in (spectral.pca, spectral.isomap, spectral.locally_linear_embedding):
+        options = {} if method is spectral.pca else {"n_neighbors": 20}
+        same_points(method(there, **options).Z.cpu(), method(X, **options).Z, 1e-6)

@@ -1,0 +1,363 @@
+"""Chapter 8: PCA as a coupling of precisions, its landscape, components and their averages."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from drot import spectral
+from drot._priors import sample_graphs
+from drot.connected_pca import ccpca, precision_coupling_loss, precision_coupling_optimum
+from drot.graph import Graph, connected_components
+from drot.neighborhood import neighborhood_curve, neighborhood_preservation
+from scipy.optimize import minimize
+from scipy.stats import multivariate_normal, wishart
+
+
+def cloud(n: int = 12, p: int = 5, seed: int = 0) -> np.ndarray:
+    """Centred, with eigenvalues of the Gram matrix well apart."""
+    X = np.random.default_rng(seed).normal(size=(n, p)) * np.linspace(0.3, 1.5, p)
+    return X - X.mean(axis=0)
+
+
+def loss(X: np.ndarray, Z: np.ndarray, gamma: float) -> float:
+    """F_gamma as the text writes it, in NumPy, n x n and all."""
+    eye = np.eye(len(X))
+    precision = np.linalg.inv(eye + X @ X.T)
+    return np.trace(Z.T @ precision @ Z) - gamma * np.linalg.slogdet(eye + Z @ Z.T)[1]
+
+
+def descend(X, q: int, gamma: float, seed: int, scale: float = 1.0) -> np.ndarray:
+    """A local minimum of F from a random start, by SciPy, with autograd's gradient."""
+    n = len(X)
+
+    def function(z):
+        Z = torch.tensor(z.reshape(n, q), requires_grad=True)
+        value = precision_coupling_loss(X, Z, gamma=gamma)
+        value.backward()
+        return value.item(), Z.grad.numpy().ravel()
+
+    start = scale * np.random.default_rng(seed).normal(size=n * q)
+    options = {"maxiter": 5000, "maxfun": 10000, "ftol": 1e-16, "gtol": 1e-10}
+    found = minimize(function, start, jac=True, method="L-BFGS-B", options=options)
+    return found.x.reshape(n, q)
+
+
+def same_points(A, B, atol: float) -> None:
+    """Equal up to an orthogonal matrix on the right."""
+    np.testing.assert_allclose(A @ A.T, B @ B.T, atol=atol)
+
+
+def test_lem_wishart_posterior():
+    """Prior times likelihood is the posterior up to a constant, at random precisions."""
+    X = cloud(6, 3)
+    n, p = X.shape
+    nu = n + 2
+    posterior = wishart(df=nu + p, scale=np.linalg.inv(np.eye(n) + X @ X.T))
+    prior = wishart(df=nu, scale=np.eye(n))
+    gaps = []
+    for theta in prior.rvs(20, random_state=0):
+        columns = multivariate_normal(np.zeros(n), np.linalg.inv(theta))
+        gaps.append(prior.logpdf(theta) + columns.logpdf(X.T).sum() - posterior.logpdf(theta))
+    assert np.std(gaps) < 1e-8 * abs(np.mean(gaps))
+    mean = posterior.rvs(40_000, random_state=1).mean(axis=0)
+    np.testing.assert_allclose(mean, (nu + p) * np.linalg.inv(np.eye(n) + X @ X.T), atol=0.12)
+
+
+@pytest.mark.parametrize(("nu_x", "nu_z"), [(8, 8), (8, 9), (10, 30), (30, 10)])
+def test_thm_pca_coupling_is_the_cross_entropy(nu_x, nu_z):
+    """F is the Wishart cross-entropy with this gamma, and not with the printed one."""
+    X, q = cloud(6, 3), 2
+    n, p = X.shape
+    eye = np.eye(n)
+    draws = wishart(df=nu_x + p, scale=np.linalg.inv(eye + X @ X.T)).rvs(20_000, random_state=2)
+
+    def cross_entropy(Z):
+        density = wishart(df=nu_z + q, scale=np.linalg.inv(eye + Z @ Z.T))
+        return -density.logpdf(np.moveaxis(draws, 0, -1)).mean()
+
+    rng = np.random.default_rng(3)
+    A, B = (s * rng.normal(size=(n, q)) for s in (0.5, 2.0))
+    truth = (cross_entropy(A) - cross_entropy(B)) * 2 / (nu_x + p)
+
+    def difference(gamma):
+        values = [precision_coupling_loss(X, Z, gamma=gamma).item() for Z in (A, B)]
+        assert values[0] == pytest.approx(loss(X, A, gamma))
+        return values[0] - values[1]
+
+    assert difference((nu_z + q) / (nu_x + p)) == pytest.approx(truth, abs=0.05)
+    printed = (nu_x + q) / (nu_z + p)  # 004, appendix A.3
+    assert abs(difference(printed) - truth) > 0.3 or abs(printed - (nu_z + q) / (nu_x + p)) < 0.1
+    # with the prior of the theorem gamma is 1
+    assert ((nu_x + p - q) + q) / (nu_x + p) == 1
+
+
+@pytest.mark.parametrize("gamma", [0.35, 1.0, 2.5])
+def test_thm_pca_coupling(gamma):
+    """Descent from random starts ends at the formula, whatever the start; nothing is lower."""
+    X, q = cloud(), 2
+    best = precision_coupling_optimum(X, q, gamma=gamma).numpy()
+    d, V = np.linalg.eigh(X @ X.T)
+    d, V = d[::-1][:q], V[:, ::-1][:, :q]
+    same_points(best, V * np.sqrt(np.maximum(0, gamma * (1 + d) - 1)), atol=1e-10)
+    for seed in range(4):
+        found = descend(X, q, gamma, seed, scale=10.0 ** (seed - 2))
+        same_points(found, best, atol=2e-4)
+        assert loss(X, found, gamma) == pytest.approx(loss(X, best, gamma), abs=1e-9)
+    Z = torch.tensor(best, requires_grad=True)
+    precision_coupling_loss(X, Z, gamma=gamma).backward()
+    assert Z.grad.abs().max() < 1e-10
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        other = rng.normal(size=best.shape) * 10 ** rng.uniform(-2, 1)
+        assert loss(X, other, gamma) > loss(X, best, gamma)
+
+
+def test_thm_pca_coupling_is_pca():
+    """gamma = 1: scikit-learn's principal components, in whatever unit X comes."""
+    from sklearn.decomposition import PCA
+
+    for unit in (1e-2, 1.0, 1e2):
+        X = unit * (cloud(30, 6) + 7)
+        same_points(
+            precision_coupling_optimum(X, 3).numpy(), PCA(3).fit_transform(X), 1e-9 * unit**2
+        )
+    # another gamma: no multiple of it
+    X = cloud(30, 6)
+    shrunk = precision_coupling_optimum(X, 2, gamma=0.2).square().sum(dim=0)
+    plain = precision_coupling_optimum(X, 2).square().sum(dim=0)
+    assert (shrunk / plain).diff().abs() > 1e-3
+    # directions with d below 1 / gamma - 1 vanish
+    assert precision_coupling_optimum(1e-3 * X, 2, gamma=0.9).abs().max() == 0
+
+
+def test_prp_pca_landscape():
+    """Every other critical point goes down somewhere: the Hessian has a negative eigenvalue."""
+    X, q = cloud(8, 4), 2
+    d, V = np.linalg.eigh(X @ X.T)
+    d, V = d[::-1].copy(), V[:, ::-1].copy()
+    n = len(X)
+    for gamma in (0.8, 1.0):
+        usable = [k for k in range(4) if gamma * (1 + d[k]) > 1]
+        assert len(usable) >= 3
+        for size in range(q + 1):
+            for chosen in itertools.combinations(usable, size):
+                lam = gamma * (1 + d[list(chosen)]) - 1
+                Z = np.zeros((n, q))
+                Z[:, :size] = V[:, chosen] * np.sqrt(lam)
+                flat = torch.tensor(Z.ravel(), requires_grad=True)
+
+                def function(z, gamma=gamma):
+                    return precision_coupling_loss(X, z.reshape(n, q), gamma=gamma)
+
+                gradient = torch.autograd.grad(function(flat), flat)[0]
+                assert gradient.abs().max() < 1e-10  # critical
+                hessian = torch.autograd.functional.hessian(function, flat)
+                lowest = torch.linalg.eigvalsh(hessian)[0].item()
+                if chosen == tuple(usable[:q]):
+                    assert lowest > -1e-9  # the minimum; rotations cost nothing
+                else:
+                    assert lowest < -1e-2
+    # and a point off that list is not critical
+    Z = torch.tensor(V[:, :q] * 0.9 * np.sqrt(d[:q]), requires_grad=True)
+    precision_coupling_loss(X, Z).backward()
+    assert Z.grad.abs().max() > 1e-2
+
+
+def components_of(edges: list[tuple[int, int]], n: int) -> list[int]:
+    """Labels by brute force: spread the smallest number until nothing changes."""
+    labels = list(range(n))
+    while True:
+        before = list(labels)
+        for i, j in edges:
+            labels[i] = labels[j] = min(labels[i], labels[j])
+        if labels == before:
+            return labels
+
+
+def projection(labels) -> np.ndarray:
+    """U U^T: 1 / size of the component where two points share one."""
+    same = np.equal.outer(labels, labels).astype(float)
+    return same / same.sum(axis=1, keepdims=True)
+
+
+GRAPH = [(0, 1), (1, 2), (3, 4), (5, 6), (6, 7), (7, 5), (8, 9)]  # components of 3, 2, 3, 2
+
+
+@pytest.mark.parametrize("epsilon", [1e-2, 1.0, 30.0])
+def test_cor_ccpca(epsilon):
+    """Descent on the coupling of component means ends at their PCA, for every epsilon."""
+    n, q = 10, 2
+    X = cloud(n, 4, seed=5)
+    labels = components_of(GRAPH, n)
+    member = np.equal.outer(labels, np.unique(labels)).astype(float)
+    U = member / np.sqrt(member.sum(axis=0))  # (n, R)
+    R = U.shape[1]
+    parts = connected_components(
+        Graph(n=n, edges=torch.tensor(GRAPH).T, weights=torch.ones(len(GRAPH)))
+    )
+    np.testing.assert_allclose(parts.mean(X), U @ U.T @ X, atol=1e-12)
+
+    # the cross-entropy itself: E log density of the posterior of Theta_Z, columns of U^T X having
+    # precision epsilon Theta
+    nu, p = n + 1, X.shape[1]
+    mean_theta = (nu + p) * np.linalg.inv(np.eye(R) + epsilon * U.T @ X @ X.T @ U)
+
+    def function(z):
+        Y = z.reshape(R, q)
+        inner = np.eye(R) + epsilon * Y @ Y.T
+        value = (np.trace(mean_theta @ inner) - (nu + p) * np.linalg.slogdet(inner)[1]) / 2
+        gradient = epsilon * (mean_theta @ Y - (nu + p) * np.linalg.solve(inner, Y))
+        return value / (nu + p), gradient.ravel() / (nu + p)
+
+    start = np.random.default_rng(0).normal(size=R * q)
+    options = {"maxiter": 10_000, "maxfun": 20_000, "ftol": 0, "gtol": 1e-12}
+    found = minimize(function, start, jac=True, method="L-BFGS-B", options=options).x
+    Z = U @ found.reshape(R, q)
+    same_points(Z, spectral.pca(U @ U.T @ X, q).Z.numpy(), atol=1e-3)
+    # with gamma other than 1 the answer would depend on epsilon
+    scaled = [
+        precision_coupling_optimum(math.sqrt(e) * U.T @ X, q, gamma=1.1).square().sum() / e
+        for e in (epsilon, 2 * epsilon)
+    ]
+    assert abs(scaled[0] - scaled[1]) > 1e-4 * scaled[1]
+
+
+def all_row_graphs(n: int):
+    for heads in itertools.product(range(n), repeat=n):
+        if all(i != j for i, j in enumerate(heads)):
+            yield list(enumerate(heads))
+
+
+def mean_operator(weights: np.ndarray) -> tuple[np.ndarray, float]:
+    """E U U^T and E R under the row prior, by enumeration."""
+    n = len(weights)
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    M, expected = np.zeros((n, n)), 0.0
+    for edges in all_row_graphs(n):
+        probability = math.prod(shares[i, j] for i, j in edges)
+        labels = components_of(edges, n)
+        M += probability * projection(labels)
+        expected += probability * len(set(labels))
+    return M, expected
+
+
+def test_prp_mean_operator():
+    """Averages of projections: symmetric, doubly stochastic, spectrum in [0, 1], trace E R."""
+    n = 5
+    weights = np.random.default_rng(0).uniform(size=(n, n)) ** 3
+    np.fill_diagonal(weights, 0)
+    M, expected = mean_operator(weights)
+    np.testing.assert_allclose(M, M.T, atol=1e-14)
+    np.testing.assert_allclose(M.sum(axis=1), 1)
+    assert M.min() > 0
+    values = np.linalg.eigvalsh(M)
+    assert values[0] >= 0 and values[-1] == pytest.approx(1)
+    assert np.trace(M) == pytest.approx(expected)
+    # equal weights: all points alike, a multiple of the centred cloud
+    M, expected = mean_operator(1 - np.eye(n))
+    share = (expected - 1) / (n - 1)
+    X = cloud(n, 3)
+    np.testing.assert_allclose(M @ X, share * X, atol=1e-13)
+    assert 0 < share < 0.2
+    # no mass between two groups: none in M
+    weights = np.ones((n, n)) - np.eye(n)
+    weights[:2, 2:] = weights[2:, :2] = 0
+    M, expected = mean_operator(weights)
+    assert abs(M[:2, 2:]).max() == 0 and expected >= 2
+    np.testing.assert_allclose(M[:2, :2], 0.5)
+
+
+def test_alg_ccpca():
+    """Monte Carlo tends to the enumerated average, at the rate that its standard error says."""
+    n = 6
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n, 3)) + 5
+    log_kernel = -3 * rng.uniform(size=(n, n))
+    weights = np.exp(log_kernel)
+    np.fill_diagonal(weights, 0)
+    M, expected = mean_operator(weights)
+    truth = M @ (X - X.mean(axis=0))
+    found = ccpca(X, log_kernel, n_samples=4000, random_state=0)
+    centred = found.means.numpy() - X.mean(axis=0)
+    error = np.linalg.norm(centred - truth) / np.linalg.norm(truth)
+    assert error < 3 * found.standard_error < 0.3
+    assert found.n_connected.double().mean().item() == pytest.approx(expected, abs=0.05)
+    same_points(found.Z.numpy(), spectral.pca(centred, 2).Z.numpy(), atol=1e-12)
+    # the stated error is that of independent runs, root mean square
+    short = [ccpca(X, log_kernel, n_samples=50, random_state=seed) for seed in range(200)]
+    errors = [np.linalg.norm(s.means.numpy() - X.mean(axis=0) - truth) for s in short]
+    measured = math.sqrt(np.mean(np.square(errors))) / np.linalg.norm(truth)
+    stated = np.mean([s.standard_error for s in short])
+    assert stated == pytest.approx(measured, rel=0.15)
+    ratio = short[0].standard_error / ccpca(X, log_kernel, n_samples=800).standard_error
+    assert ratio == pytest.approx(4, rel=0.4)
+
+
+@pytest.mark.parametrize("prior", ["row", "binary", "edges"])
+def test_alg_ccpca_priors(prior):
+    """Each prior against a plain loop over graphs drawn one by one, with the same seeds."""
+    n, N = 8, 30
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(n, 3))
+    log_kernel = rng.normal(size=(n, n)) - 2
+    found = ccpca(X, log_kernel, prior=prior, n_samples=N, random_state=7)
+    total, counts = np.zeros((n, 3)), []
+    for graph in sample_graphs(log_kernel, N, prior=prior, random_state=7):
+        labels = components_of(graph.edges.T.tolist(), n)
+        total += projection(labels) @ X
+        counts.append(len(set(labels)))
+    np.testing.assert_allclose(found.means, total / N, atol=1e-12)
+    assert found.n_connected.tolist() == counts
+    assert found.Z.mean(dim=0).abs().max() < 1e-12
+    first = found.start[:, 0]
+    assert first.square().mean().item() == pytest.approx(1)
+    # the start has the shape of Z
+    ratio = found.Z.norm(dim=0) / found.start.norm(dim=0)
+    assert ratio[0].item() == pytest.approx(ratio[1].item())
+
+
+def test_rem_ccpca_strain():
+    """As epsilon falls, the expected coupling of means becomes an averaged strain."""
+    n, q = 8, 2
+    X = cloud(n, 4)
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(n, q))
+    graphs = [[(i, int(rng.integers(n))) for i in range(0, n, 2)] for _ in range(5)]
+    projections = [projection(components_of(edges, n)) for edges in graphs]
+
+    def coupling(epsilon):
+        values = []
+        for P in projections:
+            labels_rank = round(np.trace(P))
+            basis = np.linalg.eigh(P)[1][:, -labels_rank:]
+            A, B = basis.T @ X, basis.T @ Z
+            A, B = math.sqrt(epsilon) * A, math.sqrt(epsilon) * B
+            values.append(loss(A, B, 1.0))
+        return np.mean(values)
+
+    def strain(Y):
+        return np.mean([np.linalg.norm(P @ (Y @ Y.T - X @ X.T) @ P) ** 2 for P in projections]) / 2
+
+    for epsilon, rtol in ((1e-3, 0.1), (1e-4, 0.01)):
+        value = coupling(epsilon) / epsilon**2
+        assert value == pytest.approx(strain(Z) - strain(0 * Z), rel=rtol)
+
+
+def test_lem_preservation_chance():
+    """An embedding drawn at random scores 0 on average, the points themselves 1."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3))
+    scores = np.array([neighborhood_curve(X, rng.normal(size=(20, 2))).values for _ in range(400)])
+    spread = scores.std(axis=0) / math.sqrt(len(scores))
+    assert (abs(scores.mean(axis=0)) < 4 * spread).all()
+    assert (neighborhood_curve(X, 3 * X[:, ::-1]).values == 1).all()
+    # the worst possible, nearest and farthest exchanged, is -K / (n - 1 - K) at most
+    line = np.array([0.0, 1, 2, 3, 50, 51, 52, 53])[:, None]
+    mixed = np.array([0.0, 50, 100, 150, 1, 51, 101, 151])[:, None]
+    for K in (1, 2, 3):
+        assert neighborhood_preservation(line, mixed, K) >= -K / (7 - K)
+    assert neighborhood_preservation(line, mixed, 1) == pytest.approx(-1 / 6)

@@ -37,6 +37,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import drot
@@ -299,7 +300,7 @@ def write(name: str, fields: list[str], lines: list[list], *facts: str) -> None:
         csv.writer(file, lineterminator="\n").writerows([fields, *lines])
 
 
-def present(names: tuple[str, ...]) -> list[str]:
+def present(names: Sequence[str]) -> list[str]:
     """Those whose data are here."""
     found = []
     for name in names:
@@ -332,12 +333,17 @@ def run_targets() -> None:
         print("missed:", *line.values())
 
 
-def run_race(python: str | None) -> None:
-    lines = []
+def run_race(python: str | None, names: list[str] | None) -> None:
+    """Race on the data sets named, and keep the recorded lines of the others."""
+    lines, name = [], "sea_race.csv"
     facts = [
         f"each run ends after {EVALUATIONS} evaluations, or {seconds_allowed(0):.0f} s of "
         f"processor time ({seconds_allowed(5000):.0f} s at n = 5000)"
     ]
+    if names:
+        recorded = (RESULTS / name).read_text("utf8").splitlines()
+        rows = csv.reader(text for text in recorded if not text.startswith("#"))
+        lines = [row for row in rows if row != RACE_FIELDS and row[0] not in names]
     if python:
         question = (
             "import torch, torchdr; print(torchdr.__version__, 'with torch', torch.__version__)"
@@ -348,13 +354,14 @@ def run_race(python: str | None) -> None:
         facts.append(f"TorchDR {answer.stdout.strip()}")
     else:
         print("skipped TorchDR: no --torchdr names an interpreter that has it")
-    for data in present(RACE):
+    for data in present(names or RACE):
         for method in METHODS + (PEERS if python else ()):
             peer = [python] if method in PEERS else []
             found = apart("race", data, method, *peer)
             show(found[-1:])
             lines += found
-            write("sea_race.csv", RACE_FIELDS, lines, *facts)
+            lines.sort(key=lambda line: RACE.index(line[0]))  # stable: methods stay in order
+            write(name, RACE_FIELDS, lines, *facts)
 
 
 def run_tiles(sizes: list[int]) -> None:
@@ -370,6 +377,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--part", choices=("targets", "race", "tiles"), help="only this part")
     parser.add_argument("--torchdr", help="an interpreter with torchdr 0.5, for the race")
+    parser.add_argument("--data", nargs="+", choices=RACE, help="only these, for the race")
     parser.add_argument(
         "--n", type=int, nargs="+", default=[10_000, 20_000], help="sizes for tiles"
     )
@@ -389,7 +397,7 @@ def main() -> None:
             if asked.part in (None, "targets"):
                 run_targets()
             if asked.part in (None, "race"):
-                run_race(asked.torchdr)
+                run_race(asked.torchdr, asked.data)
             if asked.part in (None, "tiles"):
                 run_tiles(asked.n)
 

@@ -17,7 +17,8 @@ MODULES = {path.stem: path for path in sorted(ROOT.glob("*.py")) if path.stem !=
 # DESIGN.md, section 3, with the private helpers of each level beside the modules they serve.
 LEVELS = {
     0: {
-        "_checks", "_report", "entropy", "pairwise", "metrics",
+        "_checks", "_report", "_memory", "_fused", "_ranks", "_saved", "_tiles", "entropy",
+        "pairwise", "metrics",
         "_prototype_scores",
         "datasets", "_dataset", "_fetch", "_formats", "_origins", "_toys",
     },
@@ -28,6 +29,7 @@ LEVELS = {
     },
     2: {
         "coupling", "_cross_entropy", "bernoulli_loss", "snekhorn_loss", "initial", "connected_pca",
+        "_by_rows", "_krylov",
         "semirelaxed", "_srgw_descent", "_srgw_starts",
     },
     3: {
@@ -37,7 +39,7 @@ LEVELS = {
     },
     4: {
         "_estimator", "estimators", "coupling_estimators", "_ccpca_estimator",
-        "_clustering_estimator", "_distributional_estimator", "plot",
+        "_clustering_estimator", "_distributional_estimator", "plot", "exercises",
     },
 }  # fmt: skip
 LEVEL = {name: level for level, names in LEVELS.items() for name in names}

@@ -6,7 +6,7 @@ import itertools
 import math
 
 import drot
-import drot.coupling
+import drot._by_rows
 import numpy as np
 import pytest
 import torch
@@ -227,7 +227,7 @@ def test_tiles_do_not_matter(name, entries, monkeypatch):
     P = (0.9 * torch.rand(40, 40, dtype=torch.float64)).fill_diagonal_(0)
     Z = random_start(40)
     whole = BERNOULLI[name](P)
-    monkeypatch.setitem(drot.coupling._TILE, "cpu", entries)
+    monkeypatch.setitem(drot._by_rows._TILE, "cpu", entries)
     parts = BERNOULLI[name](P)
     assert len(whole._tiles) == 1 and len(parts._tiles) > 1
     a, b = whole.evaluate(Z), parts.evaluate(Z)

@@ -13,10 +13,12 @@ import torch
 from clouds import cloud as any_cloud
 from clouds import quick
 from drot import DistR
+from drot._srgw_starts import spectral_labels
 from hypothesis import given
 from hypothesis import strategies as st
 from plans import cloud
 from sklearn.base import clone
+from sklearn.cluster import SpectralClustering
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import check_estimator
@@ -33,6 +35,45 @@ def affinity(n: int = 24, perplexity: float = 5.0, seed: int = 0) -> torch.Tenso
 def blobs() -> tuple[np.ndarray, np.ndarray]:
     y = np.repeat([0, 1, 2], 10)
     return np.random.default_rng(0).normal(size=(30, 4)) + 8 * y[:, None] * [1, -1, 1, 0], y
+
+
+@pytest.mark.parametrize("n", [60, 480])  # all eigenvectors, and Lanczos iteration
+def test_spectral_clusters_are_those_of_scikit_learn(n):
+    """Four clusters with a weak link between each two, and a point that knows only itself."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=n)
+    weights = rng.uniform(0.5, 1.5, size=(n, n)) * np.where(y[:, None] == y, 1, 0.05)
+    weights = (weights + weights.T) / 2
+    theirs = SpectralClustering(4, affinity="precomputed", random_state=0).fit(weights).labels_
+    ours = spectral_labels(torch.tensor(weights), 4, np.random.default_rng(0))
+    assert adjusted_rand_score(y, ours) == 1
+    assert adjusted_rand_score(theirs, ours) == 1
+    heavy = weights + np.diag(rng.uniform(0, 100, size=n))  # a graph has no loops
+    again = spectral_labels(torch.tensor(heavy), 4, np.random.default_rng(0))
+    assert adjusted_rand_score(again, ours) == 1
+    unlike = weights * np.exp(rng.normal(size=n))[:, None] * np.exp(rng.normal(size=n))
+    unlike = (unlike + unlike.T) / 2  # degrees of all sizes, which the division takes out
+    assert (
+        adjusted_rand_score(y, spectral_labels(torch.tensor(unlike), 4, np.random.default_rng(0)))
+        > 0.9
+    )
+    alone = torch.tensor(weights)
+    alone[0, 1:] = alone[1:, 0] = 0
+    found = spectral_labels(alone, 4, np.random.default_rng(0))
+    assert adjusted_rand_score(y[1:], found[1:]) == 1
+
+
+def test_spectral_clusters_find_the_parts_of_a_graph():
+    """As many eigenvalues 1 as parts; Lanczos iteration from one vector misses some of them."""
+    for seed in range(1, 4):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(30, size=700)
+        weights = rng.uniform(0.5, 1.5, size=(700, 700)) * (y[:, None] == y)
+        for dtype in (torch.float64, torch.float32):
+            graph = torch.tensor(weights + weights.T).to(dtype)
+            labels = spectral_labels(graph, 30, np.random.default_rng(seed))
+            assert adjusted_rand_score(y, labels) == 1
+    assert spectral_labels(torch.zeros(700, 700), 3, np.random.default_rng(0)).shape == (700,)
 
 
 @quick

@@ -393,6 +393,41 @@ def test_thm_sea_three_any_cost(seed):
         np.testing.assert_allclose(conic.plan, plan, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["acute", "right", "obtuse"])
+@pytest.mark.parametrize("seed", range(4))
+def test_prp_sea_three_psd(kind, seed):
+    """Three points of a Euclidean space: no negative eigenvalue, whatever xi."""
+    C = squares(triangle(kind, seed))
+    for xi in (1.05, 1.5, 2.2, 2.95, 2.999):
+        plan = oracles_of_three(C, xi)
+        assert np.linalg.eigvalsh(plan)[0] > -1e-9
+
+
+@pytest.mark.parametrize("rho", [0.7, 1.5, 2.0, 2.2, 4.5, 20.0])
+@pytest.mark.parametrize("skew", [0.0, 0.3])
+def test_prp_sea_three_psd_any_cost(rho, skew):
+    """The sign of the smallest eigenvalue is that of 1 + q^rho - 2 q; above 2 it fails near 3."""
+    C = np.zeros((3, 3))
+    C[0, 1], C[0, 2], C[1, 2] = 1 + skew, 1 - skew, 2 * rho
+    C = C + C.T
+    signs = []
+    for xi in (1.1, 2.0, 2.9, 2.99):
+        plan = oracles_of_three(C, xi)
+        least = np.linalg.eigvalsh(plan)[0]
+        q = plan[0, 1] / plan[1, 1]
+        if rho > 1:  # row 0 is slack
+            assert abs(least) < 1e-6 or (least > 0) == (1 + q**rho > 2 * q)
+        signs.append(least > -1e-9)
+    assert all(signs) == (rho <= 2)
+
+
+def oracles_of_three(C, xi):
+    """The plan of the solver, which the theorem's own form confirms."""
+    plan = drot.symmetric_entropic_affinity(C, xi).plan.numpy()
+    np.testing.assert_allclose(plan, three_points(C, xi)[0], atol=1e-6)
+    return plan
+
+
 # ----------------------------------------------------------------------------- prp-sea-dual
 @each_cost
 @each_share

@@ -3,6 +3,8 @@
 The functions follow the chapters of the book; each names the statement it computes.
 """
 
+import typing as _typing
+
 from . import datasets as datasets
 from . import hyperbolic as hyperbolic
 from . import metrics as metrics
@@ -18,6 +20,7 @@ from ._priors import (
     sample_graph,
     sample_graphs,
 )
+from ._ranks import RankFailed
 from ._reduced_distribution import DistributionalReduction
 from ._report import NotConverged
 from .affinity import (
@@ -74,7 +77,7 @@ from .neighborhood import (
     neighborhood_preservation,
     trustworthiness,
 )
-from .pairwise import Pairwise, nearest, pairwise, sqeuclidean, student_cost
+from .pairwise import Pairwise, nearest, pairwise, shard, sqeuclidean, student_cost
 from .plan import Affinity, load_affinity, symmetrize
 from .semirelaxed import SemiRelaxedGW, load_semi_relaxed_gw, semi_relaxed_gw
 from .snekhorn_loss import SNEkhornLoss
@@ -106,6 +109,7 @@ __all__ = [
     "NeighborhoodCurve",
     "NotConverged",
     "Pairwise",
+    "RankFailed",
     "SNELoss",
     "SNEkhorn",
     "SNEkhornLoss",
@@ -166,6 +170,7 @@ __all__ = [
     "sample_graphs",
     "self_tuning_affinity",
     "semi_relaxed_gw",
+    "shard",
     "sne",
     "snekhorn",
     "spectral",
@@ -198,13 +203,21 @@ _ESTIMATORS = {
 }
 
 
-def __getattr__(name: str):
-    """Estimators need scikit-learn, which is slow to import: only when one is asked for."""
-    if name in _ESTIMATORS:
-        from importlib import import_module
+if _typing.TYPE_CHECKING:  # what a reader of types sees of them
+    from ._ccpca_estimator import CCPCA
+    from ._clustering_estimator import SemiRelaxedGWClustering
+    from ._distributional_estimator import DistR
+    from .coupling_estimators import SNE, TSNE, UMAP, LargeVis
+    from .estimators import SNEkhorn, TSNEkhorn
+else:
 
-        return getattr(import_module(f".{_ESTIMATORS[name]}", __name__), name)
-    raise AttributeError(f"module 'drot' has no attribute {name!r}")
+    def __getattr__(name: str):
+        """Estimators need scikit-learn, which is slow to import: only when one is asked for."""
+        if name in _ESTIMATORS:
+            from importlib import import_module
+
+            return getattr(import_module(f".{_ESTIMATORS[name]}", __name__), name)
+        raise AttributeError(f"module 'drot' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

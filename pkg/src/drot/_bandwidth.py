@@ -7,13 +7,14 @@ import math
 import torch
 from torch import Tensor
 
+from ._fused import Fusable, row_sum
 from .pairwise import Pairwise, tile_rows
 
 __all__ = ["halley", "solve_mean", "solve_rows"]
 
 
 def solve_rows(
-    excess: Tensor, target: Tensor, tol: float, max_iter: int
+    excess: Tensor, target: Tensor, tol: float, max_iter: int, fused: bool = False
 ) -> tuple[Tensor, Tensor, Tensor, list[float], int]:
     """Find log eps (b,) so that each row of ``excess`` (b, k) has log perplexity ``target``.
 
@@ -27,7 +28,7 @@ def solve_rows(
     active = torch.arange(len(log_eps), device=excess.device)  # rows still to solve
     errors, work = [], 0
     for k in range(max_iter):
-        z, shannon, slope, curvature = _moments(excess, log_eps[active])
+        z, shannon, slope, curvature = _moments(excess, log_eps[active], fused=fused)
         work += len(active)
         log_z[active], gap[active] = z, shannon - target[active]
         errors.append(float(gap[active].abs().max()))
@@ -55,6 +56,7 @@ def _start(excess: Tensor) -> Tensor:
     return (0.1 * total / finite.sum(dim=1)).log()
 
 
+@Fusable
 def _moments(excess: Tensor, log_eps: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     r"""log Z, Shannon entropy S of the softmax of ``-excess / eps``, dS/dt, d2S/dt2; t = log eps.
 
@@ -64,8 +66,8 @@ def _moments(excess: Tensor, log_eps: Tensor) -> tuple[Tensor, Tensor, Tensor, T
     # beyond 1e3 a weight is 0 in float64, and its moments must be 0 rather than 0 * inf
     e = (excess * torch.exp(-log_eps)[:, None]).clamp_max_(1e3)  # (b, k)
     weight = torch.exp(-e)
-    z = weight.sum(dim=1)
-    first, second, third = (weight.mul_(e).sum(dim=1) / z for _ in range(3))
+    z = row_sum(weight)
+    first, second, third = (row_sum(weight.mul_(e)) / z for _ in range(3))
     variance = (second - first.square()).clamp_min_(0.0)
     skew = third - 3 * first * second + 2 * first**3
     log_z = z.log()
@@ -110,8 +112,9 @@ def solve_mean(
         sums[0] += _start(excess[alive]).sum()
         sums[1] += ties.double().log().sum()
         sums[2] += usable.double().log().sum()
+    sums = cost.ranks.total(sums)
     low_end, high_end = (sums[1:] / n).exp().tolist()
-    if not low_end < perplexity < high_end:
+    if not low_end * (1 + 1e-12) < perplexity < high_end * (1 - 1e-12):  # exp(log n) rounds
         raise ValueError(
             f"an average perplexity of {perplexity:g} is out of reach: it must lie strictly "
             f"between {low_end:g} (ties for the cheapest entry) and {high_end:g} (entries)"
@@ -124,8 +127,10 @@ def solve_mean(
         mean = torch.zeros(3, dtype=torch.float64, device=cost.device)  # entropy, slope, curvature
         for _, tile in cost.tiles(tile_rows(cost)):
             excess = tile - tile.amin(dim=1, keepdim=True)
-            moments = _moments(excess, t.to(tile.dtype).expand(len(tile)))[1:]
+            log_nu = t.to(tile.dtype).expand(len(tile))
+            moments = _moments(excess, log_nu, fused=cost.fused)[1:]
             mean += torch.stack([moment.sum() for moment in moments]) / n
+        mean = cost.ranks.total(mean)
         gap, slope, curvature = (mean - mean.new_tensor([math.log(perplexity), 0, 0])).split(1)
         errors.append(abs(float(gap)))
         if errors[-1] <= tol or k == max_iter - 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import get_args
 
 import torch
 from numpy.typing import ArrayLike
@@ -88,9 +89,9 @@ def cluster_then_reduce(
     similarity, n_prototypes, n_components, kernel, normalization, loss, weights
         As in :func:`distributional_reduction`.
     clustering : {"spectral", "kmeans"}
-        Of C: scikit-learn's spectral clustering, or k-means of the points, where the similarity
-        knows them, or of its leading eigenvectors as coordinates. A C with negative entries is
-        no graph, one held in factors is not formed: k-means takes its place.
+        Of C: spectral clustering as scikit-learn defines it, or k-means of the points, where the
+        similarity knows them, or of its leading eigenvectors as coordinates. A C with negative
+        entries is no graph, one held in factors is not formed: k-means takes its place.
     tol : float, optional
         Largest accepted entry of the gradient, as in :func:`embed`. Default 1e-3.
     max_iter : int
@@ -259,6 +260,7 @@ def coot_clustering(
     >>> found.labels.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
     True
     """
+    check_choice("on_failure", on_failure, get_args(OnFailure))
     X = as_points(X, "X")
     n, p = X.shape
     k = check_count("n_prototypes", n_prototypes, 1, n)
@@ -274,7 +276,7 @@ def coot_clustering(
     w = as_weights(weights, n, X, "weights")
     h, v, g = (torch.full((m,), 1 / m).to(X) for m in (k, p, q))
     rng = as_rng(random_state)
-    best = None
+    best: tuple[Tensor, Tensor, float, list[float]] | None = None
     values = []
     for _ in range(n_starts):
         costs = (torch.from_numpy(rng.random(shape)).to(X) for shape in ((n, k), (p, q)))
@@ -294,6 +296,7 @@ def coot_clustering(
         values.append(trace[-1])
         if best is None or trace[-1] < best[3][-1]:
             best = (Z, T, residual, trace)
+    assert best is not None
     Z, T, residual, trace = best
     return DistributionalReduction(
         Z=Z,

@@ -66,16 +66,16 @@ class CCPCA(BaseEmbedding):
 
     def __init__(
         self,
-        n_components=2,
-        perplexity=30.0,
+        n_components: int = 2,
+        perplexity: float = 30.0,
         *,
         prior="row",
-        n_samples=100,
+        n_samples: int = 100,
         random_state=None,
         device=None,
         dtype=None,
-        verbose=0,
-    ):
+        verbose: int = 0,
+    ) -> None:
         self.n_components = n_components
         self.perplexity = perplexity
         self.prior = prior

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import operator
-import os
 from collections.abc import Iterable
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ._memory import physical_memory
+
 __all__ = [
+    "as_device",
     "as_perplexity",
     "as_points",
     "as_real",
@@ -45,6 +47,7 @@ def _native(value) -> np.ndarray:
     """A writable array that torch can share: other strides, byte orders and locks are copied."""
     array = np.asarray(value)
     plain = array.flags.c_contiguous and array.flags.writeable and array.dtype.isnative
+    plain = plain and all(step >= 0 for step in array.strides)  # one column may run backwards
     return array if plain else np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
 
 
@@ -74,6 +77,20 @@ def as_points(value, name: str) -> Tensor:
     return points
 
 
+def as_device(device) -> torch.device | None:
+    """A device that holds numbers here."""
+    if device is None:
+        return None
+    try:
+        return torch.empty(0, device=device).device
+    except (AssertionError, NotImplementedError, RuntimeError, TypeError) as error:
+        reason = str(error).splitlines()[0][:100]
+        raise ValueError(
+            f"device={device!r} cannot be used here ({reason}); pass None for the CPU, or a device "
+            "that torch has"
+        ) from None
+
+
 def check_choice(name: str, value, options: Iterable) -> None:
     """Refuse a name that does not exist, and list those that do."""
     options = tuple(options)
@@ -95,7 +112,7 @@ def check_count(name: str, value, low: int, high: int | None = None) -> int:
     return count
 
 
-def check_positive(name: str, value: float) -> float:
+def check_positive(name: str, value) -> float:
     """A finite number above 0."""
     if not isinstance(value, (int, float)) and getattr(value, "ndim", 1) != 0:
         raise TypeError(f"{name} must be one number; got {type(value).__name__}")
@@ -134,14 +151,8 @@ def check_reach(target: Tensor, ties: Tensor, usable: Tensor, first: int) -> Non
 def check_fits(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> None:
     """Refuse a dense array that memory cannot hold, and name the way around."""
     size = shape[0] * shape[1] * torch.finfo(dtype).bits // 8
-    if device.type == "cuda":
-        room = torch.cuda.mem_get_info(device)[1]
-    else:
-        try:
-            room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        except (AttributeError, OSError, ValueError):  # not a POSIX system
-            return
-    if 2 * size > room:
+    room = physical_memory(device)
+    if room is not None and 2 * size > room:
         raise MemoryError(
             f"a dense {shape[0]} x {shape[1]} array takes {size / 2**30:.0f} GiB of the "
             f"{room / 2**30:.0f} GiB here; build the cost with block=... (rows per tile) and read "

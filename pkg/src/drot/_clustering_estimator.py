@@ -83,20 +83,20 @@ class SemiRelaxedGWClustering(ClusterMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_clusters=8,
+        n_clusters: int = 8,
         *,
         similarity="sqeuclidean",
-        perplexity=30.0,
+        perplexity: float = 30.0,
         loss="square",
         init="kmeans",
-        n_starts=4,
-        max_iter=1000,
-        tol=None,
+        n_starts: int = 4,
+        max_iter: int = 1000,
+        tol: float | None = None,
         random_state=None,
         device=None,
         dtype=None,
-        verbose=0,
-    ):
+        verbose: int = 0,
+    ) -> None:
         self.n_clusters = n_clusters
         self.similarity = similarity
         self.perplexity = perplexity

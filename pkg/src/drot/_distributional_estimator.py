@@ -103,24 +103,24 @@ class DistR(ClusterMixin, BaseEmbedding):
 
     def __init__(
         self,
-        n_prototypes=20,
-        n_components=2,
-        perplexity=30.0,
+        n_prototypes: int = 20,
+        n_components: int = 2,
+        perplexity: float = 30.0,
         *,
         similarity=None,
         kernel="student",
         normalization=None,
         loss=None,
         init=("cluster_then_reduce", "reduce_then_cluster"),
-        n_starts=2,
+        n_starts: int = 2,
         clustering="spectral",
         random_state=None,
-        max_iter=100,
-        tol=None,
+        max_iter: int = 100,
+        tol: float | None = None,
         device=None,
         dtype=None,
-        verbose=0,
-    ):
+        verbose: int = 0,
+    ) -> None:
         self.n_prototypes = n_prototypes
         self.n_components = n_components
         self.perplexity = perplexity

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from dataclasses import dataclass, fields
-from pathlib import Path
 
 import numpy as np
-import torch
 from torch import Tensor
+
+from ._saved import read, unpack, write
 
 __all__ = ["Embedding", "load_embedding"]
 
@@ -24,7 +23,7 @@ class Embedding:
     dual: Tensor | None  # (n,) f of the plan of the embedding, where it has one
     residual: float  # what `tol` bounded: max |dF/dZ| for rows of mass 1
     n_iter: int
-    passes: float  # evaluations of F and its gradient, line search included
+    passes: float  # evaluations of the n x n kernel, line search included
     products: int  # products of the kernel of the embedding with a vector
     converged: bool
     trace: tuple[float, ...]  # residual at the start and after each iteration
@@ -38,19 +37,7 @@ class Embedding:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write all fields to an ``.npz`` file, which appears whole or not at all."""
-        data = {"kind": np.array("Embedding")}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is not None:
-                data[field.name] = value.cpu().numpy() if isinstance(value, Tensor) else value
-        path = Path(path)
-        part = path.with_name(path.name + ".part")
-        try:
-            with part.open("wb") as file:
-                np.savez(file, **data)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        write(path, "Embedding", {field.name: getattr(self, field.name) for field in fields(self)})
 
 
 def load_embedding(path: str | os.PathLike) -> Embedding:
@@ -75,7 +62,7 @@ def load_embedding(path: str | os.PathLike) -> Embedding:
 
     Examples
     --------
-    >>> import tempfile
+    >>> import tempfile, torch
     >>> from drot.methods import snekhorn
     >>> found = snekhorn(torch.full((3, 3), 1 / 3, dtype=torch.float64), init="random")
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -84,19 +71,10 @@ def load_embedding(path: str | os.PathLike) -> Embedding:
     >>> torch.equal(back.Z, found.Z) and back.trace == found.trace
     True
     """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            data = dict(file)
-        if str(data.pop("kind")) != "Embedding":
-            raise KeyError("kind")
-        values = {"dual": None}
-        for name, array in data.items():
-            if name in ("trace", "values"):
-                values[name] = tuple(array.tolist())
-            else:
-                values[name] = torch.from_numpy(array) if array.ndim else array.item()
-        return Embedding(**values)
-    except OSError:  # no such file: the operating system says it best
-        raise
-    except (AttributeError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile):
-        raise ValueError(f"{path} does not hold an embedding saved by drot") from None
+    return read(path, "an embedding", _embedding)
+
+
+def _embedding(kind: str, data: dict[str, np.ndarray]) -> Embedding:
+    if kind != "Embedding":
+        raise KeyError(kind)
+    return Embedding(**{"dual": None, **unpack(data)})

@@ -14,12 +14,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from ._checks import check_choice
+from ._checks import as_device, check_choice
 from ._embedding import Embedding
 from .affinity import entropic_affinity
 from .connected_pca import ccpca
 from .initial import pca_start
 from .pairwise import Pairwise, sqeuclidean
+from .plan import Affinity
 
 __all__ = ["BaseEmbedding", "EmbeddingEstimator"]
 
@@ -58,11 +59,11 @@ class EmbeddingEstimator(BaseEmbedding):
         """Perplexity of the graphs of ccPCA, for a start."""
         return self.perplexity
 
-    def _plan(self, cost: Pairwise, callback: Callable | None) -> Tensor:
-        """The plan P (n, n) of the data."""
+    def _plan(self, cost: Pairwise, callback: Callable | None) -> Tensor | Affinity:
+        """The plan P (n, n) of the data; where the cost is met in tiles, the affinity itself."""
         raise TypeError(f"{type(self).__name__} does not say what its plan is")
 
-    def _embed(self, plan: Tensor, options: dict) -> Embedding:
+    def _embed(self, plan: Tensor | Affinity, options: dict) -> Embedding:
         """The embedding of P; ``options`` are those of :func:`drot.embed`."""
         raise TypeError(f"{type(self).__name__} does not say what its method is")
 
@@ -88,7 +89,7 @@ class EmbeddingEstimator(BaseEmbedding):
         self._warn("embedding", found.converged, found.residual)
         self.result_: Embedding = found
         self.embedding_ = found.Z.cpu().numpy()
-        self.affinity_ = plan.cpu().numpy()
+        self.affinity_ = plan if isinstance(plan, Affinity) else plan.cpu().numpy()
         self.kl_divergence_ = found.kl
         self.n_iter_ = max(1, found.n_iter)
         return self
@@ -116,8 +117,23 @@ class EmbeddingEstimator(BaseEmbedding):
 
 def _read(estimator: BaseEstimator, X) -> tuple[Tensor, int]:
     """X (n, p) as a tensor where ``device`` and ``dtype`` say, and a seed."""
-    X = validate_data(estimator, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-    points = torch.tensor(X, device=estimator.device, dtype=_as_dtype(estimator.dtype))
+    X = validate_data(
+        estimator,
+        X,
+        dtype=[np.float64, np.float32],
+        ensure_min_samples=2,
+        ensure_all_finite=False,  # the sentence below names the row
+    )
+    bad = np.argwhere(~np.isfinite(X))
+    if len(bad):
+        i, j = bad[0]
+        entry = "NaN" if np.isnan(X[i, j]) else X[i, j]
+        raise ValueError(
+            f"X has a non-finite entry ({entry}) at row {i}, column {j}; remove or impute it"
+        )
+    device, dtype = as_device(estimator.device), _as_dtype(estimator.dtype)
+    X = np.array(X, order="C")  # torch reads no negative strides
+    points = torch.as_tensor(X, device=device, dtype=dtype)
     return points, check_random_state(estimator.random_state).randint(2**31 - 1)
 
 

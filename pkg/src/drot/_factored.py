@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ._checks import as_points, as_real, check_finite
+from ._checks import as_points, as_real, check_count, check_finite
 from .pairwise import Pairwise, tile_rows
 
 __all__ = ["Factored", "factored_sqeuclidean", "gaussian_kernel", "gram"]
@@ -63,6 +63,8 @@ class Factored(Pairwise):
             symmetric=b is a,
             parts=parts,
         )
+        if block is not None:
+            block = check_count("block (rows per tile)", block, 1)
         self.block = block or tile_rows(self)  # with a block, nothing of size n x m is kept
         self.points = a if points is None else points
 
@@ -193,7 +195,7 @@ def gaussian_kernel(Z, *, block: int | None = None) -> GaussianKernel:
     >>> [round(x, 4) for x in K.dense()[0].tolist()], K.log.left.shape[1]
     ([1.0, 0.3679], 3)
     """
-    D = factored_sqeuclidean(Z, block=block)
+    D = factored_sqeuclidean(as_points(Z, "Z"), block=block)
     return GaussianKernel(_symmetric(Factored(-D.left, D.right, block=block, points=D.points)))
 
 

@@ -11,12 +11,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shutil
 import tempfile
+import time
 import warnings
 import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -32,6 +35,8 @@ with warnings.catch_warnings():
 __all__ = ["DataUnavailable", "cache_folder", "digest", "find"]
 
 TIMEOUT = 30.0  # seconds without a byte from the server
+SCRATCH = ".drot-"  # how a folder of a download begins
+STALE = 86_400.0  # seconds after which nobody works in one any more
 BROKEN = (ValueError, OSError, EOFError, zlib.error, zipfile.BadZipFile)  # by a damaged .npz
 
 
@@ -87,7 +92,7 @@ def _read_npz(path: Path, origin: Origin) -> Arrays:
         return _checked(content, origin)
 
 
-def _store(path: Path, arrays: Arrays) -> None:
+def _store(path: Path, arrays: dict[str, Any]) -> None:
     """Write an .npz in one step: it is there whole, or not at all."""
     handle, draft = tempfile.mkstemp(suffix=".part", dir=path.parent)
     try:
@@ -156,6 +161,14 @@ def _download(source: Source, folder: Path) -> Path:
     raise ValueError("; ".join(failures))
 
 
+def _sweep(cache: Path) -> None:
+    """Remove what processes that were killed in a download have left behind."""
+    for path in cache.glob(f"{SCRATCH}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > STALE:
+                shutil.rmtree(path)
+
+
 def _by_hand(origin: Origin, folder: Path) -> str:
     """What a person can do."""
     listing = ", ".join(f"{s.name} ({s.urls[0]})" for s in origin.sources)
@@ -208,7 +221,8 @@ def find(name: str, *, download: bool = True) -> Arrays:
         )
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        scratch = tempfile.TemporaryDirectory(prefix=".drot-", dir=cache)
+        _sweep(cache)
+        scratch = tempfile.TemporaryDirectory(prefix=SCRATCH, dir=cache)
     except OSError as error:
         raise DataUnavailable(
             f"{name} needs a folder to write to, and {cache} is none ({error.strerror}); "

@@ -189,11 +189,12 @@ def _members(path: Path, wanted: re.Pattern, limit: int = LIMIT):
             match = wanted.fullmatch(member.name)
             if match is None:
                 continue
-            if not member.isfile():
+            content = archive.extractfile(member) if member.isfile() else None
+            if content is None:
                 raise ValueError(f"{member.name!r} in {path.name} is a link or no plain file")
             if member.size > 2**20:
                 raise ValueError(f"{member.name!r} in {path.name} is larger than 1 MiB")
-            yield match, archive.extractfile(member).read()
+            yield match, content.read()
 
 
 def read_coil20(

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ._checks import as_real, check_count, check_finite
 
-__all__ = ["SpectralEmbedding", "coordinates", "kernel_pca", "slowest", "square"]
+__all__ = ["SpectralEmbedding", "coordinates", "kernel_pca", "slowest", "square", "symmetric"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -77,24 +77,31 @@ def kernel_pca(kernel, n_components: int = 2, *, weights=None) -> SpectralEmbedd
     >>> torch.allclose(found.Z, X - 2)  # the mean is 2
     True
     """
-    kernel = square(kernel, "kernel")
-    if (kernel - kernel.T).abs().max() > 1e-6 * kernel.abs().max():
-        raise ValueError("kernel must be symmetric; pass drot.symmetrize(kernel)")
+    kernel = symmetric(square(kernel, "kernel"), "kernel")
     n = kernel.shape[0]
     n_components = check_count("n_components", n_components, 1, n)
     weights = torch.ones_like(kernel[0]) if weights is None else as_real(weights, "weights")
     weights = weights.to(kernel)
-    if weights.shape != (n,) or not (weights > 0).all() or not torch.isfinite(weights).all():
-        raise ValueError(f"weights must be {n} positive numbers, one per point")
+    if weights.shape != (n,):
+        raise ValueError(
+            f"weights must be {n} positive numbers, one per point; got shape {tuple(weights.shape)}"
+        )
+    bad = ~((weights > 0) & torch.isfinite(weights))
+    if bad.any():
+        i = int(bad.nonzero()[0])
+        raise ValueError(f"weights must be {n} positive numbers; row {i} has {float(weights[i]):g}")
     share = weights / weights.sum()
     means = kernel @ share  # (n,)
     centred = kernel - means[:, None] - means + share @ means
     root = weights.sqrt()
     matrix = root[:, None] * centred * root
-    return coordinates(*torch.linalg.eigh((matrix + matrix.T) / 2), weights, n_components)
+    values, vectors = torch.linalg.eigh((matrix + matrix.T) / 2)
+    return coordinates(values, vectors, weights, n_components)
 
 
-def coordinates(values, vectors, weights, n_components: int) -> SpectralEmbedding:
+def coordinates(
+    values: Tensor, vectors: Tensor, weights: Tensor, n_components: int
+) -> SpectralEmbedding:
     """From eigenvalues in increasing order and eigenvectors of the weighted, centred kernel."""
     values = values.flip(0)[:n_components]
     vectors = vectors.flip(1)[:, :n_components] / weights.sqrt()[:, None]
@@ -105,7 +112,7 @@ def coordinates(values, vectors, weights, n_components: int) -> SpectralEmbeddin
     )
 
 
-def slowest(matrix, weights, n_components: int) -> SpectralEmbedding:
+def slowest(matrix: Tensor, weights: Tensor, n_components: int) -> SpectralEmbedding:
     r"""Kernel PCA of the inverse of a matrix on all but the constants, which are its null space.
 
     ``matrix`` is positive semidefinite and ``weights`` are the masses m: columns of Z solve
@@ -125,4 +132,16 @@ def square(matrix, name: str) -> Tensor:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
         raise ValueError(f"{name} must be a square (n, n) array; got shape {tuple(matrix.shape)}")
     check_finite(matrix, name)
+    return matrix
+
+
+def symmetric(matrix: Tensor, name: str) -> Tensor:
+    """Refuse a matrix that differs from its transpose, and name the two entries."""
+    gap = (matrix - matrix.T).abs()
+    if gap.max() > 1e-6 * matrix.abs().max():
+        i, j = divmod(int(gap.argmax()), matrix.shape[0])
+        raise ValueError(
+            f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are "
+            f"{matrix[i, j]:g} and {matrix[j, i]:g}; pass drot.symmetrize({name})"
+        )
     return matrix

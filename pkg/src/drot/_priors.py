@@ -42,10 +42,9 @@ class _Weights:
         self.prior, self.diagonal = prior, diagonal
         if not isinstance(log_kernel, Affinity):
             log_kernel = as_real(log_kernel, "log_kernel")
-            if log_kernel.ndim != 2 or log_kernel.shape[0] != log_kernel.shape[1]:
-                raise ValueError(
-                    f"log_kernel must be a square (n, n) array; got {tuple(log_kernel.shape)}"
-                )
+            shape = tuple(log_kernel.shape)
+            if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
+                raise ValueError(f"log_kernel must be a square (n, n) array; got shape {shape}")
             if not (log_kernel < torch.inf).all():  # NaN too
                 i, j = (~(log_kernel < torch.inf)).nonzero()[0].tolist()
                 raise ValueError(
@@ -54,7 +53,8 @@ class _Weights:
                 )
         self.source = log_kernel
         like = log_kernel.cost if isinstance(log_kernel, Affinity) else log_kernel
-        (self.n, _), self.dtype, self.device = like.shape, like.dtype, like.device
+        self.n: int = like.shape[0]
+        self.dtype, self.device = like.dtype, like.device
 
     def tiles(self) -> Iterator[tuple[slice, Tensor]]:
         """Yield ``(rows, log w[rows])``; the tile is a copy."""
@@ -317,8 +317,8 @@ def sample_graphs(
         found = torch.searchsorted(
             shares.reshape(-1), torch.from_numpy(np.concatenate(keys)).to(device), right=True
         )
-        found = np.split((found % n).cpu().numpy(), np.cumsum([len(key) for key in keys])[:-1])
-        for head, part, piece in zip(heads, parts, found, strict=True):
+        pieces = np.split((found % n).cpu().numpy(), np.cumsum([len(key) for key in keys])[:-1])
+        for head, part, piece in zip(heads, parts, pieces, strict=True):
             head[part] = piece
     return [
         _merge(n, np.repeat(np.arange(n), draw), head, weights, repeated=prior == "edges")

@@ -19,6 +19,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from ._by_rows import Rows
 from ._report import NotConverged
 from ._srgw_contraction import Loss, total
 from .coupling import Evaluation, Kernel, KernelLoss, Normalizer
@@ -154,8 +155,9 @@ class PrototypeLoss(KernelLoss):
         return 0.0
 
     def normalize(
-        self, kernel: Tensor, shift: Tensor | None, warm: Tensor | None, tol: float
+        self, kernel: Tensor | Rows, shift: Tensor | None, warm: Tensor | None, tol: float
     ) -> Normalizer:
+        assert isinstance(kernel, Tensor)  # M is dense, and so is the kernel
         q, m, c = self.q, self.total, self.offset
         if self.normalization == "doubly_stochastic":
             floor = max(tol, _FLOOR[kernel.dtype])
@@ -179,6 +181,7 @@ class PrototypeLoss(KernelLoss):
         if self.loss == "kl":
             return super().evaluate(Z, warm=warm, tol=tol)
         K, _, _ = self._kernel(Z)
+        assert isinstance(K, Tensor)  # as M
         s = _best_scale(K, self.M, self.q) if self.normalization == "sum" else K.new_ones(())
         C = s * K
         mass = self.q[:, None] * self.q

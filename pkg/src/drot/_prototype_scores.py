@@ -188,8 +188,12 @@ def _read(plan, y) -> tuple[np.ndarray, np.ndarray]:
     y = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
     if T.ndim != 2 or y.shape != T.shape[:1]:
         raise ValueError(f"plan must be (n, k) with one label per row; got {T.shape} and {y.shape}")
-    if not np.isfinite(T).all() or (T < 0).any() or not T.any():
-        raise ValueError("plan must be finite and non-negative, with some mass")
+    bad = ~(np.isfinite(T) & (T >= 0)).all(axis=1)
+    if bad.any() or not T.any():
+        where = (
+            f"; row {bad.argmax()} is {T[bad.argmax()]}" if bad.any() else "; it is 0 everywhere"
+        )
+        raise ValueError(f"plan must be finite and non-negative, with some mass{where}")
     return T, np.unique(y, return_inverse=True)[1]
 
 

@@ -18,7 +18,7 @@ from ._prototype_loss import Normalization, PrototypeLoss, factors, log_kernel
 from ._report import OnFailure, settle
 from ._srgw_contraction import Contraction, Loss, as_structure, as_weights, hard_plan, total
 from ._srgw_descent import Problem
-from ._srgw_starts import clusters
+from ._srgw_starts import clusters, spectral_labels
 from .embedding import embed
 from .initial import random_start, spectral_start
 from .pairwise import Pairwise
@@ -123,6 +123,7 @@ class Reduction:
         return Coupling(torch.diag(w), w[:, None] * self.cost.dense() * w, w)
 
     def log_kernel(self, Z: Tensor) -> Tensor:
+        assert self.kernel != "gram"  # which has entries of both signs
         return log_kernel(Z, self.kernel)
 
     def structure(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
@@ -149,6 +150,7 @@ class Reduction:
         return embed(self._loss(c), Z, tol=tol, max_iter=max_iter, on_failure="ignore").Z
 
     def _loss(self, c: Coupling) -> PrototypeLoss:
+        assert self.kernel != "gram"  # whose best positions are known
         return PrototypeLoss(c.M, c.q, self.constant, self.kernel, self.normalization, self.loss)
 
     def _eigen(self, c: Coupling, Z: Tensor) -> Tensor:
@@ -185,9 +187,13 @@ class Reduction:
 
     def chance(self, k: int, n_components: int, rng: np.random.Generator) -> Tensor:
         """Standard normal positions."""
-        like = {"dtype": self.w.dtype, "device": self.w.device}
-        seed = int(rng.integers(2**31))
-        return random_start(k, n_components=n_components, random_state=seed, **like)
+        return random_start(
+            k,
+            n_components=n_components,
+            random_state=int(rng.integers(2**31)),
+            dtype=self.w.dtype,
+            device=self.w.device,
+        )
 
     def centres(self, c: Coupling, Z: Tensor) -> Tensor:
         """Means of positions of points (n, q) by prototype, (k, q)."""
@@ -278,27 +284,42 @@ class Run:
 
     def descend(self, Z: Tensor, c: Coupling) -> Descent:
         """Go down until neither positions nor plan have a slope, or nothing moves."""
-        problem = self.problem
+        problem, residual = self.problem, math.inf
         trace = [problem.objective(Z, c)]
-        while True:
-            last = trace[-1]
-            new = problem.place(c, Z, self.tol, _INNER)
-            value = problem.objective(new, c)
-            if value <= last:  # rounding aside, always
-                Z, last = new, value
-            trace.append(last)
-            moved, gap = problem.transport(Z, c)
-            value = problem.objective(Z, moved)
-            if value <= last:
-                c, last = moved, value
-            trace.append(last)
-            residual = max(problem.slope(c, Z), gap)
-            if self.callback is not None and self.callback(self._count, residual, Z):
-                self.stopped = True
-            self._count += 1
-            stalled = not trace[-1] < trace[-3]
-            if residual <= self.tol or stalled or self.stopped or len(trace) > 2 * self.max_iter:
-                return Descent(Z, c, residual, trace)
+        try:
+            while True:
+                last = trace[-1]
+                new = problem.place(c, Z, self.tol, _INNER)
+                value = problem.objective(new, c)
+                if value <= last:  # rounding aside, always
+                    Z, last = new, value
+                trace.append(last)
+                moved, gap = problem.transport(Z, c)
+                value = problem.objective(Z, moved)
+                if value <= last:
+                    c, last = moved, value
+                trace.append(last)
+                residual = max(problem.slope(c, Z), gap)
+                if self.callback is not None and self.callback(self._count, residual, Z):
+                    self.stopped = True
+                self._count += 1
+                stalled = not trace[-1] < trace[-3]
+                full = len(trace) > 2 * self.max_iter
+                if residual <= self.tol or stalled or self.stopped or full:
+                    break
+        except KeyboardInterrupt:
+            self.interrupted()
+        return Descent(Z, c, residual, trace)
+
+    def interrupted(self) -> None:
+        """No further start; what there is counts."""
+        self.stopped = True
+        warnings.warn(
+            f"distributional reduction: interrupted after {self._count} rounds; the result is "
+            "what they gave",
+            RuntimeWarning,
+            stacklevel=4,
+        )
 
 
 class Descent(NamedTuple):
@@ -353,20 +374,7 @@ def cluster(
     if problem.n == k:
         return torch.arange(k, device=problem.w.device)
     if how == "spectral" and not (Z is None and isinstance(problem.cost, Factored)):
-        C = problem.cost.dense() if Z is None else problem.structure(Z, c)[0]
+        C = problem.cost.dense() if Z is None or c is None else problem.structure(Z, c)[0]
         if bool((C >= 0).all()):
-            return _spectral(problem.w[:, None] * (C + C.T) * problem.w, k, rng)
+            return spectral_labels((C + C.T).mul_(problem.w).mul_(problem.w[:, None]), k, rng)
     return clusters(problem.cost if Z is None else gram(Z), problem.w, k, "kmeans", rng)
-
-
-def _spectral(weights: Tensor, k: int, rng: np.random.Generator) -> Tensor:
-    """scikit-learn's spectral clustering of a graph."""
-    from sklearn.cluster import SpectralClustering
-
-    scale = float(weights.mean()) or 1.0
-    model = SpectralClustering(k, affinity="precomputed", random_state=int(rng.integers(2**31)))
-    with warnings.catch_warnings():
-        # a graph that falls into its clusters, or into fewer of them, is no reason to warn
-        warnings.simplefilter("ignore")
-        labels = model.fit((weights.double() / scale).cpu().numpy()).labels_
-    return torch.from_numpy(labels.astype(np.int64)).to(weights.device)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from typing import Literal, get_args
 
@@ -12,6 +14,8 @@ from ._checks import check_choice, check_count, check_positive
 __all__ = ["NotConverged", "OnFailure", "read_limits", "settle"]
 
 OnFailure = Literal["raise", "warn", "ignore"]
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
@@ -43,5 +47,13 @@ def settle(where: str, residual: float, tol: float, n_iter: int, on_failure: OnF
     if on_failure == "raise":
         raise NotConverged(text)
     if on_failure == "warn":
-        warnings.warn(text, RuntimeWarning, stacklevel=3)
+        warnings.warn(text, RuntimeWarning, stacklevel=_outside())
     return False
+
+
+def _outside() -> int:
+    """The stack level, seen from the caller, of the code that called this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level

@@ -16,34 +16,50 @@ long as lam_i + lam_j <= 2 C_ij, and P_ij is then set by the row sums instead of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from ._fused import Fusable, dots
 from .pairwise import Pairwise, tile_rows
 
-__all__ = ["Dual", "Point", "without_self_cost"]
+__all__ = ["Dual", "Point", "normalized"]
 
+_RANGE = 20.0  # log2 of a mean cost that is taken as it is
 _FAR = -1e4  # a log weight that is 0 in every dtype, and finite
 
+Entries = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, bool]  # the arguments of _weights
+Kept = tuple[slice, Tensor, Tensor, Tensor]  # some rows, and A, B, D there
 
-def without_self_cost(cost: Pairwise) -> tuple[Pairwise, Tensor]:
-    """C_ij - (C_ii + C_jj) / 2, and C_ii (n,): the same problem, with a zero diagonal."""
-    parts = (
-        tile.diagonal(rows.start).clone()  # a view would keep the whole tile
-        for rows, tile in cost.tiles(tile_rows(cost))
-    )
-    own = torch.cat(list(parts))
-    if not own.any():
-        return cost, own
+
+def normalized(cost: Pairwise) -> tuple[Pairwise, Tensor, float]:
+    """(C_ij - (C_ii + C_jj) / 2) / scale, C_ii (n,) and the scale: the same problem.
+
+    The diagonal is 0. The scale is 1, or a power of 2 where the mean cost is so large or small
+    that the squares of the duals would leave the range of the dtype.
+    """
+    total = torch.zeros((), dtype=torch.float64, device=cost.device)
+
+    def diagonals() -> Iterator[Tensor]:
+        for rows, tile in cost.tiles(tile_rows(cost)):
+            total.add_(tile.sum(dtype=torch.float64))
+            yield tile.diagonal(rows.start).clone()  # a view would keep the whole tile
+
+    own = cost.join(diagonals())
+    mean = float(cost.ranks.total(total)) / cost.shape[0] ** 2
+    size = abs(math.log2(abs(mean))) if mean else 0.0
+    scale = 2.0 ** round(math.log2(abs(mean))) if size > _RANGE else 1.0
+    if scale == 1 and not own.any():
+        return cost, own, scale
     half = own / 2
 
     def evaluate(rows: slice | Tensor) -> Tensor:
-        return (cost.rows(rows) - half[rows, None]).sub_(half)
+        return (cost.rows(rows) - half[rows, None]).sub_(half).div_(scale)
 
-    return Pairwise(evaluate, cost.shape, cost, block=cost.block, symmetric=cost.symmetric), own
+    return cost.derive(evaluate), own, scale
 
 
 @dataclass(frozen=True)
@@ -58,45 +74,73 @@ class Point:
     entropy: Tensor  # (n,) H(P_i:)
     sums: Tensor  # (3, n) row sums of A, B, D
     diagonal: Tensor  # (3, n) diagonals of A, B, D
-    kept: list[tuple[slice, Tensor, Tensor, Tensor]] | None  # A, B, D themselves, by tiles
+    kept: list[Kept] | None  # A, B, D themselves, by tiles
+
+
+def _weights_of(numerator: Tensor, s: Tensor, pairs: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """A, B and D from the numerator and denominator of L, overwritten; 0 where s is 0."""
+    if pairs:
+        apart = s == 0
+        s.masked_fill_(apart, 1.0)
+        numerator.masked_fill_(apart, _FAR)
+    log_p = numerator.div_(s)
+    a = torch.exp(log_p).div_(s)
+    b = log_p.neg_() * a
+    return a, b, log_p.mul_(b)
+
+
+def _weights(
+    tile: Tensor, own_gamma: Tensor, gamma: Tensor, own_lam: Tensor, lam: Tensor, pairs: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A, B, D, (b, n) each. ``pairs``: whether gamma_i + gamma_j may be 0 in these rows."""
+    s = own_gamma[:, None] + gamma
+    return _weights_of((own_lam[:, None] + lam).sub_(tile, alpha=2), s, pairs)
+
+
+def _moments(a: Tensor, b: Tensor, d: Tensor, gamma: Tensor) -> Tensor:
+    """A 1, A gamma, A gamma^2, B 1, B gamma, D 1, (b, 6)."""
+    columns = dots(a, None, gamma, gamma.square()) + dots(b, None, gamma) + dots(d, None)
+    return torch.stack(columns, dim=1)
+
+
+def _product(a: Tensor, b: Tensor, d: Tensor, dg: Tensor, dl: Tensor) -> Tensor:
+    """D dg + B dl and B dg + A dl, (b, 2)."""
+    from_b = dots(b, dl, dg)
+    return torch.stack([dots(d, dg)[0] + from_b[0], from_b[1] + dots(a, dl)[0]], dim=1)
+
+
+@Fusable
+def _fresh_moments(tile, own_gamma, gamma, own_lam, lam, pairs) -> Tensor:
+    return _moments(*_weights(tile, own_gamma, gamma, own_lam, lam, pairs), gamma)
+
+
+@Fusable
+def _fresh_product(tile, own_gamma, gamma, own_lam, lam, pairs, dg, dl) -> Tensor:
+    return _product(*_weights(tile, own_gamma, gamma, own_lam, lam, pairs), dg, dl)
 
 
 class Dual:
     """The dual function of one cost and one target, and a count of the passes it took.
 
-    The cost vanishes on the diagonal: see :func:`without_self_cost`.
+    The cost vanishes on the diagonal: see :func:`normalized`.
     """
 
     def __init__(self, cost: Pairwise, target: Tensor):
         self.cost, self.target = cost, target  # target (n,): h
         self.passes = self.products = 0
 
-    def matrices(self, gamma: Tensor, lam: Tensor) -> Iterator[tuple[slice, Tensor, ...]]:
-        """Yield ``(rows, A, B, D)``, (b, n) each."""
+    def matrices(self, gamma: Tensor, lam: Tensor) -> Iterator[tuple[slice, Entries]]:
+        """Yield the own rows and what :func:`_weights` asks of them."""
         slack = gamma == 0
         for rows, tile in self.cost.tiles(tile_rows(self.cost)):
-            s = gamma[rows, None] + gamma
-            log_p = (lam[rows, None] + lam).sub_(tile, alpha=2)
-            if slack[rows].any():
-                pair = slack[rows, None] & slack
-                s.masked_fill_(pair, 1.0)
-                log_p.masked_fill_(pair, _FAR)
-            log_p.div_(s)
-            a = torch.exp(log_p).div_(s)
-            b = log_p.neg_() * a
-            yield rows, a, b, log_p.mul_(b)
+            pairs = bool(slack[rows].any())
+            yield rows, (tile, gamma[rows], gamma, lam[rows], lam, pairs)
 
     def at(self, gamma: Tensor, lam: Tensor, pinned: Tensor) -> Point:
         """Evaluate. Where ``pinned``, a slack row sends to itself what its row sum leaves."""
-        powers = torch.stack([torch.ones_like(gamma), gamma, gamma.square()], dim=1)  # (n, 3)
-        moments, diagonal, kept = [], [], []
-        for rows, *tiles in self.matrices(gamma, lam):
-            moments.append(torch.cat([tile @ powers for tile in tiles], dim=1))  # (b, 9)
-            diagonal.append(torch.stack([tile.diagonal(rows.start) for tile in tiles]))
-            if self.cost.block is None:
-                kept.append((rows, *tiles))
+        kept: list[Kept] = []
+        a1, ag, agg, b1, bg, d1 = self.cost.join(self._sums(gamma, lam, kept)).T.contiguous()
         self.passes += 1
-        a1, ag, agg, b1, bg, _, d1, _, _ = torch.cat(moments).unbind(dim=1)
         row_sum = gamma * a1 + ag  # sum_j s_ij A_ij
         shannon = gamma * b1 + bg  # -sum_j P_ij log P_ij
         mass = (gamma.square() * a1 + 2 * gamma * ag + agg).sum(dtype=torch.float64)
@@ -116,9 +160,19 @@ class Dual:
             row_sum=row_sum,
             entropy=shannon + row_sum,
             sums=torch.stack([a1, b1, d1]),
-            diagonal=torch.cat(diagonal, dim=1),
+            diagonal=torch.stack(_weights_of(2 * lam, 2 * gamma, True)),
             kept=kept or None,
         )
+
+    def _sums(self, gamma: Tensor, lam: Tensor, kept: list[Kept]) -> Iterator[Tensor]:
+        """Yield the moments of some rows, (b, 6); an array that is kept goes to ``kept``."""
+        for rows, entries in self.matrices(gamma, lam):
+            if self.cost.block is None and not self.cost.fused:
+                a, b, d = _weights(*entries)
+                kept.append((rows, a, b, d))
+                yield _moments(a, b, d, gamma)
+            else:
+                yield _fresh_moments(*entries, fused=self.cost.fused)
 
     def _copies(self, pinned: Tensor) -> Tensor:
         """How many pinned points lie at each pinned point, itself included: (k,)."""
@@ -128,16 +182,17 @@ class Dual:
 
     def product(self, point: Point, dg: Tensor, dl: Tensor) -> tuple[Tensor, Tensor]:
         """The negative Hessian at ``point`` times (dg, dl)."""
-        both = torch.stack([dg, dl], dim=1)  # (n, 2)
-        tiles = point.kept or self.matrices(point.gamma, point.lam)
-        parts = []
-        for _, a, b, d in tiles:
-            from_b = b @ both
-            parts.append(torch.stack([d @ dg + from_b[:, 1], from_b[:, 0] + a @ dl]))
+        if point.kept is not None:
+            parts = (_product(a, b, d, dg, dl) for _, a, b, d in point.kept)
+        else:
+            parts = (
+                _fresh_product(*entries, dg, dl, fused=self.cost.fused)
+                for _, entries in self.matrices(point.gamma, point.lam)
+            )
+        out = self.cost.join(parts)  # (n, 2)
         self.products += 1
         a1, b1, d1 = point.sums
-        out = torch.cat(parts, dim=1)
-        return out[0] + d1 * dg + b1 * dl, out[1] + b1 * dg + a1 * dl
+        return out[:, 0] + d1 * dg + b1 * dl, out[:, 1] + b1 * dg + a1 * dl
 
     def violation(self, point: Point) -> tuple[Tensor, Tensor]:
         """By how much each row breaks the optimality conditions: entropy (n,), row sum (n,).

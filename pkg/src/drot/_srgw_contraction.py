@@ -72,7 +72,7 @@ class Contraction:
         """C T, (n, k)."""
         if isinstance(self.cost, Factored):
             return self.cost.product(T)
-        return torch.cat([tile @ T for _, tile in self.cost.tiles(self._rows)])
+        return self.cost.join(tile @ T for _, tile in self.cost.tiles(self._rows))
 
     def right(self, Y: Tensor) -> Tensor:
         """Y h2(Cbar), for Y with k columns."""
@@ -90,18 +90,19 @@ class Contraction:
         """C T for the plan that sends all of point i to ``labels[i]``, below k."""
         if not isinstance(self.cost, Factored):
             return self.left(hard_plan(labels, w, k))
-        return self.cost.left @ self._sums(labels, w, k).T
+        return self.cost.left @ self._sums(self.cost.right, labels, w, k).T
 
-    def _sums(self, labels: Tensor, w: Tensor, k: int) -> Tensor:
+    @staticmethod
+    def _sums(right: Tensor, labels: Tensor, w: Tensor, k: int) -> Tensor:
         """Sums of the rows of the right factor by label, (k, r), in place of a product."""
-        right = self.cost.right
         return right.new_zeros(k, right.shape[1]).index_add_(0, labels, right * w[:, None])
 
     def product_labels(self, labels: Tensor, w: Tensor) -> Tensor:
         """C T h2(Cbar) for the plan that sends all of point i to ``labels[i]``."""
         if not isinstance(self.cost, Factored):
             return self.product(hard_plan(labels, w, self.k))
-        return self.cost.left @ self.right(self._sums(labels, w, self.k).T)
+        sums = self._sums(self.cost.right, labels, w, self.k)
+        return self.cost.left @ self.right(sums.T)
 
     @property
     def kept(self) -> bool:
@@ -125,17 +126,18 @@ class Contraction:
         """C_ii, (n,)."""
         if isinstance(self.cost, Factored):
             return self.cost.diagonal
-        parts = []
-        for rows, tile in self.cost.tiles(self._rows):
-            parts.append(tile.diagonal(rows.start).clone())
-        return torch.cat(parts)
+        return self.cost.join(
+            tile.diagonal(rows.start).clone() for rows, tile in self.cost.tiles(self._rows)
+        )
 
     def constant(self, w: Tensor) -> float:
         """sum_ij f1(C_ij) w_i w_j, the part that no plan changes."""
         if isinstance(self.cost, Factored) and self.loss == "square":
             a, b = self.cost.left, self.cost.right
             return total((a.T @ (a * w[:, None])) * (b.T @ (b * w[:, None])))
-        return sum(float(w[rows] @ (self.f1_of(tile) @ w)) for rows, tile in self.tiles())
+        parts = (w[rows] @ (self.f1_of(tile) @ w) for rows, tile in self.tiles())
+        own = sum((part.double() for part in parts), w.new_zeros((), dtype=torch.float64))
+        return float(self.cost.ranks.total(own))
 
     def scale(self, w: Tensor) -> float:
         """The size of the terms of E_L: what a residual is measured in."""

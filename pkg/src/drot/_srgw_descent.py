@@ -100,21 +100,24 @@ def conditional_gradient(problem: Problem, state: State) -> Iterator[tuple[State
     Yields the state and its gap; the caller stops. The product of C with a hard plan follows from
     that of the one before where few points moved.
     """
-    contraction, labels, P = problem.contraction, None, None
+    contraction = problem.contraction
+    known: tuple[Tensor, Tensor] | None = None  # labels of a hard plan, and its product
     while True:
         g = problem.half_gradient(state)
         best, new = g.min(dim=1)
         yield state, problem.gap(state, g, best)
-        moved = None if labels is None else (new != labels).nonzero()[:, 0]
-        if isinstance(moved, Tensor) and 2 * len(moved) < problem.n and contraction.kept:
+        few = known is not None and 2 * int((new != known[0]).sum()) < problem.n
+        if known is not None and few and contraction.kept:
+            labels, P = known
+            moved = (new != labels).nonzero()[:, 0]
             change = contraction.h2[new[moved]] - contraction.h2[labels[moved]]  # (m, k)
             P = P + contraction.columns(moved, change * problem.w[moved, None])
             problem.products += len(moved) / problem.n
         else:
             P = contraction.product_labels(new, problem.w)
             problem.products += 1
-        labels = new
-        S = hard_plan(labels, problem.w, problem.k)
+        known = new, P
+        S = hard_plan(new, problem.w, problem.k)
         D, PD = S - state.T, P - state.P
         line = problem.line(state, D, PD, g)
         t = line.minimum()

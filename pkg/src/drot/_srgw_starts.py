@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from torch import Tensor
 
 from ._factored import Factored
@@ -17,11 +18,15 @@ from ._srgw_contraction import Contraction, hard_plan
 from ._srgw_descent import Problem, State, conditional_gradient, row_moves
 from .pairwise import Pairwise, as_pairwise
 
-__all__ = ["Init", "clusters", "features", "match", "starts"]
+__all__ = ["Init", "clusters", "features", "match", "spectral_labels", "starts"]
 
 Init = Literal["kmeans", "spectral", "random", "product"]
 
 _ROUGH = 1e-6  # gap at which a match of clusters is good enough to start from
+_DENSE = 300  # points of a graph below which all eigenvectors are as cheap as some
+_EIGEN = {torch.float64: 1e-8, torch.float32: 1e-5}  # of eigenvalues, relative
+_SEARCHES, _BLOCK, _POWERS = 20, 8, 10  # for eigenvalues that Lanczos iteration missed
+_MISSED = 1e-3  # by how much such an eigenvalue is larger than the least
 _TRIES = 8  # starts of a match, beside the product
 
 
@@ -79,6 +84,61 @@ def features(
     if not unit:
         return torch.where(root > 0, V * values[order].abs().sqrt() / root, 0.0)
     return V / V.norm(dim=1, keepdim=True).clamp_min(torch.finfo(w.dtype).tiny)
+
+
+def spectral_labels(weights: Tensor, k: int, rng: np.random.Generator) -> Tensor:
+    """Spectral clustering of a graph as scikit-learn defines it, but for the eigensolver.
+
+    scikit-learn factorises a dense graph, n^3 operations; what it looks for are the largest
+    eigenvalues of a matrix, for which Lanczos iteration takes products, n^2 each.
+    """
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    degree = weights.fill_diagonal_(0).sum(dim=1)
+    root = torch.where(degree > 0, degree, 1).sqrt()
+    weights.div_(root).div_(root[:, None])  # an eigenvalue 1 for each part of the graph
+    seed = int(rng.integers(2**31))
+    vectors = _largest(weights, k, seed).double().cpu().numpy()
+    points = vectors / root.double().cpu().numpy()[:, None]
+    points /= np.abs(points).max()
+    with warnings.catch_warnings():
+        # a graph of fewer parts than clusters is no reason to warn: some stay empty
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        labels = KMeans(k, n_init=10, random_state=seed).fit(points).labels_
+    return torch.from_numpy(labels.astype(np.int64)).to(weights.device)
+
+
+def _largest(graph: Tensor, k: int, seed: int) -> Tensor:
+    """Eigenvectors of the k largest eigenvalues, (n, k), by Lanczos iteration.
+
+    One vector to start from sees an eigenvalue once, but 1 is there once for each part of the
+    graph: a few steps with a block look for what was missed.
+    """
+    n, rng = len(graph), np.random.default_rng(seed)
+    if n <= max(4 * k, _DENSE):
+        return torch.linalg.eigh(graph).eigenvectors[:, -k:]
+
+    def product(x: np.ndarray) -> np.ndarray:
+        return (graph @ torch.from_numpy(x.ravel()).to(graph)).double().cpu().numpy()
+
+    operator = LinearOperator((n, n), product, dtype=np.float64)
+    try:
+        found = eigsh(operator, k, which="LA", v0=rng.uniform(-1, 1, n), tol=_EIGEN[graph.dtype])
+    except ArpackError:  # a graph without edges
+        return torch.linalg.eigh(graph).eigenvectors[:, -k:]
+    least, V = float(found[0].min()), torch.from_numpy(found[1]).to(graph)
+    for _ in range(_SEARCHES):
+        B = torch.from_numpy(rng.standard_normal((n, _BLOCK))).to(graph)
+        for _ in range(_POWERS):
+            B = graph @ torch.linalg.qr(B - V @ (V.T @ B)).Q
+        B = torch.linalg.qr(B - V @ (V.T @ B)).Q
+        if float(torch.linalg.eigvalsh(B.T @ (graph @ B))[-1]) < least + _MISSED:
+            break
+        basis = torch.cat([V, B], dim=1)  # (n, k + b)
+        values, turn = torch.linalg.eigh(basis.T @ (graph @ basis))
+        least, V = float(values[-k]), basis @ turn[:, -k:]
+    return V
 
 
 def match(problem: Problem, labels: Tensor, rng: np.random.Generator) -> Tensor:

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from ._bandwidth import solve_mean, solve_rows
 from ._checks import as_perplexity, check_choice, check_count, check_positive, check_reach
+from ._fused import log_sums
 from ._report import OnFailure, read_limits, settle
-from .pairwise import Pairwise, WithoutDiagonal, as_pairwise, nearest, tile_rows
+from .pairwise import Pairwise, WithoutDiagonal, agreed, as_pairwise, nearest, tile_rows
 from .plan import Affinity
 
 __all__ = [
@@ -65,6 +66,7 @@ def _log_softmax(cost: Tensor, scale: Tensor | float) -> Tensor:
     return torch.log_softmax((cost.amin(dim=1, keepdim=True) - cost) / scale, dim=1)
 
 
+@agreed
 def entropic_affinity(
     cost,
     perplexity,
@@ -149,7 +151,8 @@ def entropic_affinity(
         cost = nearest(cost, check_count("n_neighbors", n_neighbors, 2, cost.shape[0]))
     n = cost.shape[0]
     target = as_perplexity(perplexity, n, cost.device)
-    eps, lam, gap = (torch.empty(n, dtype=cost.dtype, device=cost.device) for _ in range(3))
+    own = cost.own
+    found = torch.empty(own.stop - own.start, 3, dtype=cost.dtype, device=cost.device)
     trace: list[float] = []  # largest error over all rows, by iteration
     evaluations = 0
     for rows, tile, _ in cost.packed_tiles(tile_rows(cost)):
@@ -157,13 +160,17 @@ def entropic_affinity(
         excess = tile - cheapest[:, None]  # (b, k) >= 0, inf where forbidden
         usable = excess.isfinite().sum(dim=1)
         check_reach(target[rows], (excess == 0).sum(dim=1), usable, rows.start)
-        log_eps, log_z, gap[rows], errors, work = solve_rows(
-            excess, target[rows].log().to(excess.dtype), tol, max_iter
+        log_eps, log_z, gap, errors, work = solve_rows(
+            excess, target[rows].log().to(excess.dtype), tol, max_iter, cost.fused
         )
-        eps[rows] = log_eps.exp()
-        lam[rows] = cheapest - eps[rows] * log_z
+        eps = log_eps.exp()
+        part = torch.stack([eps, cheapest - eps * log_z, gap], dim=1)  # (b, 3)
+        found[rows.start - own.start : rows.stop - own.start] = part
         trace = [max(pair) for pair in zip_longest(trace, errors, fillvalue=0.0)]
         evaluations += work
+    eps, lam, gap = cost.join([found]).T.contiguous()
+    evaluations = int(cost.ranks.total(torch.tensor(evaluations, device=cost.device)))
+    trace = cost.ranks.largest(trace, max_iter, cost.device)
     residual = float(gap.abs().max())
     n_iter = len(trace)
     return EntropicAffinity(
@@ -184,6 +191,7 @@ def _read_cost(cost, diagonal: Diagonal) -> Pairwise:
     return WithoutDiagonal(cost) if diagonal == "drop" else cost
 
 
+@agreed
 def gaussian_affinity(
     cost,
     *,
@@ -247,8 +255,10 @@ def gaussian_affinity(
     else:
         log_nu, trace = solve_mean(cost, check_positive("perplexity", perplexity), tol, max_iter)
         nu, residual, passes = math.exp(log_nu), trace[-1], len(trace) + 1
-    lam = torch.cat(
-        [-nu * torch.logsumexp(-tile / nu, 1) for _, tile in cost.tiles(tile_rows(cost))]
+    zero, scale = (torch.tensor(x, dtype=cost.dtype, device=cost.device) for x in (0.0, nu))
+    lam = cost.join(
+        log_sums(tile, zero, scale, fused=cost.fused).mul_(-nu)
+        for _, tile in cost.tiles(tile_rows(cost))
     )
     return GaussianAffinity(
         cost=cost,
@@ -262,6 +272,7 @@ def gaussian_affinity(
     )
 
 
+@agreed
 def self_tuning_affinity(
     cost, *, n_neighbors: int = 7, diagonal: Diagonal = "keep"
 ) -> SelfTuningAffinity:
@@ -309,7 +320,7 @@ def self_tuning_affinity(
         if (tile < 0).any():
             raise ValueError("self_tuning_affinity needs costs that are not negative")
         found.append(tile.kthvalue(n_neighbors, dim=1).values)
-    sigma = torch.cat(found).sqrt()  # (n,)
+    sigma = cost.join(found).sqrt()  # (n,)
     if (sigma == 0).any():
         i = int((sigma == 0).nonzero()[0])
         raise ValueError(

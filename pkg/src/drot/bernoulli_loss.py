@@ -8,7 +8,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from ._checks import check_positive
+from ._by_rows import PlanRows, squared_distances
+from ._checks import check_fits, check_positive
 from .coupling import Evaluation, KernelLoss
 
 __all__ = ["BernoulliLoss"]
@@ -72,7 +73,8 @@ class BernoulliLoss(KernelLoss):
 
     Notes
     -----
-    One evaluation is one pass over the pairs, in tiles; of size n x n only the plan is kept.
+    One evaluation is one pass over the pairs, in tiles; of size n x n only the plan is kept, and
+    not even that if it is an affinity whose cost is met in tiles: ten arrays of b x n then.
     A descent is preconditioned with the Laplacian of ``attraction``: the weights
     :math:`(P + P^\top) / 2`, scaled so that they add up to :math:`\gamma b / \epsilon` times the
     sum of Q over all pairs, both where all points coincide. All pairs repel there, with
@@ -101,7 +103,8 @@ class BernoulliLoss(KernelLoss):
         repulsion: float = 1.0,
     ):
         super().__init__(plan, kernel, symmetric=False, diagonal=False)
-        self.symmetric = bool((self.plan == self.plan.T).all())
+        p = self.plan
+        self.symmetric = p.symmetric if isinstance(p, PlanRows) else bool((p == p.T).all())
         self.a, self.b = check_positive("a", a), check_positive("b", b)
         self.guard = check_positive("guard", guard)
         if kernel == "student":
@@ -112,16 +115,21 @@ class BernoulliLoss(KernelLoss):
                 "the plan has mass on its diagonal, but pairs i = j do not count here; compute "
                 "the affinity with diagonal='drop'"
             )
-        if (self.plan > self.repulsion).any():
-            i, j = (self.plan > self.repulsion).nonzero()[0].tolist()
+        within = isinstance(p, PlanRows) and p.largest <= self.repulsion
+        for rows in () if within else self._tiles:
+            over = p[rows] > self.repulsion
+            if not over.any():
+                continue
+            i, j = over.nonzero()[0].tolist()
+            entry, i = float(p[rows][i, j]), rows.start + i
             raise ValueError(
-                f"the plan has {self.plan[i, j]:g} at row {i}, column {j}, above "
+                f"the plan has {entry:g} at row {i}, column {j}, above "
                 f"repulsion={self.repulsion:g}: nothing would keep this pair apart; pass "
                 "probabilities and a repulsion of at least 1"
             )
 
     @property
-    def attraction(self) -> Tensor:
+    def attraction(self) -> Tensor | PlanRows:
         """(P + P^T) / 2, scaled to the total curvature of the repulsion of coinciding points."""
         repulsion = self.repulsion * self.n * (self.n - 1) / (1 + self.a * self.guard**self.b)
         return super().attraction * (repulsion / self.mass * self.b / self.guard)
@@ -143,16 +151,18 @@ class BernoulliLoss(KernelLoss):
         def weights(rows: slice, work: Tensor) -> Tensor:
             nonlocal total
             cost, slope, odds = next(tiles)
-            total += cost.mul_(self.plan[rows]).sum(dtype=torch.float64)
+            P = self.plan[rows]
+            total += cost.mul_(P).sum(dtype=torch.float64)
             total += self.repulsion * torch.log1p(odds, out=cost).sum(dtype=torch.float64)
             Q = odds.div_(torch.add(odds, 1, out=cost))
-            return torch.sub(self.plan[rows], Q, alpha=self.repulsion, out=work).mul_(slope)
+            return torch.sub(P, Q, alpha=self.repulsion, out=work).mul_(slope)
 
         gradient = self._pull(Z, weights)
         return Evaluation(value=float(total), gradient=gradient)
 
     def latent_plan(self, Z: Tensor, *, tol: float = 1e-9) -> Tensor:
         """Q, the probabilities of the edges of the embedding Z (n, q): shape (n, n)."""
+        check_fits((self.n, self.n), Z.dtype, Z.device)
         return torch.cat([odds / (1 + odds) for _, _, odds in self._pairs(Z)])
 
     def forces(self, Z: Tensor, *, tol: float = 1e-9) -> tuple[Tensor, Tensor]:
@@ -177,9 +187,11 @@ class BernoulliLoss(KernelLoss):
 
         The three are memory that the next tile overwrites.
         """
-        memory = torch.empty(2, self._tiles[0].stop, self.n, dtype=Z.dtype, device=Z.device)
-        for rows, cost in self._distances(Z):
-            slope, odds = memory[:, : rows.stop - rows.start]
+        memory = torch.empty(4, self._tiles[0].stop, self.n, dtype=Z.dtype, device=Z.device)
+        columns = Z.T.contiguous()  # (q, n)
+        for rows in self._tiles:
+            work = memory[:, : rows.stop - rows.start]
+            cost, slope, odds = squared_distances(columns, rows, work[:2]), work[2], work[3]
             cost.add_(self.guard)
             torch.reciprocal(cost, out=slope)
             cost.log_()

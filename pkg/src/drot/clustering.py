@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ._checks import check_choice, check_count
+from ._checks import as_real, check_choice, check_count
 from ._dataset import Seed, as_rng
 from ._report import OnFailure, read_limits, settle
 from ._srgw_barycenter import Cell, Reduced, alternation, polish, reassign, reduced_descent
@@ -19,7 +20,7 @@ from ._srgw_contraction import Contraction, Loss, as_structure, as_weights, hard
 from ._srgw_lloyd import lloyd
 from ._srgw_starts import clusters
 from .pairwise import Pairwise
-from .semirelaxed import SHORT, Callback, SemiRelaxedGW, Watch, as_init
+from .semirelaxed import SHORT, Callback, SemiRelaxedGW, Watch, as_given, as_init
 
 __all__ = [
     "Coarsening",
@@ -100,7 +101,8 @@ def srgw_barycenter(
     random_state : int, numpy Generator or torch Generator
         Same seed, same plan on the same device.
     callback : callable, optional
-        Called as ``callback(iteration, residual, plan)``, starts counted on; true ends the run.
+        Called as ``callback(iteration, residual, plan)``, starts counted on; true ends the run,
+        as an interrupt from the keyboard does: the best plan so far is returned.
     on_failure : {"raise", "warn", "ignore"}
 
     Returns
@@ -142,13 +144,22 @@ def srgw_barycenter(
         as_rng(random_state),
         Watch(max_iter, callback),
     )
-    names = [None] if isinstance(kinds, Tensor) else [n for n in kinds for _ in range(n_starts)]
+    given = [kinds] if isinstance(kinds, Tensor) else []
+    names = () if isinstance(kinds, Tensor) else kinds
+    drawn = (
+        hard_plan(_labels(name, cost, w, k, rng), w, k) for name in names for _ in range(n_starts)
+    )
     ends: list[tuple[Cell, float, list[float]]] = []
-    for name in names:
-        plan = kinds if name is None else hard_plan(_labels(name, cost, w, k, rng), w, k)
-        ends.append(_descend(problem, plan, method, refine, tol, watch))
-        if watch.stopped:
-            break
+    try:
+        for plan in chain(given, drawn):
+            ends.append(_descend(problem, plan, method, refine, tol, watch))
+            if watch.stopped:
+                break
+    except KeyboardInterrupt as error:
+        T, gap, kept = watch.keep("srgw_barycenter", error)
+        ends.append((problem.cell(T), gap, kept))
+    if watch.stopped:
+        on_failure = "ignore"
     cell, residual, trace = min(ends, key=lambda end: end[0].value)
     return SemiRelaxedBarycenter(
         plan=cell.T,
@@ -248,13 +259,15 @@ def coarsen(cost_x, membership, *, weights_x: ArrayLike | None = None) -> Coarse
     cost = as_structure(cost_x, "cost_x", "square")
     n = cost.shape[0]
     w = as_weights(weights_x, n, cost)
-    T = torch.as_tensor(membership, device=w.device)
+    T = as_real(membership, "membership").to(w.device)
     if T.ndim == 1:
-        if T.shape != (n,) or T.is_floating_point() or int(T.min()) < 0:
+        if T.shape != (n,) or not bool(((T >= 0) & (T.round() == T)).all()):
             raise ValueError(f"membership must be {n} whole labels from 0, or an ({n}, k) plan")
+        if int(T.max()) >= n:
+            raise ValueError(f"membership has the label {int(T.max())}; {n} points have fewer")
         T = hard_plan(T.long(), w, int(T.max()) + 1)
     else:
-        T = as_init(T, w, T.shape[1])
+        T = as_given(T, w, T.shape[1])
     if bool((T.sum(dim=0) == 0).any()):
         empty = int((T.sum(dim=0) == 0).nonzero()[0])
         raise ValueError(f"membership leaves cluster {empty} empty; number the clusters from 0 on")
@@ -345,12 +358,13 @@ def kernel_kmeans(
     w = as_weights(weights_x, cost.shape[0], cost)
     contraction, rng = Contraction(cost, w.new_zeros(1, 1), "square"), as_rng(random_state)
     diagonal, kinds = contraction.diagonal(), as_init(init, w, k, get_args(Init))
-    names = [None] if isinstance(kinds, Tensor) else [n for n in kinds for _ in range(n_starts)]
+    given = [kinds.argmax(dim=1)] if isinstance(kinds, Tensor) else []
+    names = () if isinstance(kinds, Tensor) else kinds
+    drawn = (_labels(name, cost, w, k, rng) for name in names for _ in range(n_starts))
     best: KernelKMeans | None = None
     values: list[float] = []
-    for name in names:
-        labels = kinds.argmax(dim=1) if name is None else _labels(name, cost, w, k, rng)
-        labels, value, steps = lloyd(contraction, diagonal, w, labels, k, max_iter)
+    for start in chain(given, drawn):
+        labels, value, steps = lloyd(contraction, diagonal, w, start, k, max_iter)
         values.append(value)
         if best is None or value < best.objective:
             best = KernelKMeans(labels, value, steps, ())

@@ -244,10 +244,10 @@ def ccpca(
             f"all {len(counts)} graphs are connected, so all means coincide; lower the perplexity "
             "or the weights of the kernel, or use drot.spectral.pca"
         )
-    means = torch.from_numpy(total / len(graphs)).to(X)
+    average = torch.from_numpy(total / len(graphs)).to(X)
     return ConnectedPCA(
-        Z=pca(means, n_components).Z,
-        means=means + X.mean(dim=0),
+        Z=pca(average, n_components).Z,
+        means=average + X.mean(dim=0),
         n_connected=torch.tensor(counts),
         standard_error=_standard_error(total, squares, len(graphs)),
     )

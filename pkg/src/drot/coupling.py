@@ -13,14 +13,15 @@ repel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from ._checks import as_points, as_real, check_choice, check_finite, check_fits
+from ._by_rows import KernelRows, PlanRows, Rows, is_tiled, tiles_of
+from ._checks import as_points, as_real, check_choice, check_finite, check_fits, check_positive
 from .plan import Affinity
 
 __all__ = [
@@ -36,8 +37,6 @@ __all__ = [
 Kernel = Literal["gaussian", "student"]
 Normalization = Literal["sum", "rows"]
 
-_TILE = {"cpu": 2**17, "cuda": 2**26}  # entries of a working tile: a core's own cache, or many
-
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
@@ -47,7 +46,7 @@ class Evaluation:
     gradient: Tensor  # (n, q) dF/dZ
     dual: Tensor | None = None  # (n,) a warm start for the next evaluation, where one helps
     passes: float = 1.0  # evaluations of the n x n kernel
-    products: int = 0  # products of the kept kernel with a vector
+    products: int = 0  # products of the kernel with a vector; by tiles each is a pass too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +75,21 @@ def read_plan(plan, name: str = "plan") -> Tensor:
     return matrix
 
 
-def _check_symmetric(plan: Tensor) -> None:
+def _read_rows(plan: Affinity | PlanRows) -> PlanRows:
+    rows = plan if isinstance(plan, PlanRows) else PlanRows(plan)
+    if rows.shape[0] < 2:
+        raise ValueError(f"plan needs n >= 2 points; got shape {rows.shape}")
+    return rows
+
+
+def _check_symmetric(plan: Tensor | PlanRows) -> None:
+    if isinstance(plan, PlanRows):
+        if not plan.symmetric:
+            raise ValueError(
+                f"the plan must be symmetric; row {plan.worst} and column {plan.worst} differ; "
+                "pass a symmetric affinity, or one of a dense cost through drot.symmetrize"
+            )
+        return
     gap = (plan - plan.T).abs()
     if gap.max() > 1e-6 * plan.max():
         i, j = divmod(int(gap.argmax()), plan.shape[0])
@@ -92,6 +105,10 @@ class KernelLoss:
     A subclass says how the kernel is normalised. Between two evaluations nothing is remembered
     but memory to work in: the same Z and the same warm start give the same bits. A plan given as
     a tensor is kept, not copied: do not change it in place afterwards.
+
+    An affinity whose cost is met in tiles is never formed, nor is the kernel: both are computed
+    whenever their rows are needed, in at most ten arrays of b x n for tiles of b rows (b is at
+    most the cost's ``block`` and b n about 2^17, 2^26 on a GPU) and some n-vectors.
     """
 
     shifted = False  # whether each row's kernel is divided by its largest entry, lest it vanish
@@ -99,21 +116,23 @@ class KernelLoss:
 
     def __init__(self, plan, kernel: str, *, symmetric: bool, diagonal: bool):
         check_choice("kernel", kernel, self.kernels)
-        self.plan, self.kernel, self.diagonal = read_plan(plan), kernel, diagonal
-        self.symmetric = symmetric
+        self.plan: Tensor | PlanRows = _read_rows(plan) if is_tiled(plan) else read_plan(plan)
+        self.tiled = isinstance(self.plan, PlanRows)
+        self.kernel, self.diagonal, self.symmetric = kernel, diagonal, symmetric
         if symmetric:
             _check_symmetric(self.plan)
         self.n = n = self.plan.shape[0]
-        self.mass = float(self.plan.sum(dtype=torch.float64))
+        p = self.plan
+        self._kept: Tensor | None = None  # (n, n) memory for the kernel
+        if isinstance(p, PlanRows):
+            self.mass, self.entropy, self._tiles = p.mass, p.entropy, p.slices
+        else:
+            self._tiles = tiles_of(n, p.device)
+            self.mass = float(p.sum(dtype=torch.float64))
+            parts = (torch.xlogy(p[rows], p[rows]).sum(dtype=torch.float64) for rows in self._tiles)
+            self.entropy = float(sum(parts))  # sum P log P
         if self.mass == 0:
             raise ValueError("the plan is zero everywhere; nothing holds the points together")
-        entries = _TILE.get(self.plan.device.type, 2**20)
-        step = max(16, entries // n)
-        self._tiles = [slice(start, min(start + step, n)) for start in range(0, n, step)]
-        self._kept: Tensor | None = None  # (n, n) memory for the kernel
-        p = self.plan
-        parts = (torch.xlogy(p[rows], p[rows]).sum(dtype=torch.float64) for rows in self._tiles)
-        self.entropy = float(sum(parts))  # sum P log P
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n} x {self.n}, kernel={self.kernel!r})"
@@ -124,12 +143,21 @@ class KernelLoss:
         return self.entropy
 
     @property
-    def attraction(self) -> Tensor:
-        """Symmetric weights whose Laplacian is the curvature of the attraction, (n, n)."""
-        return (self.plan + self.plan.T) / 2
+    def attraction(self) -> Tensor | PlanRows:
+        """Symmetric weights whose Laplacian is the curvature of the attraction, (n, n).
 
-    def normalize(self, kernel: Tensor, shift: Tensor | None, warm: Tensor | None, tol: float):
-        """The :class:`Normalizer` of ``kernel`` (n, n), whose rows are e^(shift - C_Z)."""
+        By tiles P itself, of which only (P + P^T) / 2 counts.
+        """
+        P = self.plan
+        return P if isinstance(P, PlanRows) else (P + P.T) / 2
+
+    def normalize(
+        self, kernel: Tensor | Rows, shift: Tensor | None, warm: Tensor | None, tol: float
+    ) -> Normalizer:
+        """The :class:`Normalizer` of ``kernel`` (n, n), whose rows are e^(shift - C_Z).
+
+        The shift is known once ``kernel`` has been met.
+        """
         raise TypeError(f"{type(self).__name__} does not say how the kernel is normalised")
 
     def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
@@ -140,10 +168,24 @@ class KernelLoss:
         """
         kernel, shift, attraction = self._kernel(Z)
         found = self.normalize(kernel, shift, warm, tol)
+        late = torch.zeros((), dtype=torch.float64, device=Z.device)  # <P, C_Z> by tiles
+
+        def weights(rows: slice, work: Tensor) -> Tensor:
+            P = self.plan[rows]
+            if isinstance(kernel, KernelRows):
+                cost, K = kernel.costs(rows)
+                late.add_(cost.mul_(P).sum(dtype=torch.float64))
+            else:
+                K = kernel[rows]
+            Q = self._latent(K, rows, found, work)
+            return self._chain(K, torch.sub(P, Q, out=work))
+
+        gradient = self._pull(Z, weights)
         return Evaluation(
-            value=attraction + found.value,
-            gradient=self._gradient(Z, kernel, found),
+            value=attraction + float(late) + found.value,
+            gradient=gradient,
             dual=found.dual,
+            passes=kernel.passes if isinstance(kernel, KernelRows) else 1.0,
             products=found.products,
         )
 
@@ -151,47 +193,27 @@ class KernelLoss:
         """Q, the plan of the embedding Z (n, q): shape (n, n), of the mass of P."""
         kernel, shift, _ = self._kernel(Z)
         found = self.normalize(kernel, shift, None, tol)
-        Q = kernel * found.left[:, None]
-        return Q if found.right is None else Q.mul_(found.right)
+        check_fits((self.n, self.n), Z.dtype, Z.device)
+        whole = torch.empty(self.n, self.n, dtype=Z.dtype, device=Z.device)
+        for rows in self._tiles:
+            self._latent(kernel[rows], rows, found, whole[rows])
+        return whole
 
-    def _kernel(self, Z: Tensor) -> tuple[Tensor, Tensor | None, float]:
-        """The kernel (n, n), the shift of its rows (n,) and <P, C_Z>."""
+    def _kernel(self, Z: Tensor) -> tuple[Tensor | KernelRows, Tensor | None, float]:
+        """The kernel (n, n), the shift of its rows (n,) and <P, C_Z>: kept, or for tiles 0."""
+        source = KernelRows(
+            Z, self.kernel, self._tiles, diagonal=self.diagonal, shifted=self.shifted
+        )
+        if isinstance(self.plan, PlanRows):
+            return source, source.shift, 0.0
         if self._kept is None:
             check_fits((self.n, 2 * self.n), self.plan.dtype, self.plan.device)
             self._kept = torch.empty_like(self.plan, memory_format=torch.contiguous_format)
-        shifts, attraction = [], torch.zeros((), dtype=torch.float64, device=Z.device)
-        for rows, cost in self._distances(Z):
-            kernel = self._kept[rows]
-            if self.kernel == "student":
-                cost.add_(1.0)
-                torch.reciprocal(cost, out=kernel)
-                cost.log_()
-                attraction += cost.mul_(self.plan[rows]).sum(dtype=torch.float64)
-                if not self.diagonal:
-                    kernel.diagonal(rows.start).zero_()
-                continue
-            torch.neg(cost, out=kernel)
-            attraction += cost.mul_(self.plan[rows]).sum(dtype=torch.float64)
-            if not self.diagonal:
-                kernel.diagonal(rows.start).fill_(-torch.inf)
-            if self.shifted:
-                nearest = kernel.amax(dim=1)  # minus the smallest cost
-                shifts.append(-nearest)
-                kernel.sub_(nearest[:, None])
-            kernel.exp_()
-        return self._kept, torch.cat(shifts) if shifts else None, float(attraction)
-
-    def _distances(self, Z: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """Squared distances, (b, n) each, summed over coordinates: no digit cancels."""
-        work = torch.empty(2, self._tiles[0].stop, self.n, dtype=Z.dtype, device=Z.device)
-        columns = Z.T.contiguous()  # (q, n)
+        attraction = torch.zeros((), dtype=torch.float64, device=Z.device)
         for rows in self._tiles:
-            cost, gap = work[:, : rows.stop - rows.start]
-            torch.sub(columns[0, rows, None], columns[0], out=cost).square_()
-            for column in columns[1:]:
-                torch.sub(column[rows, None], column, out=gap)
-                cost.addcmul_(gap, gap)
-            yield rows, cost
+            cost, _ = source.costs(rows, self._kept[rows])
+            attraction += cost.mul_(self.plan[rows]).sum(dtype=torch.float64)
+        return self._kept, source.shift, float(attraction)
 
     def forces(self, Z: Tensor, *, tol: float = 1e-9) -> tuple[Tensor, Tensor]:
         """Minus the derivatives of <P, C_Z> and of A(C_Z), each (n, q)."""
@@ -202,21 +224,15 @@ class KernelLoss:
             return self._chain(kernel[rows], work.copy_(self.plan[rows]))
 
         def repulsion(rows: slice, work: Tensor) -> Tensor:
-            return self._chain(kernel[rows], self._latent(rows, kernel, found, work))
+            K = kernel[rows]
+            return self._chain(K, self._latent(K, rows, found, work))
 
         return -self._pull(Z, attraction), self._pull(Z, repulsion)
 
-    def _gradient(self, Z: Tensor, kernel: Tensor, found: Normalizer) -> Tensor:
-        def weights(rows: slice, work: Tensor) -> Tensor:
-            Q = self._latent(rows, kernel, found, work)
-            return self._chain(kernel[rows], torch.sub(self.plan[rows], Q, out=work))
-
-        return self._pull(Z, weights)
-
     @staticmethod
-    def _latent(rows: slice, kernel: Tensor, found: Normalizer, work: Tensor) -> Tensor:
-        """Some rows of Q, in ``work``."""
-        Q = torch.mul(kernel[rows], found.left[rows, None], out=work)
+    def _latent(kernel: Tensor, rows: slice, found: Normalizer, out: Tensor) -> Tensor:
+        """Some rows of Q, (b, n), from those of the kernel, in ``out``."""
+        Q = torch.mul(kernel, found.left[rows, None], out=out)
         return Q if found.right is None else Q.mul_(found.right)
 
     def _chain(self, kernel: Tensor, weights: Tensor) -> Tensor:
@@ -266,7 +282,8 @@ class SNELoss(KernelLoss):
     kernel : {"gaussian", "student"}
         Of the embedding.
     normalization : {"sum", "rows"}
-        ``"sum"`` for symmetric SNE and t-SNE, which needs a symmetric P; ``"rows"`` for SNE.
+        ``"sum"`` for symmetric SNE and t-SNE, which needs a symmetric P (if it is met in tiles,
+        any: only :math:`P + P^\top` counts for the gradient); ``"rows"`` for SNE.
     diagonal : {"drop", "keep"}
         Whether the pairs i = j count in the sums and in P.
 
@@ -277,8 +294,9 @@ class SNELoss(KernelLoss):
 
     Notes
     -----
-    One evaluation is one pass over the kernel and one over the weights, in tiles; the plan and
-    the kernel are kept, two n x n arrays.
+    One evaluation is one pass over the kernel and one over the weights; the plan and the kernel
+    are kept, two n x n arrays. A plan that is met in tiles keeps neither: two passes over the
+    kernel and one over the plan, ten arrays of b x n.
 
     Examples
     --------
@@ -299,9 +317,10 @@ class SNELoss(KernelLoss):
         check_choice("normalization", normalization, get_args(Normalization))
         check_choice("diagonal", diagonal, ("drop", "keep"))
         self.normalization = normalization
-        super().__init__(
-            plan, kernel, symmetric=normalization == "sum", diagonal=diagonal == "keep"
-        )
+        strict = normalization == "sum" and not is_tiled(plan)
+        super().__init__(plan, kernel, symmetric=strict, diagonal=diagonal == "keep")
+        if isinstance(self.plan, PlanRows) and normalization == "sum":
+            self.symmetric = self.plan.symmetric
         if diagonal == "drop" and (self.plan.diagonal() != 0).any():
             raise ValueError(
                 "the plan has mass on its diagonal; compute the affinity with diagonal='drop', or "
@@ -320,7 +339,7 @@ class SNELoss(KernelLoss):
         return self.entropy - float(torch.xlogy(mass, mass).sum(dtype=torch.float64))
 
     def normalize(
-        self, kernel: Tensor, shift: Tensor | None, warm: Tensor | None, tol: float
+        self, kernel: Tensor | Rows, shift: Tensor | None, warm: Tensor | None, tol: float
     ) -> Normalizer:
         sums = kernel.sum(dim=1)
         shift = torch.zeros_like(sums) if shift is None else shift
@@ -374,7 +393,8 @@ def attraction_repulsion(objective: KernelLoss, Z, *, tol: float = 1e-9) -> tupl
     >>> pull[:, 0].round(decimals=9).tolist(), push[:, 0].round(decimals=9).tolist()
     ([1.2, -1.2], [-1.2, 1.2])
     """
-    Z = as_points(Z, "Z").to(objective.plan)
+    tol = check_positive("tol", tol)
+    Z = as_points(Z, "Z").to(objective.plan.device, objective.plan.dtype)
     if Z.shape[0] != objective.n:
         raise ValueError(f"Z has {Z.shape[0]} points and the plan {objective.n}")
     return objective.forces(Z, tol=tol)

@@ -47,8 +47,8 @@ class SNE(EmbeddingEstimator):
     Attributes
     ----------
     embedding_ : ndarray, shape (n, q)
-    affinity_ : ndarray, shape (n, n)
-        P, rows of sum 1, diagonal 0.
+    affinity_ : ndarray, shape (n, n), or Affinity
+        P, rows of sum 1, diagonal 0; where it does not fit into memory, met in tiles.
     kl_divergence_ : float
         :math:`\sum_i \mathrm{KL}(P_i | Q_i)`, in nats.
     n_iter_ : int
@@ -72,18 +72,18 @@ class SNE(EmbeddingEstimator):
 
     def __init__(
         self,
-        n_components=2,
-        perplexity=30.0,
+        n_components: int = 2,
+        perplexity: float = 30.0,
         *,
         init="spectral",
         random_state=None,
-        max_iter=2000,
-        tol=None,
+        max_iter: int = 2000,
+        tol: float | None = None,
         solver="lbfgs",
         device=None,
         dtype=None,
-        verbose=0,
-    ):
+        verbose: int = 0,
+    ) -> None:
         self.n_components = n_components
         self.perplexity = perplexity
         self.init = init
@@ -96,7 +96,8 @@ class SNE(EmbeddingEstimator):
         self.verbose = verbose
 
     def _plan(self, cost, callback):
-        return entropic_affinity(cost, self.perplexity, diagonal="drop").plan
+        affinity = entropic_affinity(cost, self.perplexity, diagonal="drop")
+        return affinity.plan if cost.block is None else affinity
 
     def _embed(self, plan, options):
         return sne(plan, normalization="rows", **options)
@@ -134,7 +135,8 @@ class TSNE(SNE):
     """
 
     def _plan(self, cost, callback):
-        return symmetrize(super()._plan(cost, callback))
+        plan = super()._plan(cost, callback)
+        return symmetrize(plan) if cost.block is None else plan
 
     def _embed(self, plan, options):
         return tsne(plan, **options)
@@ -180,20 +182,20 @@ class LargeVis(SNE):
 
     def __init__(
         self,
-        n_components=2,
-        perplexity=30.0,
+        n_components: int = 2,
+        perplexity: float = 30.0,
         *,
         kernel="student",
-        repulsion=1.0,
+        repulsion: float = 1.0,
         init="spectral",
         random_state=None,
-        max_iter=2000,
-        tol=None,
+        max_iter: int = 2000,
+        tol: float | None = None,
         solver="lbfgs",
         device=None,
         dtype=None,
-        verbose=0,
-    ):
+        verbose: int = 0,
+    ) -> None:
         super().__init__(
             n_components,
             perplexity,
@@ -210,7 +212,8 @@ class LargeVis(SNE):
         self.repulsion = repulsion
 
     def _plan(self, cost, callback):
-        return symmetrize(super()._plan(cost, callback))
+        plan = super()._plan(cost, callback)
+        return symmetrize(plan) if cost.block is None else plan
 
     def _embed(self, plan, options):
         return largevis(plan, kernel=self.kernel, repulsion=self.repulsion, **options)
@@ -267,22 +270,22 @@ class UMAP(EmbeddingEstimator):
 
     def __init__(
         self,
-        n_components=2,
-        n_neighbors=15,
+        n_components: int = 2,
+        n_neighbors: int = 15,
         *,
-        min_dist=0.1,
-        spread=1.0,
-        local_connectivity=1.0,
-        repulsion=1.0,
+        min_dist: float = 0.1,
+        spread: float = 1.0,
+        local_connectivity: float = 1.0,
+        repulsion: float = 1.0,
         init="spectral",
         random_state=None,
-        max_iter=2000,
-        tol=None,
+        max_iter: int = 2000,
+        tol: float | None = None,
         solver="lbfgs",
         device=None,
         dtype=None,
-        verbose=0,
-    ):
+        verbose: int = 0,
+    ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
         self.min_dist = min_dist

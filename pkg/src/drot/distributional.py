@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from numbers import Integral
 from typing import Literal, get_args
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
@@ -192,10 +192,15 @@ def solve(
     check_choice("on_failure", on_failure, get_args(OnFailure))
     run = Run(problem, tol, max_iter, callback)
     ends: list[Descent] = []
-    for Z, coupling in _starts(problem, k, q, init, n_starts, clustering, tol, random_state):
-        ends.append(run.descend(Z, coupling))
-        if run.stopped:
-            break
+    try:
+        for Z, coupling in _starts(problem, k, q, init, n_starts, clustering, tol, random_state):
+            ends.append(run.descend(Z, coupling))
+            if run.stopped:
+                break
+    except KeyboardInterrupt:  # while the next start was made
+        if not ends:
+            raise
+        run.interrupted()
     best = min(ends, key=lambda end: end.trace[-1])
     return problem.result(
         best.Z,
@@ -230,7 +235,10 @@ def _starts(
             Z = problem.start(coupling, q, rng)
         yield Z, coupling
         return
-    seed = random_state if isinstance(random_state, Integral) else int(rng.integers(2**31))
+    if isinstance(random_state, np.random.Generator | torch.Generator):
+        seed = int(rng.integers(2**31))
+    else:
+        seed = random_state
     methods = {
         "cluster_then_reduce": cluster_first,
         "reduce_then_cluster": reduce_first,

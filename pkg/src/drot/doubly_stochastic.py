@@ -11,8 +11,9 @@ from torch import Tensor
 
 from ._bandwidth import halley, solve_mean
 from ._checks import check_positive
+from ._fused import log_sum_exp, log_sums
 from ._report import OnFailure, read_limits, settle
-from .pairwise import Pairwise, as_pairwise, tile_rows
+from .pairwise import Pairwise, agreed, as_pairwise, tile_rows
 from .plan import Affinity
 
 __all__ = ["DoublyStochasticAffinity", "doubly_stochastic_affinity"]
@@ -31,6 +32,7 @@ class DoublyStochasticAffinity(Affinity):
         return (self.f[rows, None] + self.f - cost) / self.nu
 
 
+@agreed
 def doubly_stochastic_affinity(
     cost,
     *,
@@ -141,11 +143,10 @@ class _Sinkhorn:
     def balance(self, f: Tensor, nu: float, tol: float) -> tuple[Tensor, float]:
         """Iterate from f until row sums are within ``tol`` of 1, or the budget is spent."""
         while True:
-            image = torch.cat(
-                [
-                    -nu * torch.logsumexp((f - tile) / nu, dim=1)
-                    for _, tile in self.cost.tiles(tile_rows(self.cost))
-                ]
+            scale = torch.tensor(nu, dtype=f.dtype, device=f.device)
+            image = self.cost.join(
+                log_sums(tile, f, scale, fused=self.cost.fused).mul_(-nu)
+                for _, tile in self.cost.tiles(tile_rows(self.cost))
             )  # (n,)  f is a fixed point exactly when the rows sum to 1
             self.passes += 1
             residual = float(torch.expm1((f - image) / nu).abs().max())
@@ -158,13 +159,13 @@ class _Sinkhorn:
 
     def mean_entropy(self, f: Tensor, nu: float) -> float:
         """Shannon entropy of a row of mass 1, averaged over the rows."""
-        total = 0.0
+        total = torch.zeros((), dtype=torch.float64, device=f.device)
         for rows, tile in self.cost.tiles(tile_rows(self.cost)):
             log_p = (f[rows, None] + f - tile) / nu
-            log_p -= torch.logsumexp(log_p, dim=1, keepdim=True)
-            total -= float((log_p.exp() * log_p.clamp_min(-1e4)).sum())  # 0 log 0 = 0
+            log_p -= log_sum_exp(log_p.clone())[:, None]
+            total -= (log_p.exp() * log_p.clamp_min(-1e4)).sum(dtype=torch.float64)  # 0 log 0 = 0
         self.passes += 1
-        return total / self.cost.shape[0]
+        return float(self.cost.ranks.total(total)) / self.cost.shape[0]
 
 
 def _reach(run: _Sinkhorn, f: Tensor, perplexity: float, tol: float) -> tuple[float, Tensor, float]:

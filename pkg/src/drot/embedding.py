@@ -9,10 +9,11 @@ from typing import Literal, Protocol, get_args
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from ._by_rows import PlanRows
 from ._checks import as_points, check_choice, check_count, check_positive
 from ._dataset import Seed
 from ._embedding import Embedding
-from ._minimize import Laplacian, Step, adam, lbfgs
+from ._minimize import Step, adam, lbfgs, metric_of
 from ._report import OnFailure, settle
 from .coupling import Evaluation
 from .initial import random_start, spectral_start
@@ -31,11 +32,11 @@ class Objective(Protocol):
     """What :func:`embed` minimises: ``SNELoss``, ``SNEkhornLoss``, ``BernoulliLoss``."""
 
     n: int  # points
-    plan: Tensor  # (n, n); its dtype and device are the embedding's
+    plan: Tensor | PlanRows  # (n, n); its dtype and device are the embedding's
     mass: float  # of the plan, to which residuals are in proportion
 
     @property
-    def attraction(self) -> Tensor:
+    def attraction(self) -> Tensor | PlanRows:
         """Symmetric weights, (n, n), whose Laplacian preconditions the descent."""
 
     @property
@@ -115,7 +116,10 @@ def embed(
     Notes
     -----
     Per iteration little more than one evaluation of F. The factor of B costs n^3 / 3
-    multiplications, about ten evaluations at n = 20 000, and one more n x n array.
+    multiplications, about ten evaluations at n = 20 000, and one more n x n array. Where the plan
+    is an affinity whose cost is met in tiles there is no such array: L is that of the twenty
+    largest weights of each row, and conjugate gradients solve. Memory: ten arrays of b x n for
+    tiles of b rows (see :class:`SNELoss`) and about 200 n numbers; the spectral start adds 450 n.
 
     Examples
     --------
@@ -140,7 +144,7 @@ def embed(
         steps = adam(run.evaluate, Z, learning_rate)
     else:
         memory = _MEMORY if solver == "lbfgs" else 0
-        steps = lbfgs(run.evaluate, Z, Laplacian(objective.attraction), memory)
+        steps = lbfgs(run.evaluate, Z, metric_of(objective.attraction), memory)
     trace: list[float] = []
     values: list[float] = []
     step: Step | None = None
@@ -162,6 +166,7 @@ def embed(
             RuntimeWarning,
             stacklevel=2,
         )
+    assert step is not None  # the first one is the start
     residual, n_iter = trace[-1], len(trace) - 1
     return Embedding(
         Z=step.Z - step.Z.mean(dim=0),
@@ -198,19 +203,23 @@ def _start(
 ) -> tuple[Tensor, Tensor | None]:
     """The first Z, centred, and the dual to begin with."""
     plan, warm = objective.plan, None
-    like = {"dtype": plan.dtype, "device": plan.device}
+    dtype, device = plan.dtype, plan.device
     if isinstance(init, str):
         check_choice("init", init, ("spectral", "random"))
         if init == "random":
             Z = random_start(
-                objective.n, n_components=n_components, random_state=random_state, **like
+                objective.n,
+                n_components=n_components,
+                random_state=random_state,
+                dtype=dtype,
+                device=device,
             )
         else:
             Z = spectral_start(plan, n_components=n_components, random_state=random_state)
     else:
         if isinstance(init, Embedding):
-            init, warm = init.Z, None if init.dual is None else init.dual.to(**like)
-        Z = as_points(init, "init").to(**like)
+            init, warm = init.Z, None if init.dual is None else init.dual.to(device, dtype)
+        Z = as_points(init, "init").to(device, dtype)
         if Z.shape[0] != objective.n:
             raise ValueError(f"init has {Z.shape[0]} points and the plan {objective.n}")
     return Z - Z.mean(dim=0), warm

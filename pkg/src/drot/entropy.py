@@ -20,8 +20,17 @@ Convention = Literal["generalized", "papers"]
 
 def _as_plan(value, name: str) -> Tensor:
     plan = as_real(value, name)
-    if plan.ndim == 0 or torch.isnan(plan).any() or (plan < 0).any():
-        raise ValueError(f"{name} must be a vector or matrix of non-negative numbers")
+    if plan.ndim == 0:
+        raise ValueError(f"{name} must be a vector or matrix of non-negative numbers; got one")
+    if plan.shape[-1] == 0:
+        raise ValueError(f"{name} is empty, of shape {tuple(plan.shape)}; pass a row or more")
+    bad = ~(plan >= 0)  # NaN too
+    if bad.any():
+        where = bad.nonzero()[0].tolist()
+        at = f"row {where[0]}" + (f", column {where[-1]}" if len(where) > 1 else "")
+        raise ValueError(
+            f"{name} must hold non-negative numbers; it has {plan[tuple(where)].item():g} at {at}"
+        )
     return plan
 
 
@@ -51,7 +60,7 @@ def row_entropy(plan) -> Tensor:
     Raises
     ------
     ValueError
-        If an entry is negative or not a number.
+        If an entry is negative or not a number, or there is none.
 
     Examples
     --------
@@ -117,7 +126,7 @@ def kl_divergence(plan, reference, *, convention: Convention = "generalized") ->
     Raises
     ------
     ValueError
-        If shapes differ, or an entry is negative.
+        If shapes or devices differ, or an entry is negative.
 
     Examples
     --------
@@ -130,6 +139,10 @@ def kl_divergence(plan, reference, *, convention: Convention = "generalized") ->
     if plan.shape != reference.shape:
         raise ValueError(
             f"plan and reference differ in shape: {tuple(plan.shape)} and {tuple(reference.shape)}"
+        )
+    if plan.device != reference.device:
+        raise ValueError(
+            f"plan is on {plan.device} and reference on {reference.device}; move one of them"
         )
     total = (torch.xlogy(plan, plan) - torch.xlogy(plan, reference) - plan).sum()
     return total + reference.sum() if convention == "generalized" else total

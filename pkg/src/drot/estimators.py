@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import torch
+
 from ._estimator import EmbeddingEstimator
+from ._report import NotConverged
+from .coupling import Kernel
 from .methods import snekhorn
 from .symmetric import symmetric_entropic_affinity
 
@@ -43,8 +47,8 @@ class SNEkhorn(EmbeddingEstimator):
     Attributes
     ----------
     embedding_ : ndarray, shape (n, q)
-    affinity_ : ndarray, shape (n, n)
-        P, rows of sum 1.
+    affinity_ : ndarray, shape (n, n), or Affinity
+        P, rows of sum 1; where it does not fit into memory, met in tiles.
     kl_divergence_ : float
         Generalised :math:`\mathrm{KL}(P | Q_Z)`, in nats for total mass n.
     n_iter_ : int
@@ -66,22 +70,22 @@ class SNEkhorn(EmbeddingEstimator):
     ((30, 2), True)
     """
 
-    _kernel = "gaussian"
+    _kernel: Kernel = "gaussian"
 
     def __init__(
         self,
-        n_components=2,
-        perplexity=30.0,
+        n_components: int = 2,
+        perplexity: float = 30.0,
         *,
         init="spectral",
         random_state=None,
-        max_iter=2000,
-        tol=None,
+        max_iter: int = 2000,
+        tol: float | None = None,
         solver="lbfgs",
         device=None,
         dtype=None,
-        verbose=0,
-    ):
+        verbose: int = 0,
+    ) -> None:
         self.n_components = n_components
         self.perplexity = perplexity
         self.init = init
@@ -98,7 +102,15 @@ class SNEkhorn(EmbeddingEstimator):
             cost, self.perplexity, callback=callback, on_failure="ignore"
         )
         self._warn("affinity", affinity.converged, affinity.residual)
-        return affinity.plan
+        plan = affinity.plan if cost.block is None else affinity
+        sums = torch.cat([tile.sum(dim=1) for _, tile in affinity.tiles()])
+        if float((sums - 1).abs().max()) > 1e-3:
+            raise NotConverged(
+                f"{type(self).__name__}: the affinity stopped at a residual of "
+                f"{affinity.residual:.1e}, too far from one that can be embedded; pass "
+                "dtype='float64', or another perplexity"
+            )
+        return plan
 
     def _embed(self, plan, options):
         return snekhorn(plan, kernel=self._kernel, **options)

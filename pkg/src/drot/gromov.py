@@ -10,6 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from ._checks import as_real, check_count, check_finite, check_positive
 from ._srgw_contraction import Loss, as_plan, as_weights, contraction
 
 __all__ = [
@@ -228,7 +229,8 @@ def gromov_wasserstein(
     ImportError
         If POT is not installed.
     ValueError
-        As :func:`gw_objective`; or if weights are negative or do not sum to 1.
+        As :func:`gw_objective`; or if weights are negative or do not sum to 1, or ``init`` has
+        other marginals.
 
     Examples
     --------
@@ -239,7 +241,8 @@ def gromov_wasserstein(
     problem = contraction(cost_x, cost_z, loss)
     w = as_weights(weights_x, problem.n, problem.cost)
     q = as_weights(weights_z, problem.k, problem.cost, "weights_z")
-    start = None if init is None else as_plan(init, problem.n, problem.k, problem.cost)
+    max_iter, tol = check_count("max_iter", max_iter, 1), check_positive("tol", tol)
+    start = None if init is None else _start(init, w, q)
     try:
         from ot.gromov import gromov_wasserstein as solve
     except ImportError:
@@ -259,3 +262,18 @@ def gromov_wasserstein(
         symmetric=True,
     )
     return GromovWasserstein(problem.objective(plan, problem.constant(plan.sum(dim=1))), plan)
+
+
+def _start(init, w: Tensor, q: Tensor) -> Tensor:
+    """A plan with the marginals w and q: POT moves between such plans, and keeps what it gets."""
+    T = as_real(init, "init").to(w)
+    if T.shape != (len(w), len(q)):
+        raise ValueError(f"init must be a ({len(w)}, {len(q)}) plan; got shape {tuple(T.shape)}")
+    check_finite(T, "init")
+    off = max(float((T.sum(dim=1) - w).abs().max()), float((T.sum(dim=0) - q).abs().max()))
+    if bool((T < 0).any()) or off > 1e-5 * float(w.max()):
+        raise ValueError(
+            "init must be non-negative with the row sums weights_x and the column sums weights_z; "
+            f"its smallest entry is {float(T.min()):g}, its sums are off by up to {off:g}"
+        )
+    return T

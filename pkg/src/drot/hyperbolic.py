@@ -139,8 +139,8 @@ def wrapped_normal(
     True
     """
     n, q = check_count("n", n, 1), check_count("n_components", n_components, 1)
-    u = check_positive("scale", scale) * as_rng(random_state).standard_normal((n, q))
-    u = torch.from_numpy(np.hstack([np.zeros((n, 1)), u]))
+    steps = check_positive("scale", scale) * as_rng(random_state).standard_normal((n, q))
+    u = torch.from_numpy(np.hstack([np.zeros((n, 1)), steps]))
     return _lift(_lorentz().expmap0(u)[:, 1:])
 
 
@@ -195,8 +195,8 @@ class _Hyperbolic(Reduction):
         slope = c.q[:, None] * c.q * C - c.M  # dE / d log K, the factors being the best
         if self.loss == "square":
             slope = 2 * C * slope
-        (log * slope).sum().backward()
-        return Evaluation(value=value, gradient=v.grad)
+        (gradient,) = torch.autograd.grad((log * slope).sum(), v)
+        return Evaluation(value=value, gradient=gradient)
 
     def place(self, c: Coupling, Z: Tensor, tol: float, max_iter: int) -> Tensor:
         """Riemannian Adam on the sheet; the best point that it met."""
@@ -366,7 +366,7 @@ def kmeans(Z, n_clusters: int, *, n_starts: int = 10, random_state: Seed = 0) ->
     Z = _points(Z).double()
     m = check_count("n_clusters", n_clusters, 1, len(Z))
     n_starts, rng = check_count("n_starts", n_starts, 1), as_rng(random_state)
-    best, lowest = None, float("inf")
+    best, lowest = Z.new_zeros(len(Z), dtype=torch.int64), float("inf")
     for _ in range(n_starts):
         means = Z[torch.from_numpy(rng.choice(len(Z), m, replace=False))]
         labels = None

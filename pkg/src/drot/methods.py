@@ -76,7 +76,8 @@ def snekhorn(
     Notes
     -----
     An evaluation is two passes over an n x n array and about six products with a vector. Three
-    such arrays are kept.
+    such arrays are kept; none where the plan is an affinity whose cost is met in tiles, with which
+    every method here works (:func:`embed` has its memory), and then each product is a pass.
 
     Examples
     --------
@@ -88,7 +89,7 @@ def snekhorn(
     """
     names = ("doubly_stochastic", "sum")
     check_choice("normalization", normalization, names)
-    objective = SNEkhornLoss(plan, kernel)
+    objective: SNEkhornLoss | SNELoss = SNEkhornLoss(plan, kernel)
     if normalization == "sum":
         objective = SNELoss(objective.plan, kernel, diagonal="keep")
     return embed(
@@ -197,7 +198,8 @@ def tsne(
     ----------
     plan : Affinity or array_like, shape (n, n), symmetric, non-negative
         :math:`P`; t-SNE's own is
-        ``symmetrize(entropic_affinity(cost, perplexity, diagonal="drop"))``.
+        ``symmetrize(entropic_affinity(cost, perplexity, diagonal="drop"))``. Where the cost is
+        met in tiles, the entropic affinity itself: the embedding is the same, ``kl`` is its own.
     n_components : int
         :math:`q`, when the start is named.
     diagonal : {"drop", "keep"}
@@ -368,7 +370,7 @@ def umap(
     """
     if (a is None) != (b is None):
         raise ValueError("give both a and b of the curve, or neither")
-    if a is None:
+    if a is None or b is None:
         a, b = umap_curve()
     return embed(
         BernoulliLoss(plan, "curve", a=a, b=b, guard=guard, repulsion=repulsion),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from ._checks import as_real
+from ._checks import as_real, check_count, check_finite, check_positive
 from ._prototype_scores import prototype_homogeneity, prototype_nmi, weighted_silhouette
 from .entropy import row_entropy
 
@@ -46,15 +47,18 @@ def constraint_errors(plan, perplexity: float) -> ConstraintErrors:
     ConstraintErrors
         In max norm.
 
+    Raises
+    ------
+    ValueError
+        If the plan is not square, finite and non-negative, or the perplexity not positive.
+
     Examples
     --------
     >>> constraint_errors([[0.5, 0.5], [0.5, 0.5]], perplexity=2.0).row_sum
     0.0
     """
-    plan = as_real(plan, "plan")
-    if plan.ndim != 2 or plan.shape[0] != plan.shape[1]:
-        raise ValueError(f"plan must be square (n, n); got shape {tuple(plan.shape)}")
-    target = float(np.log(perplexity)) + 1
+    plan = _square(plan)
+    target = math.log(check_positive("perplexity", perplexity)) + 1
     return ConstraintErrors(
         float((plan - plan.T).abs().max()),
         float((plan.sum(dim=1) - 1).abs().max()),
@@ -88,7 +92,7 @@ def spectral_clustering_ari(
     Raises
     ------
     ValueError
-        If the plan is not square, or the labels are not one per row.
+        If the plan is not square, symmetric and non-negative, or the labels are not one per row.
 
     Examples
     --------
@@ -99,15 +103,22 @@ def spectral_clustering_ari(
     from sklearn.cluster import SpectralClustering
     from sklearn.metrics import adjusted_rand_score
 
-    plan = as_real(plan, "plan")
-    labels = np.asarray(torch.as_tensor(labels).cpu())
-    if plan.ndim != 2 or plan.shape[0] != plan.shape[1] or labels.shape != plan.shape[:1]:
+    plan = _square(plan)
+    if (plan < 0).any():
+        i, j = (plan < 0).nonzero()[0].tolist()
+        raise ValueError(f"plan has a negative entry ({plan[i, j]:g}) at row {i}, column {j}")
+    if (plan - plan.T).abs().max() > 1e-6 * plan.max():
+        raise ValueError("plan must be symmetric; pass drot.symmetrize(plan)")
+    labels = np.asarray(labels.cpu() if isinstance(labels, torch.Tensor) else labels)
+    if labels.shape != plan.shape[:1]:
         raise ValueError(
             "plan must be (n, n) with one label per row; "
             f"got {tuple(plan.shape)} and {labels.shape}"
         )
+    if n_clusters is not None:
+        n_clusters = check_count("n_clusters", n_clusters, 1, len(labels))
     model = SpectralClustering(
-        n_clusters=n_clusters or len(np.unique(labels)),
+        n_clusters=len(np.unique(labels)) if n_clusters is None else n_clusters,
         affinity="precomputed",
         random_state=random_state,
     )
@@ -116,3 +127,12 @@ def spectral_clustering_ari(
         warnings.filterwarnings("ignore", message="Graph is not fully connected")
         found = model.fit_predict(plan.cpu().numpy())
     return float(adjusted_rand_score(labels, found))
+
+
+def _square(plan) -> torch.Tensor:
+    """A finite (n, n) tensor."""
+    plan = as_real(plan, "plan")
+    if plan.ndim != 2 or plan.shape[0] != plan.shape[1] or plan.shape[0] < 1:
+        raise ValueError(f"plan must be square (n, n); got shape {tuple(plan.shape)}")
+    check_finite(plan, "plan")
+    return plan

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ._checks import check_count
+from ._checks import as_points, check_count
 from .pairwise import Pairwise, as_pairwise, sqeuclidean, tile_rows
 
 __all__ = [
@@ -78,8 +78,9 @@ def neighborhood_preservation(X, Z, K: int) -> float:
 
     Notes
     -----
-    :math:`O(n^2 (p + q))` time in tiles of rows, never n x n at once. Points tied at the K-th
-    place count in the order of their numbers, so each neighbourhood has exactly K points.
+    :math:`O(n^2 (p + q))` time in tiles of rows, never n x n at once: at most twenty arrays of
+    b x n with b n about 2^18 (2^26 on a GPU). Points tied at the K-th place count in the order of
+    their numbers, so each neighbourhood has exactly K points.
 
     Examples
     --------
@@ -120,7 +121,8 @@ def neighborhood_curve(X, Z) -> NeighborhoodCurve:
 
     Notes
     -----
-    Two sorts per row, :math:`O(n^2 \log n)`, in tiles.
+    Two sorts per row, :math:`O(n^2 \log n)`, in tiles, with the memory of
+    :func:`neighborhood_preservation`.
 
     Examples
     --------
@@ -215,8 +217,10 @@ def continuity(X, Z, K: int) -> float:
 
 def _read(X, Z) -> tuple[Pairwise, Pairwise]:
     x, z = (
-        as_pairwise(cloud) if isinstance(cloud, Pairwise) else sqeuclidean(cloud, block=2**20)
-        for cloud in (X, Z)
+        as_pairwise(cloud, name)
+        if isinstance(cloud, Pairwise)
+        else sqeuclidean(as_points(cloud, name), block=2**20)
+        for cloud, name in ((X, "X"), (Z, "Z"))
     )
     if x.shape != z.shape:
         raise ValueError(f"X has {x.shape[0]} points and Z has {z.shape[0]}; one row for each")

@@ -2,168 +2,44 @@
 
 Everything quadratic reads an n x m array a few rows at a time through
 :meth:`Pairwise.tiles`. A dense matrix is the case of one tile, so a solver written over
-tiles runs on a small matrix, on a large cloud in bounded memory, and on a GPU.
+tiles runs on a small matrix, on a large cloud in bounded memory, on a GPU, and on several
+processes that share the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import Literal
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
-from ._checks import as_points, as_real, check_count, check_finite, check_fits
+from ._checks import as_points, check_choice, check_count, check_finite
+from ._fused import Fusable, automatic_fusion
+from ._memory import automatic_block
+from ._ranks import Ranks
+from ._tiles import Nearest, Pairwise, WithoutDiagonal, agreed, as_pairwise, tile_rows
 
-__all__ = ["Pairwise", "as_pairwise", "nearest", "pairwise", "sqeuclidean", "student_cost"]
+__all__ = [
+    "Block",
+    "Fused",
+    "Nearest",
+    "Pairwise",
+    "WithoutDiagonal",
+    "agreed",
+    "as_pairwise",
+    "nearest",
+    "pairwise",
+    "shard",
+    "sqeuclidean",
+    "student_cost",
+    "tile_rows",
+]
 
 Kernel = Callable[[Tensor, Tensor], Tensor]
-
-
-class Pairwise:
-    """An (n, m) array of numbers, one for each pair of points, met in row tiles.
-
-    Made by :func:`sqeuclidean`, :func:`student_cost`, :func:`pairwise`, :func:`nearest`, or
-    from a dense matrix by any function that takes a cost.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        (n, m).
-    dtype, device : torch.dtype, torch.device
-        Of every tile.
-    block : int or None
-        Rows per tile. ``None`` keeps the dense array after its first use.
-    """
-
-    def __init__(
-        self,
-        evaluate: Callable[[slice | Tensor], Tensor],
-        shape: tuple[int, int],
-        like: Tensor,
-        *,
-        block: int | None = None,
-        symmetric: bool = False,
-        parts: dict[str, Tensor] | None = None,
-    ):
-        if block is not None:
-            block = check_count("block (rows per tile)", block, 1)
-        self._evaluate = evaluate
-        self._dense: Tensor | None = None
-        self.shape, self.dtype, self.device, self.block = shape, like.dtype, like.device, block
-        self.symmetric = symmetric  # known to be symmetric by construction
-        self.parts = parts  # what a saved result must hold to build it again
-
-    def __repr__(self) -> str:
-        n, m = self.shape
-        tiles = "dense" if self.block is None else f"tiles of {self.block} rows"
-        return f"Pairwise({n} x {m}, {self.dtype}, {self.device}, {tiles})"
-
-    def rows(self, index: slice | Tensor) -> Tensor:
-        """The rows ``index``, shape (b, m). Read-only: it may be a view of a kept array."""
-        if self.block is not None:
-            return self._evaluate(index)
-        if self._dense is None:
-            check_fits(self.shape, self.dtype, self.device)
-            whole = self._evaluate(slice(0, self.shape[0]))
-            # a matrix product may round (i, j) and (j, i) differently
-            self._dense = (whole + whole.T) / 2 if self.symmetric else whole
-        return self._dense[index]
-
-    def tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:
-        """Yield ``(rows, tile)`` from the first row to the last.
-
-        ``rows`` is a slice and ``tile`` an array of shape (b, m), where b is at most
-        ``block`` and at most ``most``.
-        """
-        n = self.shape[0]
-        step = min(self.block or n, most or n)
-        for start in range(0, n, step):
-            rows = slice(start, min(start + step, n))
-            yield rows, self.rows(rows)
-
-    def dense(self) -> Tensor:
-        """The whole array, shape (n, m)."""
-        check_fits(self.shape, self.dtype, self.device)
-        if self.block is None:
-            return self.rows(slice(0, self.shape[0])).clone()
-        return torch.cat([tile for _, tile in self.tiles()])
-
-    def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
-        """Yield ``(rows, entries, columns)``: the finite entries of some rows, (b, k) each.
-
-        ``columns`` is None where the entries are whole rows.
-        """
-        for rows, tile in self.tiles(most):
-            yield rows, tile, None
-
-
-class Nearest(Pairwise):
-    """A cost that is infinite but for k entries of each row; see :func:`nearest`."""
-
-    def __init__(self, values: Tensor, columns: Tensor, m: int, block: int | None):
-        def evaluate(rows: slice | Tensor) -> Tensor:
-            some = values[rows]
-            tile = torch.full((some.shape[0], m), torch.inf, dtype=some.dtype, device=some.device)
-            return tile.scatter_(1, columns[rows], some)
-
-        parts = {"values": values, "columns": columns, "m": torch.tensor(m)}
-        super().__init__(evaluate, (values.shape[0], m), values, block=block, parts=parts)
-        self.values, self.columns = values, columns
-
-    def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
-        for start in range(0, self.shape[0], most):
-            rows = slice(start, min(start + most, self.shape[0]))
-            yield rows, self.values[rows], self.columns[rows]
-
-
-class WithoutDiagonal(Pairwise):
-    """A square cost whose diagonal is infinite, so that no point sends mass to itself."""
-
-    def __init__(self, cost: Pairwise):
-        parts = None if cost.parts is None else {**cost.parts, "without_diagonal": torch.tensor(1)}
-        super().__init__(
-            cost.rows, cost.shape, cost, block=cost.block, symmetric=cost.symmetric, parts=parts
-        )
-
-    def rows(self, index: slice | Tensor) -> Tensor:
-        tile = self._evaluate(index).clone()  # the other cost may have kept its array
-        numbers = torch.arange(self.shape[0], device=self.device)[index]
-        tile[torch.arange(len(numbers), device=self.device), numbers] = torch.inf
-        return tile
-
-
-def tile_rows(cost: Pairwise) -> int:
-    """Rows that make a working tile: a few MB on a CPU (its cache), much more on a GPU."""
-    entries = 2**26 if cost.device.type == "cuda" else 2**20
-    return max(16, entries // cost.shape[1])
-
-
-def as_pairwise(cost, name: str = "cost", *, square: bool = True) -> Pairwise:
-    """Read a cost: a :class:`Pairwise` as it is, a matrix as one tile."""
-    if not isinstance(cost, Pairwise):
-        matrix = as_real(cost, name)
-        if matrix.ndim != 2:
-            raise ValueError(
-                f"{name} must be a matrix of pairwise costs; got shape {tuple(matrix.shape)}"
-            )
-        check_finite(matrix, name)
-        same = matrix.shape[0] == matrix.shape[1] and bool((matrix == matrix.T).all())
-        cost = Pairwise(
-            lambda rows: matrix[rows],
-            tuple(matrix.shape),
-            matrix,
-            symmetric=same,
-            parts={"matrix": matrix},
-        )
-        cost._dense = matrix
-    if square and cost.shape[0] != cost.shape[1]:
-        raise ValueError(
-            f"{name} must be square (n, n); got {cost.shape}. For a cloud X of n points pass "
-            "drot.sqeuclidean(X)"
-        )
-    if cost.shape[0] < 2:
-        raise ValueError(f"{name} needs at least 2 points; got {cost.shape}")
-    return cost
+Block = int | Literal["auto"] | None
+Fused = bool | Literal["auto"]
 
 
 def _clouds(X, Y) -> tuple[Tensor, Tensor]:
@@ -179,7 +55,9 @@ def _clouds(X, Y) -> tuple[Tensor, Tensor]:
     return x.to(dtype), y.to(dtype)
 
 
-def pairwise(function: Kernel, X, Y=None, *, block: int | None = None) -> Pairwise:
+def pairwise(
+    function: Kernel, X, Y=None, *, block: Block = "auto", fused: Fused = "auto"
+) -> Pairwise:
     r"""Any function of two points, evaluated for all pairs, in row tiles.
 
     Source: section 2 of the SNEkhorn paper asks of a cost only that it be a matrix
@@ -191,8 +69,8 @@ def pairwise(function: Kernel, X, Y=None, *, block: int | None = None) -> Pairwi
         Takes rows ``x`` (b, p) and all of ``y`` (m, p), returns the tile (b, m).
     X, Y : array_like, shapes (n, p) and (m, p)
         Points; ``Y`` is ``X`` when left out.
-    block : int, optional
-        Rows per tile. ``None`` computes the dense array at its first use and keeps it.
+    block, fused
+        As in :func:`sqeuclidean`.
 
     Returns
     -------
@@ -226,10 +104,10 @@ def pairwise(function: Kernel, X, Y=None, *, block: int | None = None) -> Pairwi
         check_finite(tile, "a tile of the pairwise function")
         return tile.detach()
 
-    return Pairwise(evaluate, (x.shape[0], y.shape[0]), x, block=block)
+    return _new(evaluate, (x.shape[0], y.shape[0]), x, block, fused)
 
 
-def sqeuclidean(X, Y=None, *, block: int | None = None) -> Pairwise:
+def sqeuclidean(X, Y=None, *, block: Block = "auto", fused: Fused = "auto") -> Pairwise:
     r"""Squared Euclidean distances, without a factor 1/2.
 
     .. math:: C_{ij} = \| x_i - y_j \|_2^2.
@@ -244,9 +122,15 @@ def sqeuclidean(X, Y=None, *, block: int | None = None) -> Pairwise:
     ----------
     X, Y : array_like, shapes (n, p) and (m, p)
         Points; ``Y`` is ``X`` when left out. Integers become float64.
-    block : int, optional
-        Rows per tile. ``None`` computes the dense (n, m) array at its first use and keeps it;
-        a number computes tiles each time they are met and never holds more than one.
+    block : {"auto"}, int or None
+        Rows per tile. A number computes tiles each time they are met and never holds more than
+        one, b m entries for b rows; ``None`` computes the dense (n, m) array at its first use and
+        keeps it. ``"auto"`` is ``None`` where seven such arrays fit into half of the free memory,
+        and otherwise what makes a tile of 2^18 entries (2^26 on a GPU), 16 rows at least.
+    fused : {"auto"} or bool
+        Whether solvers compile their loops over the tiles (``torch.compile``, which needs a C++
+        compiler or Triton): some seconds once, then several times faster in tiles. ``"auto"``
+        from 4e8 entries on, where a compiler is found. Without one: a warning, and no fusion.
 
     Returns
     -------
@@ -267,14 +151,12 @@ def sqeuclidean(X, Y=None, *, block: int | None = None) -> Pairwise:
     >>> sqeuclidean([[0.0, 0.0], [3.0, 4.0]]).dense().tolist()
     [[0.0, 25.0], [25.0, 0.0]]
     """
-    x, y, evaluate = _sqeuclidean(X, Y)
+    x, y, fused, evaluate = _sqeuclidean(X, Y, fused)
     parts = {"sqeuclidean": x} if y is x else {"sqeuclidean": x, "other": y}
-    return Pairwise(
-        evaluate, (x.shape[0], y.shape[0]), x, block=block, symmetric=y is x, parts=parts
-    )
+    return _new(evaluate, (x.shape[0], y.shape[0]), x, block, fused, y is x, parts)
 
 
-def student_cost(X, Y=None, *, block: int | None = None) -> Pairwise:
+def student_cost(X, Y=None, *, block: Block = "auto", fused: Fused = "auto") -> Pairwise:
     r"""Logarithmic cost whose Gibbs kernel is Student's.
 
     .. math::
@@ -286,7 +168,7 @@ def student_cost(X, Y=None, *, block: int | None = None) -> Pairwise:
 
     Parameters
     ----------
-    X, Y, block
+    X, Y, block, fused
         As in :func:`sqeuclidean`.
 
     Returns
@@ -299,20 +181,42 @@ def student_cost(X, Y=None, *, block: int | None = None) -> Pairwise:
     >>> student_cost([[0.0], [1.0]]).dense().exp().tolist()
     [[1.0, 2.0], [2.0, 1.0]]
     """
-    x, y, evaluate = _sqeuclidean(X, Y)
+    x, y, fused, evaluate = _sqeuclidean(X, Y, fused)
     parts = {"student": x} if y is x else {"student": x, "other": y}
+    shape = (x.shape[0], y.shape[0])
+    return _new(lambda rows: evaluate(rows).log1p_(), shape, x, block, fused, y is x, parts)
+
+
+def _new(
+    evaluate: Callable[[slice | Tensor], Tensor],
+    shape: tuple[int, int],
+    like: Tensor,
+    block: Block,
+    fused: Fused,
+    symmetric: bool = False,
+    parts: dict[str, Tensor] | None = None,
+) -> Pairwise:
+    if isinstance(block, str):
+        check_choice("block", block, ("auto",))
+        block = automatic_block(shape, like.dtype, like.device)
+    fused = _fuse(fused, shape, like)
     return Pairwise(
-        lambda rows: evaluate(rows).log1p_(),
-        (x.shape[0], y.shape[0]),
-        x,
-        block=block,
-        symmetric=y is x,
-        parts=parts,
+        evaluate, shape, like, block=block, symmetric=symmetric, parts=parts, fused=fused
     )
 
 
-def _sqeuclidean(X, Y) -> tuple[Tensor, Tensor, Callable[[slice | Tensor], Tensor]]:
+def _fuse(fused: Fused, shape: tuple[int, int], like: Tensor) -> bool:
+    if isinstance(fused, bool):
+        return fused
+    check_choice("fused", fused, ("auto", True, False))
+    return automatic_fusion(shape, like.device)
+
+
+def _sqeuclidean(
+    X, Y, fused: Fused
+) -> tuple[Tensor, Tensor, bool, Callable[[slice | Tensor], Tensor]]:
     x, y = _clouds(X, Y)
+    fused = _fuse(fused, (x.shape[0], y.shape[0]), x)
     centre = y.mean(dim=0)
     xc, yc = x - centre, y - centre
     norm_x, norm_y = xc.square().sum(dim=1), yc.square().sum(dim=1)  # (n,), (m,)
@@ -321,16 +225,33 @@ def _sqeuclidean(X, Y) -> tuple[Tensor, Tensor, Callable[[slice | Tensor], Tenso
     near = torch.finfo(x.dtype).eps ** 0.25  # below this share of the norms, digits cancel
 
     def evaluate(rows: slice | Tensor) -> Tensor:
-        norms = norm_x[rows][:, None] + norm_y  # (b, m)
-        tile = torch.addmm(norms, xc[rows], yc.T, alpha=-2)  # (b, m)
-        close = (tile <= norms.mul_(near)).nonzero(as_tuple=True)
-        if close[0].numel() > tile.numel() // 16:
+        own = norm_x[rows]
+        tile, close = _distances(xc[rows] @ yc.T, own, norm_y, near, fused=fused)  # (b, m), (b,)
+        if y is x:
+            numbers = torch.arange(len(x), device=x.device)[rows]
+            tile[torch.arange(len(numbers), device=x.device), numbers] = 0.0
+            close -= 1  # the point itself
+        if int(close.sum()) > tile.numel() // 16:
             direct = "donot_use_mm_for_euclid_dist"
             return torch.cdist(x[rows], y, compute_mode=direct).square_()
-        tile[close] = (x[rows][close[0]] - y[close[1]]).square_().sum(dim=1)
+        some = close.nonzero()[:, 0]  # rows with such pairs
+        if len(some):
+            i, j = (tile[some] <= near * (own[some, None] + norm_y)).nonzero(as_tuple=True)
+            i = some[i]
+            tile[i, j] = (x[rows][i] - y[j]).square_().sum(dim=1)
         return tile
 
-    return x, y, evaluate
+    return x, y, fused, evaluate
+
+
+@Fusable
+def _distances(
+    products: Tensor, norm_x: Tensor, norm_y: Tensor, near: float
+) -> tuple[Tensor, Tensor]:
+    """|x|^2 + |y|^2 - 2 <x, y>, (b, m), and how many of each row are small for their norms."""
+    norms = norm_x[:, None] + norm_y
+    tile = torch.add(norms, products, alpha=-2)
+    return tile, (tile <= norms.mul_(near)).sum(dim=1)
 
 
 def nearest(cost, k: int) -> Pairwise:
@@ -361,9 +282,52 @@ def nearest(cost, k: int) -> Pairwise:
     m = cost.shape[1]
     k = check_count("k", k, 2, m)
     found = [tile.topk(k, largest=False) for _, tile in cost.tiles(tile_rows(cost))]
-    values = torch.cat([part.values for part in found])  # (n, k)
-    columns = torch.cat([part.indices for part in found])  # (n, k)
-    return Nearest(values, columns, m, cost.block)
+    values = cost.join(part.values for part in found)  # (n, k)
+    columns = cost.join(part.indices for part in found)  # (n, k)
+    return Nearest(values, columns, m, cost.block, fused=cost.fused, ranks=cost.ranks)
+
+
+def shard(cost, *, group: dist.ProcessGroup | None = None) -> Pairwise:
+    r"""Share the rows of a cost among the processes of a ``torch.distributed`` group.
+
+    With r processes, process s meets the rows :math:`\lfloor sn / r \rfloor` to
+    :math:`\lfloor (s + 1) n / r \rfloor`. Every process calls the same solver with the same
+    points; each evaluates, and where the cost is dense keeps, its own rows alone, and n-vectors
+    travel. All get the same duals, to the bit. ``tiles`` of a result are the rows of the process;
+    ``plan`` gathers all.
+
+    Source: book ``sec-ranks``.
+
+    Parameters
+    ----------
+    cost : Pairwise or array_like, shape (n, m)
+        The same in all processes.
+    group : torch.distributed.ProcessGroup, optional
+        Default: all processes. Gloo on a CPU, NCCL on GPUs.
+
+    Returns
+    -------
+    Pairwise
+
+    Raises
+    ------
+    RuntimeError
+        If ``torch.distributed`` is not initialised. Later, in every other process, when one
+        stops with an error (at once) or dies (at once with gloo, else after the timeout given to
+        ``init_process_group``).
+
+    Examples
+    --------
+    >>> import tempfile, torch.distributed as dist
+    >>> with tempfile.TemporaryDirectory() as folder:  # torchrun does this for many processes
+    ...     address = f"file://{folder}/ranks"
+    ...     dist.init_process_group("gloo", init_method=address, rank=0, world_size=1)
+    ...     rows = shard([[0.0, 1.0], [1.0, 0.0]]).own
+    ...     dist.destroy_process_group()
+    >>> rows
+    slice(0, 2, None)
+    """
+    return as_pairwise(cost, square=False).shared(Ranks(group))
 
 
 def restore(parts: dict[str, Tensor], block: int | None) -> Pairwise:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ._checks import as_real, check_fits
+from ._checks import as_real, check_finite, check_fits
+from ._saved import read, unpack, write
 from .pairwise import Pairwise, restore, tile_rows
 
 __all__ = ["Affinity", "load_affinity", "symmetrize"]
@@ -56,10 +55,12 @@ class Affinity:
 
     def _whole(self, tiles: Iterator[tuple[slice, Tensor]]) -> Tensor:
         check_fits(self.cost.shape, self.cost.dtype, self.cost.device)
-        whole = torch.empty(self.cost.shape, dtype=self.cost.dtype, device=self.cost.device)
+        own = self.cost.own
+        shape = (own.stop - own.start, self.cost.shape[1])
+        whole = torch.empty(shape, dtype=self.cost.dtype, device=self.cost.device)
         for rows, tile in tiles:
-            whole[rows] = tile
-        return whole
+            whole[rows.start - own.start : rows.stop - own.start] = tile
+        return self.cost.join([whole])
 
     @property
     def log_plan(self) -> Tensor:
@@ -79,7 +80,7 @@ class Affinity:
             log_p = log_p - torch.logsumexp(log_p, dim=1, keepdim=True)
             p = log_p.exp()
             parts.append(-(p * log_p.clamp_min(-1e4)).sum(dim=1))  # 0 log 0 = 0
-        return torch.cat(parts).exp()
+        return self.cost.join(parts).exp()
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the duals, the certificate and what the cost is made of to an ``.npz`` file.
@@ -90,20 +91,10 @@ class Affinity:
             raise ValueError(
                 "a cost made by a callable cannot be saved; solve with cost.dense() and save that"
             )
-        data = {"kind": np.array(type(self).__name__), "block": np.array(self.cost.block or 0)}
-        data |= {f"cost.{name}": part.cpu().numpy() for name, part in self.cost.parts.items()}
-        for field in fields(self):
-            if field.name != "cost":
-                value = getattr(self, field.name)
-                data[field.name] = value.cpu().numpy() if isinstance(value, Tensor) else value
-        path = Path(path)
-        part = path.with_name(path.name + ".part")
-        try:
-            with part.open("wb") as file:
-                np.savez(file, **data)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        values: dict[str, object] = {"block": self.cost.block or 0}
+        values |= {f"cost.{name}": part for name, part in self.cost.parts.items()}
+        names = [field.name for field in fields(self) if field.name != "cost"]
+        write(path, type(self).__name__, values | {name: getattr(self, name) for name in names})
 
 
 def _kinds(base: type[Affinity]) -> dict[str, type[Affinity]]:
@@ -143,28 +134,19 @@ def load_affinity(path: str | os.PathLike) -> Affinity:
     >>> torch.equal(back.plan, affinity.plan)
     True
     """
-    kinds = _kinds(Affinity)
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            data = dict(file)
-        kind = kinds[str(data["kind"])]
-        parts = {
-            name.removeprefix("cost."): torch.from_numpy(array)
-            for name, array in data.items()
-            if name.startswith("cost.")
-        }
-        values = {"cost": restore(parts, int(data["block"]) or None)}
-        for field in fields(kind):
-            if field.name in ("trace", "work"):
-                values[field.name] = tuple(data[field.name].tolist())
-            elif field.name != "cost":
-                array = data[field.name]
-                values[field.name] = torch.from_numpy(array) if array.ndim else array.item()
-    except OSError:  # no such file: the operating system says it best
-        raise
-    except (AttributeError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile):
-        raise ValueError(f"{path} does not hold an affinity saved by drot") from None
-    return kind(**values)
+    return read(path, "an affinity", _affinity)
+
+
+def _affinity(name: str, data: dict[str, np.ndarray]) -> Affinity:
+    kind = _kinds(Affinity)[name]
+    parts = {
+        name.removeprefix("cost."): torch.from_numpy(array)
+        for name, array in data.items()
+        if name.startswith("cost.")
+    }
+    cost = restore(parts, int(data["block"]) or None)
+    names = [field.name for field in fields(kind) if field.name != "cost"]
+    return kind(cost=cost, **unpack({name: data[name] for name in names}))
 
 
 def symmetrize(plan) -> Tensor:
@@ -197,6 +179,7 @@ def symmetrize(plan) -> Tensor:
     [[0.0, 0.75], [0.75, 0.5]]
     """
     matrix = plan.plan if isinstance(plan, Affinity) else as_real(plan, "plan")
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"plan must be square (n, n); got shape {tuple(matrix.shape)}")
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
+        raise ValueError(f"plan must be square (n, n), n >= 2; got shape {tuple(matrix.shape)}")
+    check_finite(matrix, "plan")
     return (matrix + matrix.T) / 2

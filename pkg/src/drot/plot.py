@@ -29,19 +29,20 @@ def style() -> Iterator[None]:
     ...     fig, ax = plt.subplots()
     >>> plt.close(fig)
     """
-    settings = {
-        "axes.prop_cycle": plt.cycler(color=COLORS),
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.titlesize": "medium",
-        "figure.constrained_layout.use": True,
-        "figure.dpi": 110,
-        "figure.facecolor": "white",
-        "legend.frameon": False,
-        "lines.linewidth": 1.8,
-        "savefig.facecolor": "white",
-    }
-    with plt.rc_context(settings):
+    with plt.rc_context(
+        {
+            "axes.prop_cycle": plt.cycler(color=COLORS),
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.titlesize": "medium",
+            "figure.constrained_layout.use": True,
+            "figure.dpi": 110,
+            "figure.facecolor": "white",
+            "legend.frameon": False,
+            "lines.linewidth": 1.8,
+            "savefig.facecolor": "white",
+        }
+    ):
         yield
         interactive = matplotlib.is_interactive()
     # a notebook turns this on with the first figure; the context would turn it off again
@@ -91,9 +92,10 @@ def draw_graph(
     edges = np.stack([X[i], X[j]], axis=1)[order]
     shades = np.zeros((len(order), 4))
     shades[:, 3] = np.sqrt(share[order])
-    ax.add_collection(LineCollection(edges, colors=shades, linewidths=0.9, zorder=1))
+    ax.add_collection(LineCollection(list(edges), colors=shades, linewidths=0.9, zorder=1))
     points = ax.scatter(
-        *X.T,
+        X[:, 0],
+        X[:, 1],
         c=COLORS[0] if color is None else np.asarray(color),
         cmap=None if color is None else cmap,
         vmin=vmin,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import zipfile
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -17,6 +16,7 @@ from torch import Tensor
 from ._checks import as_real, check_choice, check_count, check_finite, check_positive
 from ._dataset import Seed, as_rng
 from ._report import OnFailure, read_limits, settle
+from ._saved import read, unpack, write
 from ._srgw_contraction import Loss, as_weights, contraction
 from ._srgw_descent import Problem, State, conditional_gradient, mirror_descent, row_moves
 from ._srgw_starts import Init, starts
@@ -27,6 +27,7 @@ __all__ = [
     "SemiRelaxedGW",
     "Solver",
     "Watch",
+    "as_given",
     "as_init",
     "load_semi_relaxed_gw",
     "semi_relaxed_gw",
@@ -35,6 +36,7 @@ __all__ = [
 Solver = Literal["conditional_gradient", "mirror_descent"]
 Callback = Callable[[int, float, Tensor], bool | None]
 
+_BROKEN = (AttributeError, KeyError, TypeError, ValueError, EOFError, MemoryError)  # by a file
 _SOFT = 0.1  # a mirror descent cannot leave a plan's zeros: this share of it starts uniform
 _ROUGH = 1e-5  # gap at which a start has shown where it leads
 SHORT = 0.02  # steps that gain less of what the gap promised are left to the row moves
@@ -70,18 +72,8 @@ class SemiRelaxedGW:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write all fields to an ``.npz`` file, which appears whole or not at all."""
-        data = {"kind": np.array(type(self).__name__)}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            data[field.name] = value.cpu().numpy() if isinstance(value, Tensor) else value
-        path = Path(path)
-        part = path.with_name(path.name + ".part")
-        try:
-            with part.open("wb") as file:
-                np.savez(file, **data)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        write(path, type(self).__name__, values)
 
     def __repr__(self) -> str:
         n, k = self.plan.shape
@@ -121,21 +113,12 @@ def load_semi_relaxed_gw(path: str | os.PathLike) -> SemiRelaxedGW:
     >>> torch.equal(back.plan, found.plan) and back.trace == found.trace
     True
     """
-    kinds = {kind.__name__: kind for kind in (SemiRelaxedGW, *SemiRelaxedGW.__subclasses__())}
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            data = dict(file)
-        kind, values = kinds[str(data.pop("kind"))], {}
-        for name, array in data.items():
-            if name in ("trace", "values"):
-                values[name] = tuple(array.tolist())
-            else:
-                values[name] = torch.from_numpy(array) if array.ndim else array.item()
-        return kind(**values)
-    except OSError:  # no such file: the operating system says it best
-        raise
-    except (AttributeError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile):
-        raise ValueError(f"{path} does not hold a semi-relaxed plan saved by drot") from None
+    return read(path, "a semi-relaxed plan", _result)
+
+
+def _result(name: str, data: dict[str, np.ndarray]) -> SemiRelaxedGW:
+    kinds: list[type[SemiRelaxedGW]] = [SemiRelaxedGW, *SemiRelaxedGW.__subclasses__()]
+    return {kind.__name__: kind for kind in kinds}[name](**unpack(data))
 
 
 def semi_relaxed_gw(
@@ -205,7 +188,8 @@ def semi_relaxed_gw(
     random_state : int, numpy Generator or torch Generator
         Same seed, same plan on the same device.
     callback : callable, optional
-        Called as ``callback(iteration, residual, plan)``, starts counted on; true ends the run.
+        Called as ``callback(iteration, residual, plan)``, starts counted on; true ends the run,
+        as an interrupt from the keyboard does: the best plan so far is returned.
     on_failure : {"raise", "warn", "ignore"}
 
     Returns
@@ -243,7 +227,14 @@ def semi_relaxed_gw(
     problem = Problem(terms, w)
     plans = starts(as_init(init, w, terms.k), problem, n_starts, as_rng(random_state))
     run = _Run(problem, solver, refine, epsilon, tol, Watch(max_iter, callback))
-    state, residual, trace = run.lowest(plans)
+    try:
+        state, residual, trace = run.lowest(plans)
+    except KeyboardInterrupt as error:
+        T, residual, trace = run.watch.keep("semi_relaxed_gw", error)
+        state = problem.state(T)
+        run.values.append(state.value)
+    if run.watch.stopped:
+        on_failure = "ignore"
     objective = problem.contraction.objective(state.T, problem.constant)
     if objective == float("inf"):
         raise ValueError(
@@ -272,6 +263,11 @@ def as_init(
         for name in init:
             check_choice("init", name, names)
         return tuple(init)
+    return as_given(init, w, k)
+
+
+def as_given(init, w: Tensor, k: int) -> Tensor:
+    """One plan with the row sums w."""
     T = as_real(getattr(init, "plan", init), "init").to(w)
     if T.shape != (len(w), k):
         raise ValueError(f"init must be a ({len(w)}, {k}) plan; got shape {tuple(T.shape)}")
@@ -292,6 +288,7 @@ class Watch:
     def __init__(self, max_iter: int, callback: Callback | None):
         self.max_iter, self.callback = max_iter, callback
         self.stopped, self._count = False, 0
+        self._best: tuple[float, float, Tensor, list[float], int] | None = None
 
     def full(self, trace: list[float]) -> bool:
         """Whether the descent must end."""
@@ -299,9 +296,21 @@ class Watch:
 
     def record(self, value: float, gap: float, T: Tensor, trace: list[float]) -> None:
         trace.append(value)
+        if self._best is None or value <= self._best[0]:
+            self._best = value, gap, T, trace, len(trace)
         if self.callback is not None and self.callback(self._count, gap, T):
             self.stopped = True
         self._count += 1
+
+    def keep(self, where: str, error: KeyboardInterrupt) -> tuple[Tensor, float, list[float]]:
+        """After an interrupt from the keyboard: the best plan so far, its gap and its trace."""
+        if self._best is None:
+            raise error
+        text = f"{where}: interrupted after {self._count} iterations; this is the best they gave"
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+        self.stopped = True
+        _, gap, T, trace, length = self._best
+        return T, gap, trace[:length]
 
 
 class _Run:
@@ -352,9 +361,10 @@ class _Run:
             if gap <= tol or self.watch.full(trace):
                 break
             # a short step is a sign of mass on several places, which rows find sooner
-            promised = None if last is None else last[1] * problem.scale
-            if self.refine and last and last[0].value - state.value < SHORT * promised:
-                break
+            if self.refine and last is not None:
+                promised = last[1] * problem.scale
+                if last[0].value - state.value < SHORT * promised:
+                    break
             last = state, gap
         if self.refine and not self.watch.full(trace):
             moves = row_moves(problem, state, tol)

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from ._by_rows import Rows
 from ._report import NotConverged
 from .coupling import Kernel, KernelLoss, Normalizer
 
@@ -56,7 +57,8 @@ class SNEkhornLoss(KernelLoss):
     Notes
     -----
     One evaluation is one pass over the kernel, one over the weights and six to ten products
-    with a vector; the plan and the kernel are kept, two n x n arrays.
+    with a vector; the plan and the kernel are kept, two n x n arrays. A plan that is met in tiles
+    keeps neither: each product computes the kernel again, in tiles of b x n.
 
     Examples
     --------
@@ -69,16 +71,17 @@ class SNEkhornLoss(KernelLoss):
 
     def __init__(self, plan, kernel: Kernel = "gaussian"):
         super().__init__(plan, kernel, symmetric=True, diagonal=True)
-        gap = (self.plan.sum(dim=1) - 1).abs()
+        sums = self.plan.sum(dim=1)
+        gap = (sums - 1).abs()
         if gap.max() > 1e-3:
             i = int(gap.argmax())
             raise ValueError(
-                f"SNEkhorn needs rows of sum 1; row {i} sums to {float(self.plan[i].sum()):g}; "
+                f"SNEkhorn needs rows of sum 1; row {i} sums to {float(sums[i]):g}; "
                 "pass drot.symmetric_entropic_affinity or drot.doubly_stochastic_affinity"
             )
 
     def normalize(
-        self, kernel: Tensor, shift: Tensor | None, warm: Tensor | None, tol: float
+        self, kernel: Tensor | Rows, shift: Tensor | None, warm: Tensor | None, tol: float
     ) -> Normalizer:
         f, sums, products = _balance(kernel, warm, max(tol, _FLOOR[kernel.dtype]))
         # the concave function that f maximises: its error is of second order
@@ -87,7 +90,7 @@ class SNEkhornLoss(KernelLoss):
         return Normalizer(value=-float(dual), left=scale, right=scale, dual=f, products=products)
 
 
-def _balance(kernel: Tensor, f: Tensor | None, tol: float) -> tuple[Tensor, Tensor, int]:
+def _balance(kernel: Tensor | Rows, f: Tensor | None, tol: float) -> tuple[Tensor, Tensor, int]:
     """f (n,) such that rows of e^(f_i + f_j) K_ij sum to 1 within ``tol``; those sums; products.
 
     The residual -log(row sums) has the derivative -(I + Q'), where Q' is similar to a positive

@@ -16,7 +16,14 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 from torch import Tensor
 
 from ._checks import as_points, check_count, check_positive
-from ._kernel_pca import SpectralEmbedding, coordinates, kernel_pca, slowest, square
+from ._kernel_pca import (
+    SpectralEmbedding,
+    coordinates,
+    kernel_pca,
+    slowest,
+    square,
+    symmetric,
+)
 from .pairwise import as_pairwise, sqeuclidean
 from .plan import Affinity
 
@@ -67,7 +74,8 @@ def pca(X, n_components: int = 2) -> SpectralEmbedding:
     centred = X - X.mean(dim=0)
     weights = torch.ones_like(X[:, 0])
     if n <= p:
-        return coordinates(*torch.linalg.eigh(centred @ centred.T), weights, n_components)
+        values, vectors = torch.linalg.eigh(centred @ centred.T)
+        return coordinates(values, vectors, weights, n_components)
     values, axes = torch.linalg.eigh(centred.T @ centred)  # (p,), (p, p)
     lengths = values.clamp_min(torch.finfo(X.dtype).tiny).sqrt()
     return coordinates(values, centred @ axes / lengths, weights, n_components)
@@ -102,7 +110,7 @@ def classical_mds(cost, n_components: int = 2) -> SpectralEmbedding:
     >>> classical_mds(sqeuclidean([[0.0], [1.0], [5.0]]), 1).Z.round(decimals=9).tolist()
     [[-2.0], [-1.0], [3.0]]
     """
-    return kernel_pca(-as_pairwise(cost).dense() / 2, n_components)
+    return kernel_pca(-symmetric(as_pairwise(cost).dense(), "cost") / 2, n_components)
 
 
 def isomap(X, n_components: int = 2, *, n_neighbors: int = 5) -> SpectralEmbedding:
@@ -214,8 +222,12 @@ def laplacian_eigenmaps(
 def _graph(weights) -> tuple[Tensor, Tensor]:
     """Symmetric weights without diagonal, and their row sums."""
     W = weights.plan if isinstance(weights, Affinity) else square(weights, "weights").clone()
-    if (W < 0).any() or (W - W.T).abs().max() > 1e-6 * W.max():
-        raise ValueError("weights must be symmetric and non-negative; see drot.symmetrize")
+    if (W < 0).any():
+        i, j = (W < 0).nonzero()[0].tolist()
+        raise ValueError(
+            f"weights must be non-negative; there is {W[i, j]:g} at row {i}, column {j}"
+        )
+    symmetric(W, "weights")
     W = ((W + W.T) / 2).fill_diagonal_(0)
     degrees = W.sum(dim=1)
     if (degrees == 0).any():
@@ -329,7 +341,8 @@ def locally_linear_embedding(
     True
     """
     X = as_points(X, "X")
-    n = X.shape[0]
+    n, dtype = X.shape[0], X.dtype
+    X = X.double()  # the square below halves the digits
     n_components = check_count("n_components", n_components, 1, n - 1)
     regularization = check_positive("regularization", regularization)
     columns = _neighbors(X, n_neighbors)  # (n, k)
@@ -343,4 +356,9 @@ def locally_linear_embedding(
     A.scatter_(1, columns, mix / mix.sum(dim=1, keepdim=True))
     _check_connected((A + A.T).abs())
     rest = torch.eye(n, dtype=X.dtype, device=X.device) - A
-    return slowest(rest.T @ rest, torch.ones_like(X[:, 0]), n_components)
+    found = slowest(rest.T @ rest, torch.ones_like(X[:, 0]), n_components)
+    return SpectralEmbedding(
+        Z=found.Z.to(dtype),
+        eigenvalues=found.eigenvalues.to(dtype),
+        weights=found.weights.to(dtype),
+    )

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from ._checks import as_perplexity
 from ._report import OnFailure, read_limits, settle
-from ._sea_dual import Dual, Point, without_self_cost
+from ._sea_dual import Dual, Point, normalized
 from .affinity import entropic_affinity
 from .doubly_stochastic import check_symmetric
-from .pairwise import as_pairwise
+from .pairwise import agreed, as_pairwise
 from .plan import Affinity
 
 __all__ = ["SymmetricEntropicAffinity", "symmetric_entropic_affinity"]
@@ -51,6 +51,7 @@ class SymmetricEntropicAffinity(Affinity):
         return log_p
 
 
+@agreed
 def symmetric_entropic_affinity(
     cost,
     perplexity,
@@ -136,7 +137,7 @@ def symmetric_entropic_affinity(
     target = as_perplexity(perplexity, cost.shape[0], cost.device).log().to(cost.dtype) + 1
     least = float(target.min()) - 1
     rough = min(1e-2, 0.1 * least) if least > 0 else 1e-2  # the start need not be better
-    shifted, own = without_self_cost(cost)
+    shifted, own, scale = normalized(cost)
     start = entropic_affinity(
         shifted, perplexity, tol=rough, max_iter=max_iter, on_failure="ignore"
     )
@@ -154,10 +155,10 @@ def symmetric_entropic_affinity(
     where, n_iter = "symmetric_entropic_affinity", len(trace)
     return SymmetricEntropicAffinity(
         cost=cost,
-        gamma=run.point.gamma,
-        lam=run.point.lam + own,
+        gamma=scale * run.point.gamma,
+        lam=scale * run.point.lam + own,
         free=run.point.free,
-        dual_value=run.point.value + float(own.sum(dtype=torch.float64)),
+        dual_value=scale * run.point.value + float(own.sum(dtype=torch.float64)),
         residual=residual,
         n_iter=n_iter,
         passes=spent + run.dual.passes,
@@ -246,9 +247,9 @@ class _Newton:
         return torch.maximum(dg, -_FALL * point.gamma), dl
 
     def _forcing(self) -> float:
-        """Relative accuracy of the linear solve: quadratic convergence, no digit beyond tol."""
+        """Relative accuracy of the linear solve: convergence of order 1.6, no digit beyond tol."""
         residual = self.residual()
-        return min(0.3, max(residual, 0.1 * self.tol / residual))
+        return min(0.3, max(residual**0.6, 0.1 * self.tol / residual))
 
     def _free_parts(self) -> tuple[Tensor, Tensor]:
         """Which gammas and which lams may move."""

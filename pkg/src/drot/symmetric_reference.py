@@ -11,7 +11,7 @@ from torch import Tensor
 from ._bandwidth import solve_rows
 from ._checks import as_perplexity, check_choice, check_positive, check_reach
 from ._report import OnFailure, read_limits, settle
-from ._sea_dual import Dual
+from ._sea_dual import Dual, Point
 from .affinity import entropic_affinity
 from .doubly_stochastic import check_symmetric
 from .pairwise import as_pairwise
@@ -93,23 +93,23 @@ def symmetric_dual_ascent(
     theta = (start.eps / unit).sqrt().requires_grad_()
     level = (start.lam / unit).requires_grad_()
     trace: list[float] = []
-    best = None  # (residual, point)
+    best: list[tuple[float, Point]] = []  # one, once there is one
 
     def loss() -> Tensor:
         """Minus the dual function, in units of ``unit``, with its derivatives in place."""
-        nonlocal best
         with torch.no_grad():
             point = dual.at(theta.square() * unit, level * unit, torch.zeros(n, dtype=torch.bool))
             residual = float(torch.maximum(*dual.violation(point)).max())
             trace.append(residual)
-            if best is None or residual < best[0]:
-                best = residual, point
+            if not best or residual < best[0][0]:
+                best[:] = [(residual, point)]
             theta.grad = -2 * theta * (dual.target - point.entropy)
             level.grad = point.row_sum - 1
         if callback is not None:
             callback(len(trace), residual)
         return level.new_tensor(-point.value / unit)
 
+    engine: torch.optim.Optimizer
     match optimizer:
         case "adam":
             engine = torch.optim.Adam([theta, level], lr=learning_rate)
@@ -122,10 +122,10 @@ def symmetric_dual_ascent(
     while True:
         before = len(trace)
         engine.step(loss)
-        done = not math.isfinite(trace[-1]) or best[0] <= tol or len(trace) >= max_iter
+        done = not math.isfinite(trace[-1]) or best[0][0] <= tol or len(trace) >= max_iter
         if done or (optimizer == "lbfgs" and len(trace) == before + 1):  # L-BFGS found no step
             break
-    residual, point = best
+    residual, point = best[0]
     where = f"symmetric_dual_ascent ({optimizer})"
     return SymmetricEntropicAffinity(
         cost=cost,

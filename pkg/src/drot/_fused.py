@@ -1,0 +1,99 @@
+"""Reductions over the rows of a tile, one operation after the other or fused into one loop.
+
+A chain of elementwise operations reads and writes its tile once per operation. Compiled, it is
+one loop that reads the tile once and keeps the rest in registers: 1 to 2 ns an entry instead of
+6 to 8 on a CPU. The functions here are written once for both.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+__all__ = ["Fusable", "automatic_fusion", "dots", "log_sum_exp", "log_sums", "row_sum"]
+
+_WORTH = 4e8  # entries of an array for which compiling, some seconds, pays
+
+
+class Fusable:
+    """A function of tensors that can also run as one compiled loop.
+
+    Without a compiler, or where compiling fails, the plain function runs, with one warning.
+    """
+
+    def __init__(self, function: Callable):
+        self.function = function
+        self.__doc__ = function.__doc__
+        self._compiled: Callable | None = None
+        self._broken = False
+
+    def __call__(self, *args, fused: bool = False):
+        if not fused or self._broken:
+            return self.function(*args)
+        try:
+            if self._compiled is not None:
+                return self._compiled(*args)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # those of the compiler, as it is imported
+                compiled = torch.compile(self.function, dynamic=True)
+                found = compiled(*args)
+            self._compiled = compiled
+            return found
+        except Exception as error:  # whatever a compiler may raise
+            found = self.function(*args)  # an error of the input raises here again
+            self._broken = True
+            why = str(error).strip().splitlines() or [type(error).__name__]
+            warnings.warn(
+                f"the loop of {self.function.__name__!r} could not be compiled ({why[0][:200]}); "
+                "going on without, some times slower",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return found
+
+
+def automatic_fusion(shape: tuple[int, int], device: torch.device) -> bool:
+    """Whether an array is so large that fused loops pay, and a compiler seems to be there."""
+    if shape[0] * shape[1] < _WORTH:
+        return False
+    if device.type == "cuda":
+        return find_spec("triton") is not None
+    named = os.environ.get("CXX")
+    return any(shutil.which(name) for name in ([named] if named else ["g++", "clang++"]))
+
+
+def row_sum(tile: Tensor) -> Tensor:
+    """Sums of the rows (b,); a compiled loop on a CPU adds in double precision.
+
+    Plain torch adds in a tree, a compiled loop one after the other, whose rounding grows with
+    the length of a row.
+    """
+    if torch.compiler.is_compiling() and tile.device.type == "cpu":
+        return tile.sum(dim=1, dtype=torch.float64).to(tile.dtype)
+    return tile.sum(dim=1)
+
+
+def dots(tile: Tensor, *vectors: Tensor | None) -> list[Tensor]:
+    """Products of the tile (b, n) with vectors (n,); None stands for ones. Each (b,)."""
+    if torch.compiler.is_compiling():
+        return [row_sum(tile if v is None else tile * v) for v in vectors]
+    columns = [torch.ones_like(tile[0]) if v is None else v for v in vectors]
+    return list((tile @ torch.stack(columns, dim=1)).unbind(dim=1))
+
+
+def log_sum_exp(x: Tensor) -> Tensor:
+    """log sum_j exp(x_ij), (b,), of rows that are not all minus infinity; x is overwritten."""
+    top = x.amax(dim=1)
+    return row_sum(x.sub_(top[:, None]).exp_()).log_().add_(top)
+
+
+@Fusable
+def log_sums(cost: Tensor, f: Tensor, nu: Tensor) -> Tensor:
+    """log sum_j exp((f_j - cost_ij) / nu), (b,); nu is a tensor of one number."""
+    return log_sum_exp((f - cost).div_(nu))

@@ -1,0 +1,268 @@
+"""An array of pairs met in row tiles: what a solver may ask of one, and dense matrices as the
+case of one tile.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+import torch
+from torch import Tensor
+
+from ._checks import as_real, check_count, check_finite, check_fits
+from ._memory import tile_entries
+from ._ranks import ALONE, Alone
+
+__all__ = ["Nearest", "Pairwise", "WithoutDiagonal", "agreed", "as_pairwise", "tile_rows"]
+
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+
+
+class Pairwise:
+    """An (n, m) array of numbers, one for each pair of points, met in row tiles.
+
+    Made by :func:`sqeuclidean`, :func:`student_cost`, :func:`pairwise`, :func:`nearest`, or
+    from a dense matrix by any function that takes a cost.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, m).
+    dtype, device : torch.dtype, torch.device
+        Of every tile.
+    block : int or None
+        Rows per tile. ``None`` keeps the dense array after its first use.
+    fused : bool
+        Whether solvers compile their loops over the tiles.
+    own : slice
+        The rows that this process meets: all, unless :func:`shard` has shared them.
+    """
+
+    def __init__(
+        self,
+        evaluate: Callable[[slice | Tensor], Tensor],
+        shape: tuple[int, int],
+        like: Tensor | Pairwise,
+        *,
+        block: int | None = None,
+        symmetric: bool = False,
+        parts: dict[str, Tensor] | None = None,
+        fused: bool = False,
+        ranks: Alone = ALONE,
+    ):
+        if block is not None:
+            block = check_count("block (rows per tile)", block, 1)
+        self._evaluate = evaluate
+        self._dense: Tensor | None = None  # the rows in own, once they are kept
+        self.shape, self.block = shape, block
+        self.dtype: torch.dtype = like.dtype
+        self.device: torch.device = like.device
+        self.symmetric = symmetric  # known to be symmetric by construction
+        self.parts = parts  # what a saved result must hold to build it again
+        self.fused, self.ranks = fused, ranks
+        self.own = ranks.rows(shape[0])
+
+    def __repr__(self) -> str:
+        n, m = self.shape
+        tiles = "dense" if self.block is None else f"tiles of {self.block} rows"
+        if (self.own.start, self.own.stop) != (0, n):
+            tiles += f", rows {self.own.start} to {self.own.stop} here"
+        return f"Pairwise({n} x {m}, {self.dtype}, {self.device}, {tiles})"
+
+    def derive(self, evaluate: Callable[[slice | Tensor], Tensor]) -> Pairwise:
+        """Another array of this shape, met in the same way."""
+        return Pairwise(
+            evaluate,
+            self.shape,
+            self,
+            block=self.block,
+            symmetric=self.symmetric,
+            fused=self.fused,
+            ranks=self.ranks,
+        )
+
+    def shared(self, ranks: Alone) -> Pairwise:
+        """The same array, of which each rank meets its own rows."""
+        other = copy.copy(self)
+        other.ranks, other.own = ranks, ranks.rows(self.shape[0])
+        if self._dense is not None:  # all rows, kept by one process
+            other._dense = self._dense[other.own]
+        return other
+
+    def rows(self, index: slice | Tensor) -> Tensor:
+        """The rows ``index``, shape (b, m). Read-only: it may be a view of a kept array."""
+        if self.block is not None:
+            return self._evaluate(index)
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(self.shape[0])
+            if self.own.start <= start and stop <= self.own.stop:
+                return self._keep()[start - self.own.start : stop - self.own.start]
+        elif self.own == slice(0, self.shape[0]):
+            return self._keep()[index]
+        return self._evaluate(index)  # rows of another process
+
+    def _keep(self) -> Tensor:
+        """The own rows of a dense array, kept."""
+        if self._dense is None:
+            own = self.own
+            check_fits((own.stop - own.start, self.shape[1]), self.dtype, self.device)
+            self._dense = self._evaluate(own)
+            if self.symmetric and own == slice(0, self.shape[0]):
+                # a matrix product may round (i, j) and (j, i) differently
+                self._dense = (self._dense + self._dense.T) / 2
+        return self._dense
+
+    def tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:
+        """Yield ``(rows, tile)`` from the first row of this process to the last.
+
+        ``rows`` is a slice and ``tile`` an array of shape (b, m), where b is at most
+        ``block`` and at most ``most``.
+        """
+        n = self.shape[0]
+        step = min(self.block or n, most or n)
+        for start in range(self.own.start, self.own.stop, step):
+            rows = slice(start, min(start + step, self.own.stop))
+            yield rows, self.rows(rows)
+
+    def join(self, parts: Iterable[Tensor]) -> Tensor:
+        """What the tiles gave, (b, ...) each, row after row, from all processes.
+
+        Each part goes at once to where it belongs: small results that stay alive between tiles
+        would leave holes in the heap, which then grows by many tiles.
+        """
+        whole: Tensor | None = None
+        done, count = 0, self.own.stop - self.own.start
+        for part in parts:
+            if len(part) == count:  # all in one
+                return self.ranks.join(part, self.shape[0])
+            if whole is None:
+                whole = part.new_empty(count, *part.shape[1:])
+            whole[done : done + len(part)] = part
+            done += len(part)
+        if whole is None:
+            raise ValueError("there is no tile to join")
+        return self.ranks.join(whole, self.shape[0])
+
+    def dense(self) -> Tensor:
+        """The whole array, shape (n, m)."""
+        check_fits(self.shape, self.dtype, self.device)
+        if self.block is None and self.own == slice(0, self.shape[0]):
+            return self._keep().clone()
+        return self.join(tile for _, tile in self.tiles())
+
+    def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
+        """Yield ``(rows, entries, columns)``: the finite entries of some rows, (b, k) each.
+
+        ``columns`` is None where the entries are whole rows.
+        """
+        for rows, tile in self.tiles(most):
+            yield rows, tile, None
+
+
+class Nearest(Pairwise):
+    """A cost that is infinite but for k entries of each row; see :func:`nearest`."""
+
+    def __init__(
+        self,
+        values: Tensor,
+        columns: Tensor,
+        m: int,
+        block: int | None,
+        *,
+        fused: bool = False,
+        ranks: Alone = ALONE,
+    ):
+        def evaluate(rows: slice | Tensor) -> Tensor:
+            some = values[rows]
+            tile = torch.full((some.shape[0], m), torch.inf, dtype=some.dtype, device=some.device)
+            return tile.scatter_(1, columns[rows], some)
+
+        parts = {"values": values, "columns": columns, "m": torch.tensor(m)}
+        shape = (values.shape[0], m)
+        super().__init__(
+            evaluate, shape, values, block=block, parts=parts, fused=fused, ranks=ranks
+        )
+        self.values, self.columns = values, columns
+
+    def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
+        for start in range(self.own.start, self.own.stop, most):
+            rows = slice(start, min(start + most, self.own.stop))
+            yield rows, self.values[rows], self.columns[rows]
+
+
+class WithoutDiagonal(Pairwise):
+    """A square cost whose diagonal is infinite, so that no point sends mass to itself."""
+
+    def __init__(self, cost: Pairwise):
+        parts = None if cost.parts is None else {**cost.parts, "without_diagonal": torch.tensor(1)}
+        super().__init__(
+            cost.rows,
+            cost.shape,
+            cost,
+            block=cost.block,
+            symmetric=cost.symmetric,
+            parts=parts,
+            fused=cost.fused,
+            ranks=cost.ranks,
+        )
+
+    def rows(self, index: slice | Tensor) -> Tensor:
+        tile = self._evaluate(index).clone()  # the other cost may have kept its array
+        numbers = torch.arange(self.shape[0], device=self.device)[index]
+        tile[torch.arange(len(numbers), device=self.device), numbers] = torch.inf
+        return tile
+
+
+def tile_rows(cost: Pairwise) -> int:
+    """Rows that make a working tile: one or two MB on a CPU (its cache), much more on a GPU."""
+    return max(16, tile_entries(cost.device) // cost.shape[1])
+
+
+def agreed(function: Callable[Params, Result]) -> Callable[Params, Result]:
+    """Let an error that one rank meets in ``function`` stop the others too.
+
+    The first argument is the cost; the others wait for this rank at their next join.
+    """
+
+    @wraps(function)
+    def wrapper(*args: Params.args, **kwargs: Params.kwargs) -> Result:
+        cost = args[0] if args else kwargs.get("cost")
+        if not isinstance(cost, Pairwise):
+            return function(*args, **kwargs)
+        with cost.ranks.together():
+            return function(*args, **kwargs)
+
+    return wrapper
+
+
+def as_pairwise(cost, name: str = "cost", *, square: bool = True) -> Pairwise:
+    """Read a cost: a :class:`Pairwise` as it is, a matrix as one tile."""
+    if not isinstance(cost, Pairwise):
+        matrix = as_real(cost, name)
+        if matrix.ndim != 2:
+            raise ValueError(
+                f"{name} must be a matrix of pairwise costs; got shape {tuple(matrix.shape)}"
+            )
+        check_finite(matrix, name)
+        same = matrix.shape[0] == matrix.shape[1] and bool((matrix == matrix.T).all())
+        cost = Pairwise(
+            lambda rows: matrix[rows],
+            (matrix.shape[0], matrix.shape[1]),
+            matrix,
+            symmetric=same,
+            parts={"matrix": matrix},
+        )
+        cost._dense = matrix
+    if square and cost.shape[0] != cost.shape[1]:
+        raise ValueError(
+            f"{name} must be square (n, n); got {cost.shape}. For a cloud X of n points pass "
+            "drot.sqeuclidean(X)"
+        )
+    if cost.shape[0] < 2:
+        raise ValueError(f"{name} needs at least 2 points; got {cost.shape}")
+    return cost

@@ -1,0 +1,79 @@
+"""Which arrays are kept whole, and how much memory there is to keep them in."""
+
+from __future__ import annotations
+
+import drot
+import numpy as np
+import pytest
+import torch
+from drot import _memory
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("dtype, size", [(torch.float64, 8), (torch.float32, 4)])
+def test_dense_while_seven_arrays_fit_in_half_the_memory(monkeypatch, dtype, size):
+    X = torch.rand(50, 3, dtype=dtype)
+    need = 2 * 7 * 50 * 50 * size
+    monkeypatch.setattr(_memory, "free_memory", lambda device: need)
+    assert drot.sqeuclidean(X).block is None
+    monkeypatch.setattr(_memory, "free_memory", lambda device: need - 1)
+    for make in (drot.sqeuclidean, drot.student_cost):
+        assert make(X).block == 2**18 // 50
+        assert make(X, block=None).block is None and make(X, block=7).block == 7
+    assert drot.pairwise(lambda x, y: torch.cdist(x, y), X).block == 2**18 // 50
+    assert drot.sqeuclidean(X, torch.rand(10, 3, dtype=dtype)).block is None  # a fifth of it
+    with pytest.raises(ValueError, match="block='automatic' does not exist; choose from 'auto'"):
+        drot.sqeuclidean(X, block="automatic")
+
+
+def test_a_tile_has_sixteen_rows_at_least(monkeypatch):
+    monkeypatch.setattr(_memory, "free_memory", lambda device: 0)
+    assert _memory.automatic_block((10**6, 10**6), torch.float32, CPU) == 16
+    assert _memory.automatic_block((100, 2**14), torch.float32, CPU) == 16
+    assert _memory.automatic_block((100, 2**13), torch.float32, CPU) == 32
+
+
+def test_free_memory_is_measured():
+    """Less than there is, and what a tensor takes is gone from it."""
+    free, physical = _memory.free_memory(CPU), _memory.physical_memory(CPU)
+    assert 0 < free < physical
+    assert _memory.free_memory(torch.device("meta")) is None
+
+
+def test_a_container_may_have_less(monkeypatch, tmp_path):
+    monkeypatch.setattr(_memory, "_CGROUP", tmp_path)
+    (tmp_path / "memory.max").write_text("3000000\n")
+    (tmp_path / "memory.current").write_text("1000000\n")
+    assert _memory.free_memory(CPU) == 2_000_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert _memory.free_memory(CPU) > 2_000_000
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_automatic_tiles_change_no_answer(monkeypatch, dtype):
+    X = torch.rand(60, 3, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    dense = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 8)
+    monkeypatch.setattr(_memory, "free_memory", lambda device: 0)
+    tiled = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 8)
+    assert tiled.cost.block is not None and dense.cost.block is None
+    bound = 1e-12 if dtype == torch.float64 else 1e-4
+    assert (dense.plan - tiled.plan).abs().max() < bound
+
+
+@pytest.mark.parametrize("kind", ["SNE", "TSNE", "LargeVis", "SNEkhorn", "TSNEkhorn"])
+def test_estimators_work_in_tiles(monkeypatch, kind):
+    """Where memory is short, the affinity stays in tiles and the embedding is as good."""
+    X = drot.datasets.digits().X[::25]  # 72 images
+    make = getattr(drot, kind)
+    dense = make(perplexity=8, random_state=0).fit(X)
+    monkeypatch.setattr(_memory, "free_memory", lambda device: 0)
+    tiled = make(perplexity=8, random_state=0).fit(X)
+    assert isinstance(dense.affinity_, np.ndarray) and isinstance(tiled.affinity_, drot.Affinity)
+    plan = tiled.affinity_.plan.numpy()
+    if kind in ("TSNE", "LargeVis"):  # one affinity by rows has the forces of its symmetrised
+        plan = (plan + plan.T) / 2
+    assert np.abs(dense.affinity_ - plan).max() < 1e-10
+    assert tiled.result_.converged
+    one, other = dense.result_.value, tiled.result_.value
+    assert abs(one - other) < 0.02 * abs(one)  # a local minimum each

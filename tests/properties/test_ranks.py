@@ -1,0 +1,99 @@
+"""Processes that share the rows find what one finds, and none waits for one that is gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import drot
+import pytest
+import torch
+
+WORKER = Path(__file__).parents[1] / "ranks_worker.py"
+
+
+def run(task: str, folder: Path, size: int = 2) -> list[dict | None]:
+    """What each of ``size`` processes wrote; None from one that died."""
+    env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+    group = [
+        subprocess.Popen(
+            [sys.executable, str(WORKER), task, str(rank), str(size), str(folder)],
+            env=env,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(size)
+    ]
+    try:
+        ends = [process.communicate(timeout=120) for process in group]
+    finally:
+        for process in group:
+            process.kill()
+    found = []
+    for rank, (process, end) in enumerate(zip(group, ends, strict=True)):
+        if process.returncode == 9:
+            found.append(None)
+            continue
+        assert process.returncode == 0, end[1]
+        found.append(json.loads((folder / f"{rank}.json").read_text()))
+    return found
+
+
+@pytest.fixture(scope="module")
+def group(tmp_path_factory):
+    return run("equal", tmp_path_factory.mktemp("ranks"))
+
+
+def test_ranks_equal_one_process(group):
+    for found in group:
+        for key, value in found.items():
+            if isinstance(value, dict):
+                assert value["plan"] < 1e-10 and value["perplexity"] < 1e-9, key
+                assert value["passes"][0] == pytest.approx(value["passes"][1], abs=1e-9), key
+                assert value["trace"][0] == value["trace"][1], key
+        assert found["slack"][0] == found["slack"][1] and sum(found["slack"][0]) == 2
+        for loss in ("square", "kl"):
+            one, two, gap = found[f"srgw {loss}"]
+            assert one == pytest.approx(two, rel=1e-10) and gap < 1e-10
+
+
+def test_ranks_share_the_rows(group):
+    """Each meets its own rows only, and keeps no other."""
+    size = len(group)
+    for found in group:
+        assert {tuple(v["rows"]) for v in found.values() if isinstance(v, dict)} == {
+            (found["kept rows"], found["kept rows"])
+        }
+        assert found["kept rows"] <= 101 // size + 1
+    assert sum(found["kept rows"] for found in group) == 101
+
+
+def test_ranks_agree_to_the_bit(group):
+    for key, value in group[0].items():
+        if isinstance(value, dict):
+            assert {other[key]["bits"] for other in group} == {value["bits"]}, key
+
+
+def test_an_error_on_one_rank_reaches_all(tmp_path):
+    first, last = run("fails", tmp_path)
+    assert last["kind"] == "ArithmeticError" and "burnt" in last["text"]
+    assert first["kind"] == "RankFailed"
+    assert first["text"].startswith("rank 1 of 2 stopped with an error")
+    assert max(first["seconds"], last["seconds"]) < 10
+    for found in (first, last):  # the group works on
+        assert found["after"] and found["again"] and "out of reach" in found["all"]
+
+
+def test_a_dead_rank_is_noticed(tmp_path):
+    """Gloo sees the closed connection at once; the stated time is that of the group, 20 s."""
+    found, gone = run("dies", tmp_path)
+    assert gone is None
+    assert found["text"].startswith("rank 0 of 2 lost the others") and found["seconds"] < 25
+
+
+def test_without_a_group():
+    with pytest.raises(RuntimeError, match=r"torch\.distributed is not initialised; start with"):
+        drot.shard(torch.eye(3))

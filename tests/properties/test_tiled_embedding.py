@@ -1,0 +1,401 @@
+"""Plans met in tiles: the objectives, starts and descents of dense plans, in less memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+
+import drot
+import drot._by_rows
+import numpy as np
+import pytest
+import torch
+from clouds import cloud
+from drot._by_rows import KernelRows, PlanRows, tiles_of
+from drot._krylov import leading
+from drot._minimize import NearLaplacian
+from drot.bernoulli_loss import BernoulliLoss
+from drot.coupling import SNELoss
+from drot.initial import random_start, spectral_start
+from drot.membership import umap_curve, umap_membership
+from drot.methods import largevis, sne, snekhorn, tsne, umap
+from drot.snekhorn_loss import SNEkhornLoss
+from torch.utils._python_dispatch import TorchDispatchMode
+
+A, B = umap_curve()
+
+
+DEVICE = {"name": "cpu"}  # of the clouds
+
+
+def cost(n: int, block: int | None, seed: int = 0) -> drot.pairwise.Pairwise:
+    X = torch.from_numpy(cloud("gaussian", seed, n, 5)).to(DEVICE["name"])
+    return drot.sqeuclidean(X, block=block)
+
+
+def rows(n: int, block: int | None):
+    """Rows of sum 1, not symmetric, diagonal 0."""
+    return drot.entropic_affinity(cost(n, block), n / 5, diagonal="drop")
+
+
+def stochastic(n: int, block: int | None):
+    """Symmetric, rows of sum 1, with the diagonal."""
+    return drot.doubly_stochastic_affinity(cost(n, block), bandwidth=3.0, tol=1e-12)
+
+
+def fuzzy(n: int, block: int | None):
+    return umap_membership(cost(n, block), 8)
+
+
+# Every objective with an affinity that it accepts, dense (block None) or in tiles.
+LOSSES = {
+    "snekhorn": lambda n, b: SNEkhornLoss(stochastic(n, b)),
+    "t-snekhorn": lambda n, b: SNEkhornLoss(stochastic(n, b), "student"),
+    "sum": lambda n, b: SNELoss(stochastic(n, b), diagonal="keep"),
+    "t-sum": lambda n, b: SNELoss(stochastic(n, b), "student", diagonal="keep"),
+    "rows": lambda n, b: SNELoss(stochastic(n, b), normalization="rows", diagonal="keep"),
+    "sne": lambda n, b: SNELoss(rows(n, b), normalization="rows"),
+    "t-rows": lambda n, b: SNELoss(rows(n, b), "student", normalization="rows"),
+    "largevis": lambda n, b: BernoulliLoss(rows(n, b)),
+    "curve": lambda n, b: BernoulliLoss(rows(n, b), "curve", a=A, b=B, repulsion=2.0),
+    "umap": lambda n, b: BernoulliLoss(fuzzy(n, b), "curve", a=A, b=B),
+}
+METHODS = {
+    "snekhorn": lambda n, b, **options: snekhorn(stochastic(n, b), **options),
+    "t-snekhorn": lambda n, b, **options: snekhorn(stochastic(n, b), kernel="student", **options),
+    "sum": lambda n, b, **options: snekhorn(stochastic(n, b), normalization="sum", **options),
+    "t-sne": lambda n, b, **options: tsne(
+        rows(n, b) if b else drot.symmetrize(rows(n, b)), **options
+    ),
+    "sne": lambda n, b, **options: sne(rows(n, b), normalization="rows", **options),
+    "largevis": lambda n, b, **options: largevis(rows(n, b), **options),
+    "umap": lambda n, b, **options: umap(fuzzy(n, b), **options),
+}
+
+
+# ---------------------------------------------------------------------------------- objectives
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("block", [7, 16, 1000])
+@pytest.mark.parametrize("name", LOSSES)
+def test_tiles_give_the_dense_numbers(name, block, scale):
+    """Value, constant, gradient, dual, forces and plan, to 1e-12 of the dense ones."""
+    dense, tiled = LOSSES[name](45, None), LOSSES[name](45, block)
+    assert isinstance(dense.plan, torch.Tensor) and isinstance(tiled.plan, PlanRows)
+    assert max(rows.stop - rows.start for rows in tiled._tiles) <= block
+    Z = scale * random_start(45)
+    a, b = (loss.evaluate(Z, tol=1e-13) for loss in (dense, tiled))
+    assert b.value == pytest.approx(a.value, rel=1e-12)
+    assert tiled.constant == pytest.approx(dense.constant, rel=1e-12)
+    assert tiled.mass == pytest.approx(dense.mass, rel=1e-13)
+    pairs = [(b.gradient, a.gradient), (tiled.latent_plan(Z), dense.latent_plan(Z))]
+    pairs += zip(tiled.forces(Z, tol=1e-13), dense.forces(Z, tol=1e-13), strict=True)
+    pairs += [] if a.dual is None else [(b.dual, a.dual)]
+    for found, wanted in pairs:
+        size = float(wanted.abs().max())
+        torch.testing.assert_close(found, wanted, rtol=0, atol=2e-12 * max(1.0, size))
+
+
+class Largest(TorchDispatchMode):
+    """The largest tensor that torch makes."""
+
+    entries = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        if isinstance(found, torch.Tensor):
+            self.entries = max(self.entries, found.untyped_storage().nbytes() // 8)
+        return found
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_nothing_is_kept(name):
+    """No array larger than four tiles is made, by an evaluation, its forces or the metric."""
+    n, b = 500, 8
+    loss, Z = LOSSES[name](n, b), random_start(n)
+    with Largest() as made:
+        assert (loss.plan @ Z).shape == (n, 2)
+        loss.evaluate(Z)
+        loss.forces(Z)
+        NearLaplacian(loss.attraction).solve(Z)
+        assert isinstance(loss.constant, float)
+    assert made.entries <= 4 * b * n < n * n / 10
+    with Largest() as made:
+        spectral_start(loss.plan.affinity)
+    assert made.entries <= 20 * 11 * n  # a space of 20 blocks of 11 vectors
+    assert loss._kept is None
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "student"])
+def test_rows_stand_for_their_symmetric_part(kernel):
+    """t-SNE of a tiled affinity of rows moves as that of the symmetrised plan; its divergence is
+    larger by what symmetrising costs."""
+    P, Z = rows(45, None), random_start(45)
+    dense, tiled = SNELoss(drot.symmetrize(P), kernel), SNELoss(rows(45, 16), kernel)
+    a, b = dense.evaluate(Z), tiled.evaluate(Z)
+    assert b.value == pytest.approx(a.value, rel=1e-12)
+    torch.testing.assert_close(b.gradient, a.gradient, rtol=0, atol=1e-11)
+    kl = float(drot.kl_divergence(P.plan, tiled.latent_plan(Z)))
+    assert b.value + tiled.constant == pytest.approx(kl, abs=1e-9)
+    assert kl > a.value + dense.constant + 0.1
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_passes_are_counted(name):
+    """Two evaluations of the kernel for a softmax; one per product and one more for SNEkhorn."""
+    loss = LOSSES[name](45, 16)
+    calls = []
+
+    def counted(columns, rows, work, distances=drot._by_rows.squared_distances):
+        calls.append((rows.stop - rows.start) / 45)
+        return distances(columns, rows, work)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drot._by_rows, "squared_distances", counted)
+        patch.setattr("drot.bernoulli_loss.squared_distances", counted)
+        found = loss.evaluate(random_start(45))
+    assert found.passes == pytest.approx(sum(calls))
+    expected = {"snekhorn": found.products + 1}.get(name.removeprefix("t-"), 2)
+    assert found.passes == pytest.approx(1 if isinstance(loss, BernoulliLoss) else expected)
+
+
+def test_kernel_rows_are_a_matrix():
+    """Rows, products, sums of the kernel and its shift, against the formula."""
+    Z = random_start(50)
+    D = (Z[:, None] - Z[None]).square().sum(dim=2)
+    off = D + torch.diag(torch.full((50,), torch.inf).double())
+    tiles = tiles_of(50, Z.device, 7)
+    for kernel, cost_of in (("student", torch.log1p), ("gaussian", lambda D: D)):
+        for diagonal in (True, False):
+            for shifted in (False, kernel == "gaussian"):
+                K = KernelRows(Z, kernel, tiles, diagonal=diagonal, shifted=shifted)
+                C = cost_of(D if diagonal else off)
+                shift = C.amin(dim=1) if shifted else torch.zeros(50).double()
+                whole = torch.exp(shift[:, None] - C)
+                torch.testing.assert_close(K.sum(dim=1), whole.sum(dim=1))
+                torch.testing.assert_close(K @ Z[:, 0], whole @ Z[:, 0])
+                torch.testing.assert_close(K @ Z, whole @ Z)
+                if shifted:
+                    torch.testing.assert_close(K.shift, shift)
+                assert K.passes == pytest.approx(3)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "student"])
+def test_float32_in_tiles(kernel):
+    """n = 3000 in single precision: row sums within 1.5e-5, the value to 1e-6, the gradient with
+    an error below 5e-5 of its largest entry, or absolute where that is below 1."""
+    X = cloud("gaussian", 0, 3000, 5)
+    affinity = drot.doubly_stochastic_affinity(
+        drot.sqeuclidean(X, block=512), bandwidth=2.0, tol=1e-4
+    )
+    single = dataclasses.replace(
+        affinity,
+        cost=drot.sqeuclidean(X.astype(np.float32), block=512),
+        f=affinity.f.float(),
+    )
+    Z = 3 * random_start(3000)
+    a = SNEkhornLoss(affinity, kernel).evaluate(Z, tol=1e-9)
+    b = SNEkhornLoss(single, kernel).evaluate(Z.float(), tol=1e-6)
+    D = torch.cdist(Z, Z).square()
+    C = D if kernel == "gaussian" else torch.log1p(D)
+    sums = torch.exp(b.dual.double()[:, None] + b.dual.double() - C).sum(dim=1)
+    assert float((sums - 1).abs().max()) <= 1.5e-5
+    assert b.value == pytest.approx(a.value, rel=1e-6)
+    assert b.gradient.dtype == torch.float32
+    size = float(a.gradient.abs().max())
+    torch.testing.assert_close(b.gradient.double(), a.gradient, rtol=0, atol=5e-5 * max(1.0, size))
+
+
+# ---------------------------------------------------------------------- plans that do not fit
+def test_bad_plans():
+    """What a dense plan is refused for, a tiled one is refused for."""
+    with pytest.raises(ValueError, match=r"must be symmetric; row \d+ and column \d+ differ"):
+        SNEkhornLoss(drot.entropic_affinity(cost(45, 16), 9.0))
+    with pytest.raises(ValueError, match=r"row \d+ sums to .*; pass"):
+        SNEkhornLoss(drot.self_tuning_affinity(cost(45, 16)))
+    with pytest.raises(ValueError, match=r"mass on its diagonal"):
+        SNELoss(stochastic(45, 16))
+    with pytest.raises(ValueError, match=r"mass on its diagonal"):
+        BernoulliLoss(stochastic(45, 16))
+    with pytest.raises(ValueError, match=r"at row \d+, column \d+, above repulsion=0.1"):
+        BernoulliLoss(rows(45, 16), repulsion=0.1)
+    wide = drot.sqeuclidean(cloud("gaussian", 0, 9, 2), cloud("gaussian", 1, 7, 2), block=4)
+    with pytest.raises(ValueError, match=r"square \(n, n\) .* got shape \(9, 7\)"):
+        SNELoss(dataclasses.replace(rows(9, 4), cost=wide))
+
+
+@pytest.mark.parametrize("n", [9, 45, 300])
+def test_asymmetry_is_seen(n):
+    """One pair of entries that differ by 1 % of the largest entry."""
+    P = stochastic(n, None).plan
+    affinity = stochastic(n, 4)
+    assert PlanRows(affinity).symmetric and PlanRows(affinity).asymmetry < 1e-14
+
+    class Bent(type(affinity)):
+        def log_rows(self, rows, tile):
+            found = super().log_rows(rows, tile)
+            if rows.start <= 3 < rows.stop:
+                i = 3 - rows.start
+                found[i, 5] = torch.log(found[i, 5].exp() + 0.01 * P.max())
+            return found
+
+    bent = Bent(**{f.name: getattr(affinity, f.name) for f in dataclasses.fields(affinity)})
+    found = PlanRows(bent)
+    assert not found.symmetric and found.worst in (3, 5)
+
+
+# ------------------------------------------------------------------------------------- starts
+@pytest.mark.parametrize("make", [stochastic, rows, fuzzy])
+def test_spectral_start_in_tiles(make):
+    """The dense eigenvectors, signs and scale included, to 1e-8."""
+    for n, q in ((30, 2), (200, 3)):
+        wanted = spectral_start(make(n, None), n_components=q)
+        found = spectral_start(make(n, 16), n_components=q)
+        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-8 * float(wanted.abs().max()))
+
+
+def test_leading_eigenvectors():
+    """A matrix with a known spectrum, close eigenvalues among them; few products."""
+    n, rng = 300, np.random.default_rng(0)
+    U = torch.from_numpy(np.linalg.qr(rng.normal(size=(n, n)))[0])
+    values = torch.cat([torch.linspace(-0.5, 0.9, n - 4), torch.tensor([0.95, 0.99, 0.995, 1.0])])
+    A = (U * values.double()) @ U.T
+    calls = []
+
+    def product(v):
+        calls.append(v.shape)
+        return A @ v
+
+    start = torch.from_numpy(rng.normal(size=(n, 12)))
+    found, vectors = leading(product, start, 4, 1e-10)
+    torch.testing.assert_close(found, values[-4:].double(), rtol=0, atol=1e-10)
+    cosines = (vectors * U[:, -4:]).sum(dim=0).abs()
+    torch.testing.assert_close(cosines, torch.ones(4).double(), rtol=0, atol=1e-9)
+    assert len(calls) <= 40 and all(shape == (n, 12) for shape in calls)
+
+
+# ------------------------------------------------------------------------------------ descent
+def test_near_laplacian():
+    """B of the twenty largest weights of a row, both ways, against a dense solve."""
+    n = 60
+    P = PlanRows(stochastic(n, 16))
+    W = P.affinity.plan.fill_diagonal_(0)
+    near = torch.zeros_like(W)
+    values, columns = W.topk(20, dim=1)
+    near.scatter_(1, columns, values)
+    near = torch.maximum(near, near.T)
+    Bnear = torch.diag(4 * near.sum(dim=1) + 1e-3) - 4 * near
+    g = random_start(n)
+    found = NearLaplacian(P).solve(g)
+    torch.testing.assert_close(Bnear @ found, g, rtol=0, atol=1e-5)
+    assert NearLaplacian(P).solve(g.float()).dtype == torch.float32
+    assert (NearLaplacian(P).solve(torch.zeros_like(g)) == 0).all()
+    # with all weights it is the dense metric
+    few = PlanRows(stochastic(9, 4))
+    W = few.affinity.plan.fill_diagonal_(0)
+    g = random_start(9)
+    B = torch.diag(4 * W.sum(dim=1) + 1e-3) - 4 * W
+    wanted = torch.linalg.solve(B, g)
+    torch.testing.assert_close(NearLaplacian(few).solve(g), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_in_tiles(name):
+    """A tiled plan works everywhere; from near a dense minimum the descent ends there."""
+    whole = METHODS[name](40, None, init="spectral", tol=1e-5)
+    parts = METHODS[name](40, 16, init=whole.Z + 0.01 * random_start(40), tol=1e-5)
+    assert parts.converged and parts.value == pytest.approx(whole.value, rel=1e-6)
+    again = METHODS[name](40, 16)  # from the spectral start
+    assert again.converged and (np.diff(again.values) <= 1e-9 * abs(again.value)).all()
+    assert abs(again.kl) < 10 * abs(whole.kl) + 1
+    for solver in ("adam", "spectral"):
+        METHODS[name](40, 16, solver=solver, max_iter=3, on_failure="ignore")
+    twice = [METHODS[name](40, 16, init="random", max_iter=5, on_failure="ignore").Z for _ in "ab"]
+    assert torch.equal(*twice)
+
+
+# ------------------------------------------------------------------------------------- memory
+PEAK = """
+import resource, sys
+import drot, numpy as np, torch
+from drot.doubly_stochastic import DoublyStochasticAffinity
+from drot.affinity import GaussianAffinity
+from drot.pairwise import WithoutDiagonal
+
+torch.set_num_threads(1)
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10  # MiB
+"""
+
+
+def peaks(program: str) -> list[float]:
+    """The numbers that a program of its own prints."""
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PEAK + program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    return [float(line) for line in run.stdout.split()]
+
+
+def test_scores_in_bounded_memory():
+    """Twenty arrays of 2^18 entries, where one of all distances would take 275 MiB."""
+    program = """
+rng = np.random.default_rng(0)
+X = rng.normal(size=(6000, 3)) * [1.0, 1.0, 0.1]
+Z = X[:, :2] + 0.01 * rng.normal(size=(6000, 2))
+drot.neighborhood_curve(X[:50], Z[:50])  # loads what it needs
+before = peak()
+print(drot.neighborhood_preservation(X, Z, 10), drot.trustworthiness(X, Z, 10))
+print(drot.neighborhood_curve(X, Z).area, peak() - before)
+"""
+    preserved, trust, area, taken = peaks(program)
+    assert 0.3 < preserved < area < trust < 1
+    assert taken < 100
+
+
+def test_methods_in_bounded_memory():
+    """t-SNE and t-SNEkhorn of 5000 points on a circle, whose plan needs no solver, in less than one
+    array of 5000 x 5000, 95 MiB, of the four that dense runs keep; with 20 000 as argument the
+    program stays within 1.2 GB, where one array takes 1.5."""
+    program = """
+def run(n):
+    turn = 2 * np.pi * np.arange(n) / n
+    X = (np.stack([np.cos(turn), np.sin(turn)], axis=1) * n / 50).astype(np.float32)
+    cost = drot.sqeuclidean(X, block=2048, fused=False)  # a compiler takes memory of its own
+    row = torch.logsumexp(-cost.rows(slice(0, 1)).double(), dim=1)
+    about = {"residual": 0.0, "n_iter": 1, "passes": 1.0, "converged": True, "trace": (0.0,)}
+    f = torch.full((n,), -float(row) / 2)
+    P = DoublyStochasticAffinity(cost=cost, nu=1.0, f=f, **about)
+    options = {"init": "random", "max_iter": 2, "on_failure": "ignore"}
+    first = drot.snekhorn(P, kernel="student", **options).n_iter
+    N = GaussianAffinity(cost=WithoutDiagonal(cost), nu=1.0, lam=f, **about)
+    return first, drot.tsne(N, **options).n_iter
+
+run(64)  # loads what it needs
+before = peak()
+print(*run(int(sys.argv[1]) if len(sys.argv) > 1 else 5000), peak() - before, peak())
+"""
+    first, second, taken, whole = peaks(program)
+    assert first == second == 2
+    assert taken < 95 and whole < 1200
+
+
+# ------------------------------------------------------------------------------------- devices
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.parametrize("name", LOSSES)
+def test_devices_agree(name, monkeypatch):
+    """Another device gives the same value, gradient, start and metric, to rounding."""
+    here, Z = LOSSES[name](45, 16), random_start(45)
+    monkeypatch.setitem(DEVICE, "name", "cuda")
+    there = LOSSES[name](45, 16)
+    a, b = here.evaluate(Z, tol=1e-12), there.evaluate(Z.cuda(), tol=1e-12)
+    assert b.value == pytest.approx(a.value, rel=1e-8) and b.gradient.device.type == "cuda"
+    torch.testing.assert_close(b.gradient.cpu(), a.gradient, rtol=0, atol=1e-6)
+    starts = [spectral_start(loss.plan.affinity).cpu() for loss in (here, there)]
+    torch.testing.assert_close(starts[1], starts[0], rtol=0, atol=1e-6)
+    steps = [NearLaplacian(x.attraction).solve(Z.to(x.plan.device)).cpu() for x in (here, there)]
+    torch.testing.assert_close(steps[1], steps[0], rtol=1e-4, atol=1e-4)

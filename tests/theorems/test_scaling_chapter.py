@@ -1,0 +1,206 @@
+"""Chapter 13: rounding of distances, sweeps and numbers that travel in a pass, two processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import drot
+import numpy as np
+import pytest
+import torch
+from drot._ranks import Alone
+from drot._sea_dual import _fresh_moments
+from drot.pairwise import _distances
+from torch.utils._python_dispatch import TorchDispatchMode
+
+ROOT = Path(__file__).resolve().parents[2]
+UNIT = {torch.float32: 2.0**-24, torch.float64: 2.0**-53}
+
+
+def gamma(k: int, u: float) -> float:
+    return k * u / (1 - k * u)
+
+
+def exact(X: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """Squared distances and sums of two squared norms in rational arithmetic, (n, n) each."""
+    points = [[Fraction(t) for t in row] for row in X.double().tolist()]
+    norms = [sum(t * t for t in row) for row in points]
+    n = len(points)
+    D, S = np.empty((n, n), object), np.empty((n, n), object)
+    for i in range(n):
+        for j in range(n):
+            D[i, j] = sum((a - b) ** 2 for a, b in zip(points[i], points[j], strict=True))
+            S[i, j] = norms[i] + norms[j]
+    return D, S
+
+
+def by_products(X: torch.Tensor) -> torch.Tensor:
+    """The formula, with sums as the library makes them."""
+    norms = X.square().sum(dim=1)
+    return norms[:, None] + norms - 2 * (X @ X.T)
+
+
+def one_by_one(X: torch.Tensor) -> torch.Tensor:
+    """The formula, with sums from left to right and every step rounded."""
+    norms, inner = X[:, 0] * X[:, 0], torch.outer(X[:, 0], X[:, 0])
+    for k in range(1, X.shape[1]):
+        norms = norms + X[:, k] * X[:, k]
+        inner = inner + torch.outer(X[:, k], X[:, k])
+    return norms[:, None] + norms - 2 * inner
+
+
+def pairs(n: int) -> list[tuple[int, int]]:
+    return [(i, j) for i in range(n) for j in range(n) if i != j]
+
+
+def clouds(dtype: torch.dtype, p: int, n: int = 10) -> dict[str, torch.Tensor]:
+    g = torch.Generator().manual_seed(p)
+    X = torch.randn(n, p, generator=g, dtype=torch.float64)
+    tight = 1e-4 * X
+    tight[n // 2 :] += 30  # two tight clusters: no centre suits both
+    scales = torch.logspace(-4, 1, n, dtype=torch.float64)[:, None]
+    found = {"plain": X, "shifted": X + 100, "far": X + 1e4, "tight": tight, "scales": scales * X}
+    found["near the threshold"] = 3 + 0.4 * X
+    return {name: points.to(dtype) for name, points in found.items()}
+
+
+@pytest.mark.parametrize("dtype", UNIT)
+@pytest.mark.parametrize("p", [1, 2, 7, 50])
+@pytest.mark.parametrize("formula", [by_products, one_by_one])
+def test_prp_gram_rounding(dtype, p, formula):
+    """Part 1: the error is at most 2 gamma_{p+2} S, for both orders of summation."""
+    bound = Fraction(2 * gamma(p + 2, UNIT[dtype]))
+    for name, X in clouds(dtype, p).items():
+        D, S = exact(X)
+        found = formula(X).double().tolist()
+        for i, j in pairs(len(X)):
+            assert abs(Fraction(found[i][j]) - D[i, j]) <= bound * S[i, j], name
+
+
+def test_prp_gram_rounding_is_not_generous():
+    """In one dimension the error comes near the bound; without S / D there is none."""
+    u = UNIT[torch.float32]
+    X = torch.rand(400, 1, generator=torch.Generator().manual_seed(0)) + 1
+    D = (X.double() - X.double().T).square()
+    S = X.double().square() + X.double().square().T
+    error = (by_products(X).double() - D).abs()
+    share = error / (2 * gamma(3, u) * S)
+    assert 1 / 3 < share.max() <= 1
+    apart = D > 0
+    assert (error[apart] / D[apart]).max() > 1e3 * gamma(3, u)
+
+
+@pytest.mark.parametrize("dtype", UNIT)
+@pytest.mark.parametrize("p", [1, 2, 7, 50])
+@pytest.mark.parametrize("block", [None, 5])
+def test_prp_gram_rounding_of_the_package(dtype, p, block):
+    """Part 2: the relative error of what the package gives; copies are at 0."""
+    u = UNIT[dtype]
+    eta = (2 * u) ** 0.25
+    assert eta <= 1 / 50 and gamma(p + 2, u) <= eta / 8
+    bound = 5 * gamma(p + 2, u) / eta
+    assert bound == pytest.approx(4.2 * (p + 2) * u**0.75, rel=0.01)
+    for name, X in clouds(dtype, p).items():
+        X = torch.cat([X, X[:1]])
+        D, _ = exact(X)
+        found = drot.sqeuclidean(X, block=block).dense().double().tolist()
+        assert found[0][-1] == found[-1][0] == 0
+        for i, j in pairs(len(X)):
+            assert abs(Fraction(found[i][j]) - D[i, j]) <= Fraction(bound) * D[i, j], name
+
+
+@pytest.mark.parametrize("dtype", UNIT)
+def test_prp_gram_rounding_needs_the_second_look(dtype):
+    """Centring alone leaves two tight clusters without digits; no centring, a far cloud."""
+    u = UNIT[dtype]
+    bound = 5 * gamma(9, u) / (2 * u) ** 0.25
+    found = clouds(dtype, 7)
+    for X in (found["tight"] - found["tight"].mean(dim=0), found["far"]):
+        D, _ = exact(X)
+        gram = by_products(X).double()
+        errors = [abs(Fraction(float(gram[i, j])) - D[i, j]) / D[i, j] for i, j in pairs(len(X))]
+        assert max(errors) > 10 * bound
+
+
+class Sweeps(TorchDispatchMode):
+    """Counts operations that read or write an array of a tile's size, by kind."""
+
+    FREE = ("view", "detach", "unbind", "select", "slice", "unsqueeze", "expand", "t", "empty")
+
+    def __init__(self, entries: int):
+        super().__init__()
+        self.entries = entries
+        self.count: dict[str, int] = {}
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        out = function(*args, **(kwargs or {}))
+        name = function.overloadpacket.__name__.rstrip("_")
+        tensors = [x for x in (*args, out) if isinstance(x, torch.Tensor)]
+        if name not in self.FREE and any(x.numel() == self.entries for x in tensors):
+            self.count[name] = self.count.get(name, 0) + 1
+        return out
+
+
+def test_a_pass_has_sixteen_sweeps():
+    """Five for distances, eight for weights, three for sums, beside the product and exp."""
+    b, n = 8, 23
+    x, y = torch.rand(b, 3), torch.rand(n, 3)
+    own, other = torch.rand(b), torch.rand(n)
+    with Sweeps(b * n) as mode:
+        products = x @ y.T
+        _distances.function(products, own, other, 0.01)
+    assert mode.count.pop("mm") == 1
+    assert sum(mode.count.values()) == 5, mode.count
+    with Sweeps(b * n) as mode:
+        _fresh_moments.function(torch.rand(b, n), own, other, own, other, False)
+    count = mode.count
+    count.pop("rand", None)
+    assert count.pop("exp") == 1 and count.pop("mm") == 3
+    assert sum(count.values()) == 8, count
+
+
+class Recorder(Alone):
+    """One process that notes what it would send."""
+
+    def __init__(self):
+        self.sizes: list[int] = []
+
+    def join(self, part, n, dim=0):
+        self.sizes.append(part.numel())
+        return part
+
+
+def test_six_numbers_travel_for_each_row():
+    """A pass joins 6 n numbers and a product 2 n, tiles or not; the start n, 3 n."""
+    X = torch.randn(60, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for block in (None, 7):
+        recorder = Recorder()
+        cost = drot.sqeuclidean(X, block=block).shared(recorder)
+        found = drot.symmetric_entropic_affinity(cost, 10)
+        start = drot.entropic_affinity(drot.sqeuclidean(X), 10, tol=1e-2).passes
+        passes = round(found.passes - start - (block is not None))
+        assert recorder.sizes.count(6 * 60) == passes
+        assert recorder.sizes.count(2 * 60) == found.products
+        assert sorted(set(recorder.sizes)) == [60, 2 * 60, 3 * 60, 6 * 60]
+
+
+def test_ranks_script():
+    """Two processes share the rows, and agree with one."""
+    env = os.environ | {"OMP_NUM_THREADS": "1"}
+    env.pop("RANK", None)
+    command = [sys.executable, str(ROOT / "benchmarks" / "ranks.py"), "--points", "151"]
+    done = subprocess.run(
+        [*command, "--perplexity", "12"], env=env, capture_output=True, text=True, timeout=180
+    )
+    assert done.returncode == 0, done.stderr
+    first, *ranks, alone = done.stdout.splitlines()
+    assert first.startswith("n = 151, float64, 2 ranks, gloo")
+    assert [line.split(",")[0] for line in ranks] == [
+        "rank 0: rows 0 to 75",
+        "rank 1: rows 75 to 151",
+    ]
+    assert float(alone.split()[-1]) <= 1e-8

@@ -44,7 +44,7 @@ import drot
 import numpy as np
 import recording
 import torch
-from entropic_affinity import blobs
+from clouds import blobs, load
 from torch import Tensor
 
 RESULTS = Path(__file__).parent / "results"
@@ -132,28 +132,6 @@ except Stop as stop:
     ended = str(stop)
 print(json.dumps([ended, trace]))
 """
-
-
-def load(name: str) -> Tensor:
-    """Points (n, p) in float64; OSError where a data file is absent."""
-    kind, _, size = name.rpartition("_")
-    match kind or name:
-        case "blobs":
-            return blobs(int(size), 50)
-        case "even":  # the easy case: ten clusters of one spread
-            rng = np.random.default_rng(0)
-            centres = rng.normal(scale=4.0, size=(10, 50))
-            points = centres[rng.integers(10, size=int(size))] + rng.normal(size=(int(size), 50))
-            return torch.from_numpy(points)
-        case "digits":
-            return drot.datasets.digits().X
-        case "chromatin" | "expression":
-            return drot.datasets.load_snareseq(modality=name, download=False).X
-        case "mnist" | "fashion_mnist":
-            return getattr(drot.datasets, f"load_{kind}")(download=False).X[: int(size)]
-        case "scgem" | "coil20" | "pbmc3k" | "olivetti":
-            return getattr(drot.datasets, f"load_{name}")(download=False).X
-    raise ValueError(f"no data set {name!r}; there are {', '.join(dict.fromkeys(DATA + RACE))}")
 
 
 def seconds_allowed(n: int) -> float:

@@ -23,6 +23,8 @@ and runs on 2000 of the images, the first 200 of each class, whose starts are co
 alone. ``openTSNE`` runs on these 2000 as well.
 
 Each finished row is appended to the file, and rows that are there already are not computed again.
+``--jobs``, ``--backend`` and ``--scheduler`` hand the grid to more processes or to a cluster, as
+``sweep.py`` says.
 
 Prediction, measured first on one case of each kind, in CPU seconds at n = 10 000: a start 2 to 5,
 openTSNE 57, umap-learn 9, the two scores 3.5. The grid has 22 runs of openTSNE there, 26 of
@@ -33,8 +35,8 @@ umap-learn and 18 starts, and on 2000 points 8 of openTSNE (6 s) and 8 of ``drot
 from __future__ import annotations
 
 import argparse
-import csv
 import functools
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -42,9 +44,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import drot
-import joblib
 import numpy as np
 import recording
+import sweep
 import torch
 from scipy.sparse import csgraph, diags_array
 from scipy.sparse.linalg import eigsh
@@ -202,53 +204,42 @@ def grid() -> Iterator[tuple[str, int, str, str, str, int]]:
                     yield name, n, method, kind, variant, seed
 
 
-def read() -> list[list[str]]:
-    if not OUT.exists():
-        return []
-    lines = OUT.read_text("utf8").splitlines()
-    return list(csv.reader(line for line in lines if not line.startswith("#")))[1:]
+def columns(data: str, n: int, method: str, start: str, variant: str, seed: int) -> dict[str, str]:
+    """The columns of one case, whose variant is written ``-`` where there is none."""
+    row = case(data, n, method, start, variant.strip("-"), seed)
+    return dict(zip(FIELDS[6:], row[6:], strict=True))
 
 
-def place(row: list[str]) -> tuple:
+def place(row: dict[str, str]) -> tuple:
     """Where a row stands in the file."""
     methods = ["start", "openTSNE", "UMAP", "t-SNE"]
-    first = DATA.index(row[0]), -int(row[1]), VARIANTS.index(row[4]), methods.index(row[2])
-    return *first, STARTS.index(row[3]), int(row[5])
-
-
-def write(rows: list[list[str]], *, mode: str) -> None:
-    fresh = not OUT.exists()
-    with OUT.open(mode, encoding="utf8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        if fresh:
-            names = ("openTSNE", "umap-learn", "scikit-learn", "numpy", "joblib")
-            file.write(recording.header(", ".join(f"{name} {version(name)}" for name in names)))
-            writer.writerow(FIELDS)
-        writer.writerows(rows)
+    first = DATA.index(row["data"]), -int(row["n"]), VARIANTS.index(row["variant"])
+    second = methods.index(row["method"]), STARTS.index(row["start"])
+    return *first, *second, int(row["seed"])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--backend", default="loky", help="of joblib: loky, dask, ray, ...")
-    parser.add_argument("--jobs", type=int, default=1)
+    sweep.add_arguments(parser)
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    there = {tuple(row[:6]) for row in read()}
-    todo = []
-    for job in grid():
-        key = tuple(str(part) or "-" for part in job)
-        if key not in there:
-            todo.append(job)
-    print(f"{len(there)} rows are there, {len(todo)} to compute", flush=True)
     OUT.parent.mkdir(exist_ok=True)
-    with joblib.parallel_config(backend=asked.backend, n_jobs=asked.jobs):
-        for row in joblib.Parallel(return_as="generator")(joblib.delayed(case)(*j) for j in todo):
-            write([row], mode="a")
-            print("  ".join(part.rjust(8) for part in row), flush=True)
-    lines = OUT.read_text("utf8").splitlines()
-    ordered = sorted(read(), key=place)
-    OUT.write_text("".join(f"{line}\n" for line in lines if line.startswith("#")), "utf8")
-    write([FIELDS, *ordered], mode="a")
+    names = ("openTSNE", "umap-learn", "scikit-learn", "numpy", "joblib")
+    jobs = [
+        (name, n, method, kind, variant or "-", s) for name, n, method, kind, variant, s in grid()
+    ]
+    swept = sweep.run(
+        [dict(zip(FIELDS[:6], job, strict=True)) for job in jobs],
+        columns,
+        OUT,
+        fields=FIELDS[6:],
+        facts=recording.header(", ".join(f"{name} {version(name)}" for name in names)),
+        error_column=False,
+        place=place,
+        show=lambda row: print("  ".join(part.rjust(8) for part in row.values()), flush=True),
+        **sweep.options(asked),
+    )
+    sys.exit(f"{swept.failed} cases failed: run again" if swept.failed else 0)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ The methods are
 
 Each finished row is appended to the file, and rows that are there already are not computed again.
 ``--figures`` computes the embeddings of DRAWN, 70 CPU seconds, into a file of their own.
-``--backend`` hands the grid to whatever runs joblib: ``--backend dask`` or ``--backend ray``, with
-``--jobs``, once the client of the cluster is imported.
+``--jobs``, ``--backend`` and ``--scheduler`` hand the grid to more processes or to a cluster, as
+``sweep.py`` says.
 
 Prediction, measured first at one seed and perplexity 30, in CPU seconds for the four methods:
 COIL-20 26, Olivetti 2.6, chromatin 8.5, expression 21, scGEM 0.6. The paper's grid has every
@@ -33,6 +33,7 @@ from __future__ import annotations
 import argparse
 import csv
 import functools
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -40,9 +41,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import drot
-import joblib
 import numpy as np
 import recording
+import sweep
 import torch
 from drot.coupling import SNELoss
 from drot.embedding import embed
@@ -186,22 +187,22 @@ def grid() -> Iterator[tuple[str, str, int, int]]:
                         yield name, f"{kind}, Adam {rate:g}", xi, seed
 
 
-def place(row: list[str]) -> tuple:
+def score(data: str, method: str, perplexity: int, seed: int) -> dict[str, str]:
+    """The columns of one case."""
+    row, _ = case(data, method, perplexity, seed)
+    return dict(zip(FIELDS[4:], row[4:], strict=True))
+
+
+def place(row: dict[str, str]) -> tuple:
     """Where a row stands in the file."""
     methods = [*METHODS, *(f"{m}, Adam {r:g}" for r in RATES for m in METHODS[:2])]
-    return list(GRID).index(row[0]), methods.index(row[1]), int(row[2]), int(row[3])
+    numbers = int(row["perplexity"]), int(row["seed"])
+    return list(GRID).index(row["data"]), methods.index(row["method"]), *numbers
 
 
 def facts() -> str:
     names = ("scikit-learn", "umap-learn", "openTSNE", "numpy", "joblib")
     return recording.header(", ".join(f"{name} {version(name)}" for name in names))
-
-
-def read() -> list[list[str]]:
-    if not OUT.exists():
-        return []
-    lines = OUT.read_text("utf8").splitlines()
-    return list(csv.reader(line for line in lines if not line.startswith("#")))[1:]
 
 
 def draw() -> None:
@@ -222,8 +223,7 @@ def draw() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--backend", default="loky", help="of joblib: loky, dask, ray, ...")
-    parser.add_argument("--jobs", type=int, default=1)
+    sweep.add_arguments(parser)
     parser.add_argument("--figures", action="store_true", help="compute what the figures show")
     asked = parser.parse_args()
     torch.set_num_threads(1)
@@ -231,25 +231,18 @@ def main() -> None:
     if asked.figures:
         draw()
         return
-    there = {tuple(row[:4]) for row in read()}
-    todo = [job for job in grid() if tuple(map(str, job)) not in there]
-    print(f"{len(there)} rows are there, {len(todo)} to compute", flush=True)
-    with joblib.parallel_config(backend=asked.backend, n_jobs=asked.jobs):
-        found = joblib.Parallel(return_as="generator")(joblib.delayed(case)(*job) for job in todo)
-        for row, _ in found:
-            fresh = not OUT.exists()
-            with OUT.open("a", encoding="utf8", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                if fresh:
-                    file.write(facts())
-                    writer.writerow(FIELDS)
-                writer.writerow(row)
-            print("  ".join(part.rjust(8) for part in row), flush=True)
-    rows = sorted(read(), key=place)
-    head = [line for line in OUT.read_text("utf8").splitlines() if line.startswith("#")]
-    with OUT.open("w", encoding="utf8", newline="") as file:
-        file.write("".join(f"{line}\n" for line in head))
-        csv.writer(file, lineterminator="\n").writerows([FIELDS, *rows])
+    swept = sweep.run(
+        [dict(zip(FIELDS[:4], job, strict=True)) for job in grid()],
+        score,
+        OUT,
+        fields=FIELDS[4:],
+        facts=facts(),
+        error_column=False,
+        place=place,
+        show=lambda row: print("  ".join(part.rjust(8) for part in row.values()), flush=True),
+        **sweep.options(asked),
+    )
+    sys.exit(f"{swept.failed} cases failed: run again" if swept.failed else 0)
 
 
 if __name__ == "__main__":

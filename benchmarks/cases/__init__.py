@@ -1,0 +1,22 @@
+"""What is compared, one module a case: each has ``SETTINGS`` and ``problem(**setting)``."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+__all__ = ["CASES", "case"]
+
+CASES = {
+    "ea": "entropic",
+    "sea": "symmetric",
+    "tsnekhorn": "tsnekhorn",
+    "tsne": "tsne",
+    "srgw": "srgw",
+    "growth": "growth",
+}
+
+
+def case(name: str) -> ModuleType:
+    """The module of a case."""
+    return importlib.import_module(f"cases.{CASES[name]}")

@@ -1,0 +1,211 @@
+"""The smallest problem of each benchmark runs, beside its peers, and nothing beats its floor."""
+
+from __future__ import annotations
+
+import csv
+import math
+import subprocess
+import sys
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[2]
+BENCHMARKS = ROOT / "benchmarks"
+OURS = ("drot", "Adam")  # the Adam of the papers runs on our objective
+
+
+@pytest.fixture(scope="module", autouse=True)
+def path():
+    """The scripts import their neighbours."""
+    sys.path.insert(0, str(BENCHMARKS))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+    sys.path.remove(str(BENCHMARKS))
+
+
+@pytest.fixture(scope="module")
+def machine(path):
+    import machine
+
+    return machine
+
+
+@pytest.fixture(scope="module")
+def rates(machine):
+    return machine.measure(threads=[1], seconds=0.05)
+
+
+def smallest(name: str, rates) -> list[dict]:
+    """Rows of the smallest problem of a case."""
+    from cases import case
+    from cases.pairing import compare
+
+    rows = []
+    for setting in case(name).SETTINGS["small"]:
+        problem = case(name).problem(**setting)
+        (fitting,) = (r for r in rates if r.dtype == problem.dtype)
+        rows += compare(problem, fitting, repeats=1)
+    return rows
+
+
+def check(rows: list[dict]) -> None:
+    """Numbers are numbers, memory is there, the floor is a floor; peers may be absent."""
+    for row in rows:
+        if row["note"] == "absent":
+            assert not row["method"].startswith(OURS)
+            continue
+        assert "seconds" in row, row["note"]
+        for name in ("seconds", "cpu_seconds", "reached", "spread"):
+            assert math.isfinite(row[name]), row
+        assert row["seconds"] > 0 and row["repeats"] == 1
+        assert 0 < row["base_rss_mb"] <= row["peak_rss_mb"]
+        assert row["version"].split()[-1][0].isdigit()
+        if row["floor_s"] is not None:
+            assert 0 < row["floor_s"] < row["seconds"], row
+            assert row["ratio"] == pytest.approx(row["seconds"] / row["floor_s"], rel=1e-3)
+
+
+def by_method(rows: list[dict]) -> dict[str, dict]:
+    return {row["method"]: row for row in rows}
+
+
+def test_entropic_affinity(rates):
+    """All reach their tolerance; the bisection makes several times our passes."""
+    rows = smallest("ea", rates)
+    check(rows)
+    found = by_method(rows)
+    for name in ("drot dense", "drot tiles"):
+        assert found[name]["reached"] <= 1e-9 * (1 + 1e-3)
+        assert found[name]["passes"] <= 10
+    assert found["scikit-learn"]["reached"] < 1e-4
+    assert found["openTSNE"]["reached"] <= 1e-8
+    assert found["openTSNE"]["passes"] > 3 * found["drot dense"]["passes"]
+
+
+def test_passes_of_the_bisection_are_those_of_the_software(path):
+    """Replayed on a problem that takes a known number: eps = 1 is right at once."""
+    from cases.entropic import bisection_passes, without_diagonal
+
+    X = torch.arange(12.0, dtype=torch.float64)[:, None]
+    square = without_diagonal(torch.cdist(X, X).square())
+    assert square.shape == (12, 11) and (square > 0).all()
+    row = torch.softmax(-square, dim=1)
+    xi = float(torch.exp(-torch.xlogy(row, row).sum(dim=1))[5])
+    assert bisection_passes(X[:2] * 0, 1.0, 1e-9, 50) == 1
+    assert 1 < bisection_passes(X, xi, 1e-9, 200) < 60
+
+
+def test_symmetric_entropic_affinity(rates):
+    rows = smallest("sea", rates)
+    check(rows)
+    found = by_method(rows)
+    assert found["drot dense, to 1e-08"]["reached"] <= 1e-8
+    assert found["drot tiles, to 1e-03"]["reached"] <= 1e-3
+    assert found["drot dense, to 1e-08"]["products"] > found["drot dense, to 1e-03"]["products"]
+    for name, row in found.items():
+        if "0.1" in name and row["note"] != "absent":
+            assert row["reached"] < 1  # on its way after 60 evaluations
+
+
+def test_tsnekhorn(rates):
+    """Ours stops at Adam's best; TorchDR descends on the same objective from the same start."""
+    rows = smallest("tsnekhorn", rates)
+    check(rows)
+    found = by_method(rows)
+    adam = [found[f"Adam, rate {rate}, 20 steps"] for rate in ("0.1", "1")]
+    least = min(row["reached"] for row in adam)
+    ours, theirs = found["drot, to Adam's objective"], found["TorchDR, 20 steps"]
+    assert ours["reached"] <= least * (1 + 1e-4)
+    assert ours["passes"] < adam[0]["passes"] == 21
+    assert found["drot, to 1e-03"]["reached"] < ours["reached"]
+    if theirs["note"] != "absent":
+        assert theirs["reached"] == pytest.approx(adam[1]["reached"], rel=0.1)
+
+
+def test_tsne(rates):
+    rows = smallest("tsne", rates)
+    check(rows)
+    for row in rows:
+        assert row["note"] == "absent" or 0 < row["reached"] < 3
+
+
+def test_semi_relaxed_gw(rates):
+    rows = smallest("srgw", rates)
+    check(rows)
+    found = by_method(rows)
+    same = [found[f"drot, product, {kind}"]["reached"] for kind in ("dense", "factors")]
+    assert same[0] == pytest.approx(same[1], rel=1e-9)
+    assert same[0] == pytest.approx(found["POT, product"]["reached"], rel=1e-9)
+    assert found["drot"]["reached"] <= found["POT, all starts"]["reached"] * (1 + 1e-9)
+
+
+def test_growth(rates):
+    check(smallest("growth", rates))
+
+
+def test_a_method_that_fails_does_not_stop_the_others(rates):
+    from cases.pairing import Method, Outcome, Problem, compare
+
+    def fail():
+        raise ArithmeticError("no step")
+
+    good = Method("good", "drot", lambda: 1, lambda one: Outcome(one))
+    methods = [Method("bad", "drot", fail), good, Method("gone", "no-such-software")]
+    problem = Problem("none", 1, 1, "float64", "cpu", "one", methods)
+    bad, fine, gone = compare(problem, rates[0], repeats=3)
+    assert bad["note"] == "ArithmeticError: no step" and "seconds" not in bad
+    assert fine["repeats"] == 3 and fine["reached"] == 1 and fine["floor_s"] is None
+    assert gone["note"] == "absent"
+
+
+def test_the_peers_are_pinned_within_their_bounds():
+    """And none of them asks for a torch of its own."""
+    extras = tomllib.loads((ROOT / "pkg" / "pyproject.toml").read_text("utf8"))["project"]
+    lines = (ROOT / "pkg" / "constraints.txt").read_text("utf8").splitlines()
+    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    for peer in map(Requirement, extras["optional-dependencies"]["bench"]):
+        assert peer.name != "torch"
+        assert peer.specifier.contains(pins[peer.name]), str(peer)
+
+
+def test_floor_is_the_longest_part(machine):
+    rates = machine.Rates("cpu", "float64", 1, gemm=10.0, exp=5.0, stream=2.0)
+    work = machine.Operations(flops=20.0, exps=20.0, bytes=2.0)
+    assert machine.floor(work, rates) == 4
+    assert machine.floor(work * 2, rates) == 8
+    assert machine.floor(work + machine.Operations(bytes=10.0), rates) == 6
+    assert machine.floor(work, replace(rates, exp=100.0, gemm=100.0)) == 1
+
+
+def test_rates_are_of_this_machine(rates, machine):
+    """Plausible, and more threads are never slower."""
+    assert {(r.dtype, r.threads) for r in rates} == {("float64", 1), ("float32", 1)}
+    for r in rates:
+        assert 1e8 < r.gemm < 1e14 and 1e6 < r.exp < 1e12 and 1e8 < r.stream < 1e13
+    more = machine._best_of(rates[0], [replace(rates[0], exp=2 * rates[0].exp)])
+    assert more.exp == 2 * rates[0].exp and more.gemm == rates[0].gemm
+    assert machine.cache_bytes("cpu") >= 2**20
+
+
+def test_the_script_writes_its_files(tmp_path):
+    """And keeps the rows of cases that it was not asked for."""
+    command = [sys.executable, BENCHMARKS / "bench.py", "--small", "--threads", "1"]
+    command += ["--repeats", "1", "--device", "cpu", "--out", tmp_path, "--cases", "tsne"]
+    old = tmp_path / "bench.csv"
+    old.write_text("# old\ncase,data,method\nsrgw,a,b\ntsne,a,b\n", "utf8")
+    subprocess.run([str(part) for part in command], check=True, capture_output=True, timeout=100)
+    lines = [x for x in old.read_text("utf8").splitlines() if not x.startswith("#")]
+    rows = list(csv.DictReader(lines))
+    assert [row["case"] for row in rows] == ["tsne"] * 5 + ["srgw"]
+    assert float(rows[0]["seconds"]) > float(rows[0]["floor_s"]) > 0
+    assert rows[0]["threads"] == "1" and rows[0]["date"].count("-") == 2
+    machine = (tmp_path / "machine.csv").read_text("utf8").splitlines()
+    assert machine[-1].startswith("cpu,float32,1,")
+    assert not list(tmp_path.glob("*.part")) and not (tmp_path / "growth.csv").exists()

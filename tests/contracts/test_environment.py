@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import re
 import subprocess
 import sys
@@ -76,7 +77,7 @@ def test_binder_installs_the_package_with_what_the_book_needs():
     """All comes from pkg/pyproject.toml: nothing is named twice, so nothing can disagree."""
     (pip,) = only(ENVIRONMENT["dependencies"], dict)
     requirements = [r for r in pip["pip"] if not r.startswith("--")]
-    assert requirements == ["-e ./pkg[book]"]
+    assert requirements == ["-c pkg/constraints.txt", "-e ./pkg[book]", "./book/_lab"]
     assert {r.split("=")[0] for r in only(ENVIRONMENT["dependencies"], str)} == {"python", "pip"}
     assert not (ROOT / "binder").exists() and not (ROOT / ".binder").exists()  # would win over it
 
@@ -91,6 +92,18 @@ def test_binder_can_open_and_build_the_book():
     assert {"jupyterlab", "jupytext", "jupyterlab-myst", "jupyter-book"} <= book
     assert "jupyter-book==1.0.4.post1" in EXTRAS["book"]  # 2 is another program
     assert "Jupytext Notebook" in (ROOT / "book" / "troubleshooting.md").read_text("utf8")
+
+
+def test_binder_opens_chapters_as_notebooks():
+    """By the one file of book/_lab, which asks for nothing that the book does not ask for."""
+    lab = tomllib.loads((ROOT / "book" / "_lab" / "pyproject.toml").read_text("utf8"))
+    book = [Requirement(r).name for r in EXTRAS["book"]]
+    assert {Requirement(r).name for r in lab["project"]["dependencies"]} <= set(book)
+    ((name, where),) = lab["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"].items()
+    assert where.startswith("share/jupyter/lab/settings/overrides.d/")
+    settings = json.loads((ROOT / "book" / "_lab" / name).read_text("utf8"))
+    viewers = settings["@jupyterlab/docmanager-extension:plugin"]["defaultViewers"]
+    assert viewers == dict.fromkeys(("markdown", "myst"), "Jupytext Notebook")
 
 
 def test_versions_agree():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -31,6 +33,8 @@ class Visit:
     facts: dict = field(default_factory=dict)
     axe: list[str] = field(default_factory=list)
     faint: dict[str, list[str]] = field(default_factory=dict)
+    keyboard: dict[str, list[str]] = field(default_factory=dict)
+    cost: dict = field(default_factory=dict)
 
 
 def settle(page) -> None:
@@ -84,11 +88,13 @@ def visit(contexts, site_url):
         settle(page)
         seen.facts = page.evaluate("probe.facts()")
         if width == "desk":
+            seen.cost = page.evaluate("probe.cost()")
             page.evaluate(axe)
             seen.axe = page.evaluate("probe.axe()")
             for theme in ("light", "dark"):
                 page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
                 seen.faint[theme] = page.evaluate("probe.faint()")
+                seen.keyboard[theme] = page.evaluate("probe.keyboard(5)")
         page.close()
         seen.messages = [m for m in seen.messages if not any(part in m for part in TOLERATED)]
         return seen
@@ -153,6 +159,38 @@ def test_page_is_accessible(visit, name):
         assert not faint, f"too little contrast in the {theme} theme:\n" + "\n".join(faint[:8])
 
 
+@every_page
+def test_keyboard_reaches_everything_and_is_seen(visit, name):
+    """Up to five of each kind of link, button, fold and slider, in both themes."""
+    for theme, found in visit(name, "desk").keyboard.items():
+        assert not found, f"{theme} theme:\n" + "\n".join(found)
+
+
+@every_page
+def test_page_keeps_its_budget(visit, name, site, site_url):
+    """The page and all that it fetches, without formulas; twice what the heaviest chapter takes.
+
+    Bytes are counted as GitHub Pages sends them: text compressed. The API page lists everything.
+    """
+    cost, everything = visit(name, "desk").cost, 4 if name == "book/api" else 1
+    addresses = [url.removeprefix(site_url).partition("?")[0] for url in cost["fetched"]]
+    files = [site / unquote(a) for a in addresses if not a.startswith("_static/mathjax/")]
+    weights = {file.name: sent(file) for file in files}
+    pictures = [file.stat().st_size for file in files if file.suffix in (".png", ".svg", ".jpg")]
+    assert sum(weights.values()) < 2e6, sorted(weights.items(), key=lambda w: -w[1])[:5]
+    assert max(pictures) < 500e3
+    assert len(files) <= 60
+    assert cost["elements"] <= 15_000 * everything
+    assert cost["loaded"] < 10_000 * everything
+
+
+@cache
+def sent(file: Path) -> int:
+    """Bytes on the wire: fonts and pictures are packed already, all else is text."""
+    packed = file.suffix in (".png", ".jpg", ".woff2", ".woff", ".ttf")
+    return file.stat().st_size if packed else len(gzip.compress(file.read_bytes(), 6))
+
+
 # ---------------------------------------------------------------------- what a reader does
 
 
@@ -184,6 +222,20 @@ def test_marks_of_the_widget_stand_out(page, theme):
     assert min(found["words"].values()) >= 4.5, found["words"]
 
 
+def test_tab_reaches_all_that_can_be_operated(page):
+    """One press after the other, from the top of the page to its end, and nothing holds it back."""
+    wanted, reached = set(range(page.evaluate("probe.number()"))), []
+    for _ in range(len(wanted) + 400):  # between them stand formulas and boxes that scroll
+        page.keyboard.press("Tab")
+        here = page.evaluate("probe.here()")
+        if here is None:
+            break
+        reached.append(here)
+    assert here is None, "the keyboard is caught"
+    missed = wanted - set(reached)
+    assert not missed, [page.locator(f'[data-number="{k}"]').inner_text() for k in missed]
+
+
 def test_proof_opens_by_keyboard(page):
     proof = page.locator("article details.sd-dropdown").first
     proof.locator("summary").focus()
@@ -198,6 +250,25 @@ def test_solution_opens_by_click(page):
     solution = page.locator("article .solution.dropdown").first
     solution.locator(".admonition-title").click(position={"x": 4, "y": 4})
     solution.locator("section, .cell").first.wait_for(state="visible", timeout=5000)
+
+
+def test_solution_opens_by_keyboard(page):
+    solution = page.locator("article .solution.dropdown").first
+    solution.locator("button.toggle-button").focus()
+    page.keyboard.press("Enter")
+    solution.locator("section, .cell").first.wait_for(state="visible", timeout=5000)
+    page.keyboard.press("Enter")
+    solution.locator("section, .cell").first.wait_for(state="hidden", timeout=5000)
+
+
+def test_launch_menu_opens_by_keyboard(page):
+    page.locator(".dropdown-launch-buttons > button").focus()
+    page.keyboard.press("Enter")
+    offered = []
+    for _ in range(2):
+        page.keyboard.press("ArrowDown")
+        offered.append(page.locator(":focus").inner_text().strip())
+    assert offered == ["Binder", "Colab"]
 
 
 def test_slider_moves_by_arrow_keys_and_shows_focus(page):

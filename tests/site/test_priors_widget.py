@@ -6,8 +6,7 @@ import itertools
 import json
 import math
 import re
-import shutil
-import subprocess
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -15,14 +14,15 @@ import drot
 import numpy as np
 import pytest
 import torch
+import widget_page
+from widget_page import node, write_page
 
 ROOT = Path(__file__).resolve().parents[2]
-STATIC = ROOT / "book" / "_static"
-WIDGETS = STATIC / "widgets"
-CORE = WIDGETS / "priors_core.js"
 SCRIPTS = ("priors_core.js", "priors.js")
 CHAPTER = "book/07_graph_priors.html"
 BOX = '[data-widget="priors"]'
+open_page = partial(widget_page.open_page, box=BOX)
+contrast = partial(widget_page.contrast, box=BOX)
 NUMBERS = ("tau", "edges", "drawn", "alone", "lonely")
 PRIORS = {"row": "D: one edge", "binary": "B: each edge", "edges": "E: n edges"}
 SEED, UNIT = 7, 42
@@ -104,50 +104,12 @@ def alone(points, tau: float, prior: str) -> np.ndarray:
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory) -> Path:
     """The widget as the chapter embeds it, under the theme's own style sheets, in one file."""
-    sheets = [
-        Path(str(resources.files(package)))
-        / "theme"
-        / package
-        / "static"
-        / "styles"
-        / f"{name}.css"
-        for package, name in (
-            ("pydata_sphinx_theme", "pydata-sphinx-theme"),
-            ("sphinx_book_theme", "sphinx-book-theme"),
-        )
-    ]
-    links = "".join(
-        f'<link rel="stylesheet" href="{sheet.as_uri()}">'
-        for sheet in (*sheets, STATIC / "book.css")
-    )
-    scripts = "".join(f'<script src="{(WIDGETS / name).as_uri()}"></script>' for name in SCRIPTS)
-    file = tmp_path_factory.mktemp("widget") / "page.html"
-    file.write_text(
-        '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>Widget</title>{links}</head><body><main><article class="bd-article">'
-        '<h1>Widget</h1><div class="drot-widget" data-widget="priors" data-prior="row" '
+    widget = (
+        '<div class="drot-widget" data-widget="priors" data-prior="row" '
         'data-bandwidth="1"><p class="drot-finding">With one edge out of each point, a far point '
-        f"keeps its edge.</p></div>{scripts}</article></main></body></html>",
-        encoding="utf8",
+        "keeps its edge.</p></div>"
     )
-    return file
-
-
-def open_page(browser, file: Path, width: int = 1100):
-    """A page that fails the test where it complains or asks anyone else for anything."""
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, reduced_motion="reduce", has_touch=width < 500
-    )
-    page = context.new_page()
-    page.said = []
-    page.on("pageerror", lambda error: page.said.append(str(error)))
-    page.on("console", lambda m: m.type in ("error", "warning") and page.said.append(m.text))
-    page.on("request", lambda r: r.url.startswith("file:") or page.said.append(r.url))
-    page.on("requestfailed", lambda r: page.said.append(r.url))
-    page.goto(file.as_uri())
-    page.locator(f"{BOX} output").wait_for()
-    return page
+    return write_page(tmp_path_factory.mktemp("widget"), widget, SCRIPTS)
 
 
 @pytest.fixture
@@ -253,9 +215,6 @@ def test_refuses(core, code, start):
 
 
 def test_node_agrees_too():
-    executable = shutil.which("node")
-    if executable is None:
-        pytest.skip("node is not installed: the widget is compared with Python in Chromium only")
     program = """
     const core = require(process.argv[1]);
     const [points, tau] = JSON.parse(require("fs").readFileSync(0, "utf8"));
@@ -268,15 +227,8 @@ def test_node_agrees_too():
     process.stdout.write(JSON.stringify(core.PRIORS.map((p) => [p, one(p)])));
     """
     points, tau = CLOUDS["start"]
-    done = subprocess.run(
-        [executable, "-e", program, str(CORE)],
-        input=json.dumps([points, tau]),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    found = dict(json.loads(done.stdout))
+    said = node(program, [points, tau], core=SCRIPTS[0])
+    found = dict(json.loads(said))
     assert set(found) == set(PRIORS)
     for prior, (mean, lonely, W) in found.items():
         np.testing.assert_allclose(mean, expectation(points, tau, prior), rtol=1e-12)
@@ -598,25 +550,6 @@ def test_accessible(page):
             (".drot-word", "fill", 4.5),
         ):
             assert contrast(page, kind, attribute) >= least, (theme, kind)
-
-
-def contrast(page, kind: str, attribute: str) -> float:
-    """WCAG contrast of the first mark of a kind against the ground of the widget."""
-    pair = page.evaluate(
-        """([box, kind, attribute]) => [
-            getComputedStyle(document.querySelector(`${box} ${kind}`))[attribute],
-            getComputedStyle(document.querySelector(box)).backgroundColor,
-        ]""",
-        [BOX, kind, attribute],
-    )
-
-    def light(colour: str) -> float:
-        rgb = np.array([float(v) for v in re.findall(r"[\d.]+", colour)[:3]]) / 255
-        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-        return float(linear @ [0.2126, 0.7152, 0.0722])
-
-    low, high = sorted(map(light, pair))
-    return (high + 0.05) / (low + 0.05)
 
 
 def test_announced_and_labelled(page):

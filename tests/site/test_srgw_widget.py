@@ -5,22 +5,22 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import shutil
-import subprocess
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
 import drot
 import numpy as np
 import pytest
+import widget_page
+from widget_page import node, write_page
 
 ROOT = Path(__file__).resolve().parents[2]
-STATIC = ROOT / "book" / "_static"
-WIDGETS = STATIC / "widgets"
-CORE = WIDGETS / "srgw_core.js"
 SCRIPTS = ("srgw_core.js", "srgw.js")
 CHAPTER = "book/11_clustering.html"
 BOX = '[data-widget="srgw"]'
+open_page = partial(widget_page.open_page, box=BOX)
+contrast = partial(widget_page.contrast, box=BOX)
 NUMBERS = ("t", "objective", "chord", "kmeans")
 MARK = [[2.0, -3, 1], [-3, 2, 1], [1, 1, -2]]  # prp-soft-wins
 
@@ -86,51 +86,12 @@ def kmeans_of(C, T) -> float:
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory) -> Path:
     """The widget as the chapter embeds it, under the theme's own style sheets, in one file."""
-    sheets = [
-        Path(str(resources.files(package)))
-        / "theme"
-        / package
-        / "static"
-        / "styles"
-        / f"{name}.css"
-        for package, name in (
-            ("pydata_sphinx_theme", "pydata-sphinx-theme"),
-            ("sphinx_book_theme", "sphinx-book-theme"),
-        )
-    ]
-    links = "".join(
-        f'<link rel="stylesheet" href="{sheet.as_uri()}">'
-        for sheet in (*sheets, STATIC / "book.css")
-    )
-    scripts = "".join(f'<script src="{(WIDGETS / name).as_uri()}"></script>' for name in SCRIPTS)
-    file = tmp_path_factory.mktemp("widget") / "page.html"
-    file.write_text(
-        '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>Widget</title>{links}</head><body><main><article class="bd-article">'
-        '<h1>Widget</h1><div class="drot-widget" data-widget="srgw" data-start="clouds" '
+    widget = (
+        '<div class="drot-widget" data-widget="srgw" data-start="clouds" '
         'data-clusters="3"><p class="drot-finding">Between two memberships the objective bends '
         "downwards, so the best plan of the segment is at one of its ends.</p></div>"
-        f"{scripts}</article></main></body></html>",
-        encoding="utf8",
     )
-    return file
-
-
-def open_page(browser, file: Path, width: int = 1100):
-    """A page that fails the test where it complains or asks anyone else for anything."""
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, reduced_motion="reduce", has_touch=width < 500
-    )
-    page = context.new_page()
-    page.said = []
-    page.on("pageerror", lambda error: page.said.append(str(error)))
-    page.on("console", lambda m: m.type in ("error", "warning") and page.said.append(m.text))
-    page.on("request", lambda r: r.url.startswith("file:") or page.said.append(r.url))
-    page.on("requestfailed", lambda r: page.said.append(r.url))
-    page.goto(file.as_uri())
-    page.locator(f"{BOX} output").wait_for()
-    return page
+    return write_page(tmp_path_factory.mktemp("widget"), widget, SCRIPTS)
 
 
 @pytest.fixture
@@ -251,9 +212,6 @@ def test_refuses(core, what, C, T):
 
 def test_node_agrees_too():
     """The same file is a module of Node; an infinite entry cannot travel there through JSON."""
-    executable = shutil.which("node")
-    if executable is None:
-        pytest.skip("node is not installed: the widget is compared with Python in Chromium only")
     program = """
     const core = require(process.argv[1]);
     const [C, T] = JSON.parse(require("fs").readFileSync(0, "utf8"));
@@ -262,15 +220,8 @@ def test_node_agrees_too():
     process.stdout.write(JSON.stringify({ ...core.reduced(C, T), said }));
     """
     C, T = CASES["many"]
-    done = subprocess.run(
-        [executable, "-e", program, str(CORE)],
-        input=json.dumps([C.tolist(), T.tolist()]),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    said = node(program, [C.tolist(), T.tolist()], core=SCRIPTS[0])
+    found = json.loads(said)
     assert found["said"] == "entries must be finite"
     assert found["value"] == pytest.approx(value_of(C, T), rel=1e-10)
     np.testing.assert_allclose(found["structure"], structure_of(C, T), rtol=0, atol=1e-12)
@@ -602,25 +553,6 @@ def test_accessible(page):
             assert contrast(page, kind, attribute) >= 3, (theme, kind)
         assert contrast(page, "[data-point] circle:nth-of-type(3)", "stroke") >= 3, theme
         assert contrast(page, ".drot-word", "fill") >= 4.5, theme
-
-
-def contrast(page, kind: str, attribute: str) -> float:
-    """WCAG contrast of the first mark of a kind against the ground of the widget."""
-    pair = page.evaluate(
-        """([box, kind, attribute]) => [
-            getComputedStyle(document.querySelector(`${box} ${kind}`))[attribute],
-            getComputedStyle(document.querySelector(box)).backgroundColor,
-        ]""",
-        [BOX, kind, attribute],
-    )
-
-    def light(colour: str) -> float:
-        rgb = np.array([float(v) for v in re.findall(r"[\d.]+", colour)[:3]]) / 255
-        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-        return float(linear @ [0.2126, 0.7152, 0.0722])
-
-    low, high = sorted(map(light, pair))
-    return (high + 0.05) / (low + 0.05)
 
 
 def test_announced_and_labelled(page):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
-import subprocess
+from functools import partial
 from pathlib import Path
 
 import drot
 import numpy as np
 import pytest
+import widget_page
 
 ROOT = Path(__file__).resolve().parents[2]
-CORE = ROOT / "book" / "_static" / "widgets" / "row_core.js"
 PAGE = "book/01_entropic_affinity.html"
 BOX = '[data-widget="row"]'
+node = partial(widget_page.node, core="row_core.js")
 
 ROWS = {
     "spread": [0.0, 1.1, 1.6, 2.0, 2.3, 3.1, 4.0, 4.4, 5.8, 7.2, 8.5, 9.9],
@@ -55,17 +55,6 @@ def package_row(costs: list[float], xi: float) -> dict:
     found = drot.entropic_affinity(np.tile(costs, (len(costs), 1)), perplexity=xi, tol=1e-12)
     p = found.plan[0].numpy()
     return {"eps": float(found.eps[0]), "p": p, "cost": float(p @ np.asarray(costs))}
-
-
-def node(program: str, data: object) -> str:
-    executable = shutil.which("node")
-    if executable is None:
-        pytest.skip("node is not installed: the widget is compared with Python in Chromium only")
-    command = [executable, "-e", program, str(CORE)]
-    text = json.dumps(data)
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -1,0 +1,144 @@
+"""The map in the preface: every label is there, and no sourced statement is left out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+BOOK = Path(__file__).resolve().parents[2] / "book"
+PAPERS = ("snekhorn", "graphcoupling", "distr")
+STYLE = {  # how each work numbers its statements
+    "snekhorn": r"\d+",
+    "graphcoupling": r"\d+",
+    "distr": r"[2-4A-F]\.\d+|1",  # and one algorithm without a section
+    "thesis": r"[2-8]\.\d+",
+}
+KIND = r"Theorem|Proposition|Lemma|Corollary|Remark|Definition|Algorithm"
+NUMBER = r"(?:[A-F]\.)?\d+(?:\.\d+)?"
+NAMED = re.compile(rf"\b({KIND}|{KIND.replace('y|', 'ie|')})s? ({NUMBER}(?:(?:,| and) {NUMBER})*)")
+CITE = re.compile(r"\{cite:[pt]\}`(\w+)`")
+PREFACE = (BOOK / "preface.md").read_text("utf8")
+CHAPTERS = {path.stem: path.read_text("utf8") for path in sorted(BOOK.glob("[01]*.md"))}
+EVERYTHING = "\n".join(path.read_text("utf8") for path in BOOK.rglob("*.md"))
+
+
+def numbers(text: str) -> set[tuple[str, str]]:
+    """("Lemma", "7"), ... for what a text names, plurals taken apart."""
+    found = set()
+    for kind, many in NAMED.findall(text):
+        kind = "Corollary" if kind.startswith("Corollar") else kind
+        found |= {(kind, number) for number in re.findall(NUMBER, many)}
+    return found
+
+
+def rows() -> dict[str, list[list[str]]]:
+    """Lines of the table of each paper."""
+    tables = {}
+    for part in re.split(r"^### ", PREFACE, flags=re.M)[1:]:
+        key = CITE.search(part)[1]
+        lines = [line for line in part.splitlines() if line.startswith("|")][2:]
+        tables[key] = [
+            [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines
+        ]
+    return tables
+
+
+TABLES = rows()
+MAPPED = {key: numbers("\n".join(row[0] for row in table)) for key, table in TABLES.items()}
+MAPPED["thesis"] = numbers("\n".join(row[1] for table in TABLES.values() for row in table))
+
+
+def owners(line: str, start: int, end: int, paper: str) -> tuple[str, ...]:
+    """The works of which a name at line[start:end] may be a statement.
+
+    "Lemma 7 of {cite:t}`key`" says it. Otherwise they are the works that the paragraph cites
+    and in which numbers look like this one, and without any the paper of the chapter.
+    """
+    another = rf"(?: and (?:{KIND})s? {NUMBER})?"
+    after = re.match(rf"{another}(?: \([^()]*\))? of \{{cite:t\}}`(\w+)`", line[end:])
+    if after:
+        return (after[1],)
+    number = re.search(NUMBER, line[start:end])[0]
+    cited = [key for key in CITE.findall(line) if re.fullmatch(STYLE.get(key, ""), number)]
+    return tuple(sorted(set(cited))) or (paper,)
+
+
+def sourced() -> set[tuple[str, tuple[str, ...], str, str]]:
+    """(chapter, works, kind, number) for each numbered statement that a chapter names."""
+    found = set()
+    for chapter, text in CHAPTERS.items():
+        head = re.search(r"^- \*\*Papers?\*\* (.*)$", text, re.M)
+        keys = CITE.findall(head[1]) if head else []
+        for line in text.splitlines():
+            for name in NAMED.finditer(line):
+                works = owners(line, name.start(), name.end(), keys[0] if keys else "")
+                if set(works) <= set(STYLE):
+                    found |= {(chapter, works, *one) for one in numbers(name[0])}
+    return found
+
+
+SOURCES = sorted(sourced())
+
+
+def test_the_tables_were_read():
+    assert set(TABLES) == set(PAPERS)
+    assert all(len(row) == 4 for table in TABLES.values() for row in table)
+    assert {("Proposition", "1"), ("Lemma", "9")} <= MAPPED["snekhorn"]
+    assert {("Theorem", "2"), ("Algorithm", "1")} <= MAPPED["graphcoupling"]
+    assert {("Lemma", "C.3"), ("Corollary", "B.3")} <= MAPPED["distr"]
+
+
+def test_the_chapters_were_read():
+    """Names are attributed as a reader would."""
+    wanted = {
+        ("01_entropic_affinity", ("snekhorn",), "Lemma", "8"),
+        ("03_symmetric_affinity", ("snekhorn",), "Lemma", "9"),
+        ("06_hidden_graphs", ("graphcoupling",), "Theorem", "1"),
+        ("09_reduction_as_gw", ("distr",), "Proposition", "B.5"),
+        ("09_reduction_as_gw", ("thesis",), "Lemma", "5.1"),
+        ("14_errata", ("thesis",), "Lemma", "7.1"),
+    }
+    assert wanted <= set(SOURCES)
+    foreign = ("Proposition", "1")  # of a paper on another subject, in chapter 9
+    assert not [one for one in SOURCES if one[0].startswith("09") and one[2:] == foreign]
+
+
+@pytest.mark.parametrize(("chapter", "works", "kind", "number"), SOURCES)
+def test_every_sourced_statement_is_on_the_map(chapter, works, kind, number):
+    known = set().union(*(MAPPED[key] for key in works))
+    assert (kind, number) in known, f"{chapter} names {kind} {number} of {' or '.join(works)}"
+
+
+@pytest.mark.parametrize("key", PAPERS)
+def test_lines_lead_somewhere(key: str):
+    """Each line names a place in this book; corrections are entries of the errata, all of them."""
+    for _, _, here, correction in TABLES[key]:
+        assert re.search(r"\{(prf:ref|eq|ref|numref)\}`", here)
+        assert correction == "–" or set(re.findall(r"`([\w-]+)`", correction)) <= ENTRIES
+
+
+ENTRIES = set(re.findall(r"^\((err-[\w-]+)\)=$", CHAPTERS["14_errata"], re.M))
+
+
+def test_every_correction_is_on_the_map():
+    named = set(re.findall(r"\{ref\}`(err-[\w-]+)`", PREFACE))
+    assert named >= ENTRIES - {"err-losses"} and "err-losses" in PREFACE
+
+
+def test_every_label_exists():
+    """The labels that the preface names, each with the role that fits its kind."""
+    statements = set(re.findall(r"^:label: *(\S+)", EVERYTHING, re.M))
+    equations = set(re.findall(r"^\$\$ *\(([\w-]+)\)$", EVERYTHING, re.M))
+    sections = set(re.findall(r"^\(([\w-]+)\)=$", EVERYTHING, re.M))
+    figures = set(re.findall(r"^ +name: *(\S+)$", EVERYTHING, re.M))
+    for role, known in (
+        ("prf:ref", statements),
+        ("eq", equations),
+        ("ref", sections),
+        ("numref", figures),
+    ):
+        roles = re.findall(rf"\{{{role}\}}`(?:[^`<]*<)?([\w-]+)>?`", PREFACE)
+        assert roles
+        assert not set(roles) - known, f"{role}: {sorted(set(roles) - known)}"

@@ -1,0 +1,463 @@
+"""Bad input, by the table of ``faults``: every public function against every fault.
+
+A function, or a parameter, that is not in the table fails a test.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import resource
+import signal
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import drot
+import numpy as np
+import pytest
+import torch
+from faults import (
+    COLUMNS,
+    ELSEWHERE,
+    NOT_HERE,
+    OPEN,
+    QUICK,
+    ROWS,
+    SAYS,
+    STARTS,
+    TABLE,
+    Cell,
+    N,
+    call,
+    choices,
+    faults,
+    is_estimator,
+    kind,
+    parameters,
+    points,
+    public,
+    squares,
+)
+from torch import Tensor
+
+SECONDS = 2.0  # a cell may take, far more than any needs
+ROOM = 2**28  # bytes that a cell may add to the peak of the process
+
+
+def test_every_public_function_has_a_row():
+    """And every parameter a kind: a new one fails here until it is in the table."""
+    assert ROWS.keys() | ELSEWHERE.keys() == set(public())
+    assert not ROWS.keys() & ELSEWHERE.keys()
+    unknown = [
+        (name, parameter)
+        for name in ROWS
+        for parameter in parameters(name)
+        if kind(name, parameter) not in (*COLUMNS, "name")
+    ]
+    assert not unknown
+    assert all(reason for reason in (*ELSEWHERE.values(), *NOT_HERE.values()))
+
+
+def test_every_name_is_in_the_table():
+    """What takes one of several names is asked for another; what takes a start too."""
+    for name in ROWS:
+        for parameter in parameters(name):
+            if choices(name, parameter) and parameter != "init":
+                assert kind(name, parameter) in ("name",), (name, parameter)
+            if parameter == "init" and name != "drot.gromov_wasserstein":
+                assert name in STARTS
+
+
+def test_exceptions_of_the_table_are_cells():
+    """A reason, or a sentence, for a cell that does not exist is out of date."""
+    every = {
+        (name, parameter, column)
+        for name in ROWS
+        for parameter in parameters(name)
+        for column, _ in faults(name, parameter)
+    }
+    for exceptions in (NOT_HERE, SAYS, OPEN):
+        assert exceptions.keys() <= every, exceptions.keys() - every
+    assert len(TABLE) > 1000
+
+
+@contextmanager
+def watched(seconds: float = SECONDS) -> Iterator[None]:
+    """No hang, no wild allocation, no warning."""
+
+    def late(*_):
+        raise TimeoutError(f"took more than {5 * seconds} seconds")
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, 5 * seconds)
+    start = time.process_time()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.process_time() - start < seconds
+    grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak)
+    assert grown < ROOM
+
+
+def bits(value) -> bytes | None:
+    if isinstance(value, Tensor):
+        return value.cpu().numpy().tobytes()
+    if isinstance(value, np.ndarray):
+        return value.tobytes()
+    return repr(value).encode() if isinstance(value, list | tuple) else None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imported():
+    """What is slow to import is there before a cell is timed."""
+    for name in ROWS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            call(name, ROWS[name].good())
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_rows_are_good(name):
+    """What the cells spoil is sound: no exception, no warning, nothing that is not finite."""
+    given = ROWS[name].good()
+    before = {key: bits(value) for key, value in given.items()}
+    with watched(4 * SECONDS):
+        found = call(name, given)
+    assert {key: bits(value) for key, value in given.items()} == before
+    for value in [found, *vars(found).values()] if hasattr(found, "__dict__") else [found]:
+        if isinstance(value, Tensor) and value.is_floating_point():
+            assert not value.isnan().any()
+        if isinstance(value, float):
+            assert not math.isnan(value)
+
+
+def sound(name: str, parameter: str, given: dict):
+    """A value that would do, where the row leaves the default."""
+    if given.get(parameter) is None or isinstance(given[parameter], str):
+        match kind(name, parameter):
+            case "init":
+                return points(N, 2, 1)
+            case "weights":
+                return np.full(N, 1 / N)
+            case "start plan":
+                k = given.get("n_prototypes") or given.get("n_clusters")
+                return np.full((N, k), 1 / N / k)
+    return given.get(parameter)
+
+
+def marked(cell: Cell):
+    """A cell, expected to fail where it is open."""
+    reason = OPEN.get(cell[:3])
+    marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
+    return pytest.param(cell, marks=marks, id=str(cell))
+
+
+@pytest.mark.parametrize("cell", [marked(cell) for cell in TABLE])
+def test_cell(cell):
+    """One sentence that says what, where and what to do; the input is left as it was."""
+    name, parameter, column, fault = cell
+    given = {"X": points(), **ROWS[name].good()} if parameter == "X" else ROWS[name].good()
+    given |= ROWS[name].also.get(parameter, {})
+    given[parameter] = fault.spoil(sound(name, parameter, given))
+    before = {key: bits(value) for key, value in given.items()}
+    known = STARTS.get(name) if parameter == "init" else choices(name, parameter)
+    says = SAYS.get((name, parameter, column), fault.says)
+    says = says.replace("NAME", parameter)
+    with watched(), pytest.raises(fault.error) as caught:
+        call(name, given)
+    text = str(caught.value)
+    assert re.search(says, text, re.DOTALL), f"{type(caught.value).__name__}: {text}"
+    assert column != "unknown name" or all(repr(choice) in text for choice in known or ())
+    assert len(text) < 400 or kind(name, parameter) == "table"
+    assert {key: bits(value) for key, value in given.items()} == before
+
+
+# ------------------------------------------------------------------------------- devices
+class Elsewhere(Tensor):
+    """A tensor that says it is on another device, moves by ``to``, and mixes with no other."""
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("meta")
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func in (Tensor.to, Tensor.cpu) and isinstance(args[0], cls):
+            others = [*args[1:], *kwargs.values()]
+            here = any(isinstance(a, torch.device | str) or type(a) is Tensor for a in others)
+            if here or func is Tensor.cpu:
+                return func(args[0].as_subclass(Tensor), *args[1:], **kwargs)
+        tensors = [a for a in _flat([*args, *kwargs.values()]) if isinstance(a, Tensor)]
+        if func is not Tensor.to and any(not isinstance(a, cls) and a.ndim for a in tensors):
+            raise RuntimeError("Expected all tensors to be on the same device")
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+def _flat(values) -> Iterator:
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def elsewhere(value) -> Tensor:
+    """The same numbers on another device: a real one where there is one."""
+    tensor = torch.as_tensor(np.asarray(value))
+    return tensor.cuda() if torch.cuda.is_available() else tensor.as_subclass(Elsewhere)
+
+
+NUMBERS = (
+    "cloud", "ranked", "symmetric", "graph", "log_kernel", "rows", "coupling", "factor", "init",
+    "start plan", "membership", "weights", "masses", "plan of prototypes", "y", "perplexities",
+    "sheet",
+)  # fmt: skip
+# Not asked here: these move what is large, or build arrays where the other one is, and only a real
+# second device can tell. tests/contracts/test_numerics.py runs them on one.
+LEFT_OUT = {
+    ("drot.graph_log_probability", "log_kernel"): "the graph moves to the kernel",
+    ("drot.ccpca", "log_kernel"): "graphs are drawn on the kernel's device, then compared",
+    ("drot.precision_coupling_loss", "Z"): "X moves to Z",
+    **{
+        (f"drot.{name}", "Z"): "ranks are taken on each device, then moved"
+        for name in (
+            "neighborhood_preservation",
+            "neighborhood_curve",
+            "trustworthiness",
+            "continuity",
+        )
+    },
+}
+
+
+def pairs() -> Iterator[tuple[str, str]]:
+    for name in ROWS:
+        if is_estimator(name):
+            continue
+        arrays = [p for p in parameters(name) if kind(name, p) in NUMBERS]
+        first = next(p for p in parameters(name) if kind(name, p) in (*COLUMNS, "name"))
+        yield from ((name, p) for p in arrays if p != first and (name, p) not in LEFT_OUT)
+
+
+@pytest.mark.parametrize(("name", "parameter"), list(pairs()))
+def test_other_device(name, parameter):
+    """Arrays on two devices: one sentence that names both, or the small one is moved."""
+    given = ROWS[name].good() | ROWS[name].also.get(parameter, {})
+    value = sound(name, parameter, given)
+    plain = call(name, {**given, parameter: value})
+    given[parameter] = elsewhere(value)
+    try:
+        found = call(name, given)
+    except ValueError as error:
+        assert re.search(r"\bcpu\b", str(error)) and re.search(r"\b(meta|cuda)", str(error))
+        assert re.search(r"move one|one device", str(error))
+    else:
+        for one, other in zip(results(found), results(plain), strict=True):
+            assert one.device.type == "cpu" and torch.equal(torch.as_tensor(one), other)
+
+
+def results(found) -> list[Tensor]:
+    """The tensors of a result, or numbers as such."""
+    if isinstance(found, float):
+        return [torch.tensor(found)]
+    if isinstance(found, Tensor):
+        return [found]
+    values = found if isinstance(found, tuple | list) else vars(found).values()
+    return [value for value in values if isinstance(value, Tensor)]
+
+
+# -------------------------------------------------------------------------------- memory
+LARGE = 40  # points whose n x n array does not fit
+
+
+@pytest.fixture
+def little_memory(monkeypatch):
+    """A machine of 12 KiB."""
+    real = os.sysconf
+    small = {"SC_PHYS_PAGES": 3, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr("os.sysconf", lambda name: small[name] if name in small else real(name))
+
+
+X = points(LARGE)
+TILED = drot.sqeuclidean(X, block=8)
+TOO_LARGE = {  # what needs the whole array, though it takes less
+    "dense": lambda: drot.sqeuclidean(X).dense(),
+    "dense of tiles": lambda: TILED.dense(),
+    "plan": lambda: drot.entropic_affinity(TILED, 5.0).plan,
+    "log plan": lambda: drot.gaussian_affinity(TILED, bandwidth=1.0).log_plan,
+    "symmetrize": lambda: drot.symmetrize(drot.entropic_affinity(TILED, 5.0)),
+    "union": lambda: drot.fuzzy_union(drot.umap_membership(TILED, 5)),
+    "laplacian": lambda: drot.laplacian(drot.entropic_affinity(TILED, 5.0)),
+    "expected graph": lambda: drot.expected_graph(drot.entropic_affinity(TILED, 5.0)),
+    "projections": lambda: drot.symmetric_alternating_projections(
+        TILED, 5.0, bandwidth=1.0, **QUICK
+    ),
+    "scaling": lambda: drot.spectral.classical_mds(TILED),
+    "isomap": lambda: drot.spectral.isomap(X),
+    "locally linear": lambda: drot.spectral.locally_linear_embedding(X),
+    "eigenmaps": lambda: drot.spectral.laplacian_eigenmaps(drot.entropic_affinity(TILED, 5.0)),
+    "t-SNE": lambda: drot.TSNE(perplexity=5.0).fit(X),
+    "TSNEkhorn": lambda: drot.TSNEkhorn(perplexity=5.0).fit(X),
+    "UMAP": lambda: drot.UMAP(n_neighbors=5).fit(X),
+    "DistR": lambda: drot.DistR(3, perplexity=5.0).fit(X),
+    "clustering": lambda: drot.SemiRelaxedGWClustering(
+        3, similarity="entropic", perplexity=5.0
+    ).fit(X),
+}
+FITS = {  # what goes in tiles, or in factors
+    "entropic": lambda: drot.entropic_affinity(TILED, 5.0),
+    "gaussian": lambda: drot.gaussian_affinity(TILED, perplexity=5.0),
+    "doubly stochastic": lambda: drot.doubly_stochastic_affinity(TILED, bandwidth=1.0),
+    "symmetric": lambda: drot.symmetric_entropic_affinity(TILED, 5.0),
+    "self-tuning": lambda: drot.self_tuning_affinity(TILED),
+    "membership": lambda: drot.umap_membership(TILED, 5),
+    "nearest": lambda: drot.nearest(TILED, 5),
+    "scores": lambda: drot.neighborhood_curve(X, X[:, :2]),
+    "barycentre": lambda: drot.srgw_barycenter(drot.factored_sqeuclidean(X), 3),
+    "ccPCA": lambda: drot.CCPCA(perplexity=1.5, random_state=0).fit(X),
+}
+
+
+@pytest.mark.parametrize("use", TOO_LARGE.values(), ids=TOO_LARGE)
+def test_will_not_fit(use, little_memory):
+    """An n x n that memory cannot hold: how large it is, and the way around."""
+    with watched(), pytest.raises(MemoryError) as caught:
+        use()
+    assert re.search(r"40 x (40|80) array takes .* GiB .*block=", str(caught.value))
+
+
+@pytest.mark.parametrize("use", FITS.values(), ids=FITS)
+def test_tiles_fit(use, little_memory):
+    """The way around works."""
+    with watched():
+        use()
+
+
+# ------------------------------------------------------------------------------ welcomed
+class Frame:
+    """Like a DataFrame: no array, but it makes one."""
+
+    def __init__(self, values):
+        self.values = np.asarray(values)
+        self.shape = self.values.shape
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype=dtype)
+
+    def __len__(self):
+        return len(self.values)
+
+
+FORMS = {
+    "list": lambda v: np.asarray(v).tolist(),
+    "frame": Frame,
+    "tensor": lambda v: torch.as_tensor(np.array(v)),
+    "reversed twice": lambda v: np.array(v)[::-1].copy()[::-1],
+    "column order": np.asfortranarray,
+    "read-only": lambda v: read_only(v),
+}
+
+
+def read_only(value) -> np.ndarray:
+    value = np.array(value)
+    value.flags.writeable = False
+    return value
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize(
+    "name", [n for n in ROWS if any(kind(n, p) in (*NUMBERS, "table") for p in parameters(n))]
+)
+def test_other_forms(name, form):
+    """Lists, frames, tensors and views of the same numbers give the same bits."""
+    given = ROWS[name].good()
+    if is_estimator(name):
+        given["X"] = points()
+    plain = call(name, dict(given))
+    for parameter in given:
+        if kind(name, parameter) in (
+            *NUMBERS,
+            "table",
+            "cost",
+            "matrix",
+            "distances",
+            "kl",
+            "signed",
+            "symmetric plan",
+        ) and not isinstance(given[parameter], str | float):
+            given[parameter] = form(given[parameter])
+    with watched(4 * SECONDS):
+        found = call(name, given)
+    for one, other in zip(results(found), results(plain), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def twice() -> np.ndarray:
+    """Each point two times."""
+    return np.concatenate([points(6), points(6)])
+
+
+TWICE = {
+    "cost": lambda: drot.sqeuclidean(twice()).dense(),
+    "entropic": lambda: drot.entropic_affinity(drot.sqeuclidean(twice()), 4.0).plan,
+    "gaussian": lambda: drot.gaussian_affinity(drot.sqeuclidean(twice()), perplexity=4.0).plan,
+    "doubly": lambda: (
+        drot.doubly_stochastic_affinity(drot.sqeuclidean(twice()), perplexity=4.0).plan
+    ),
+    "self-tuning": lambda: drot.self_tuning_affinity(drot.sqeuclidean(twice()), n_neighbors=3).plan,
+    "symmetric": lambda: drot.symmetric_entropic_affinity(drot.sqeuclidean(twice()), 4.0).plan,
+    "membership": lambda: drot.umap_membership(drot.sqeuclidean(twice()), 5).plan,
+    "nearest": lambda: drot.nearest(drot.sqeuclidean(twice()), 3).dense().nan_to_num(posinf=0),
+    "pca": lambda: drot.spectral.pca(twice()).Z,
+    "scaling": lambda: drot.spectral.classical_mds(drot.sqeuclidean(twice())).Z,
+    "isomap": lambda: drot.spectral.isomap(twice(), n_neighbors=4).Z,
+    "locally linear": lambda: drot.spectral.locally_linear_embedding(twice(), n_neighbors=6).Z,
+    "eigenmaps": lambda: (
+        drot.spectral.laplacian_eigenmaps(
+            drot.symmetric_entropic_affinity(drot.sqeuclidean(twice()), 4.0)
+        ).Z
+    ),
+    "srgw": lambda: drot.semi_relaxed_gw(drot.sqeuclidean(twice()), squares(3)).plan,
+    "barycentre": lambda: drot.srgw_barycenter(drot.sqeuclidean(twice()), 3).plan,
+    "k-means": lambda: drot.kernel_kmeans(drot.gram(twice()), 3).labels,
+    "reduction": lambda: (
+        drot.distributional_reduction(
+            drot.symmetric_entropic_affinity(drot.sqeuclidean(twice()), 4.0), 3, on_failure="ignore"
+        ).Z
+    ),
+    "coot": lambda: drot.coot_clustering(twice(), 3).plan,
+    "scores": lambda: drot.neighborhood_curve(twice(), twice()[:, :2]).values,
+    **{
+        name: lambda name=name: torch.from_numpy(
+            getattr(drot, name)(perplexity=4.0, random_state=0).fit_transform(twice())
+        )
+        for name in ("SNE", "TSNE", "SNEkhorn", "TSNEkhorn", "LargeVis")
+    },
+    "UMAP": lambda: torch.from_numpy(
+        drot.UMAP(n_neighbors=5, random_state=0).fit_transform(twice())
+    ),
+    "DistR": lambda: torch.from_numpy(
+        drot.DistR(3, perplexity=4.0, random_state=0).fit(twice()).embedding_
+    ),
+}
+
+
+@pytest.mark.parametrize("use", TWICE.values(), ids=TWICE)
+def test_duplicates_work(use):
+    """Copies of points need no jitter."""
+    with watched(10 * SECONDS):
+        assert torch.isfinite(torch.as_tensor(use())).all()
+
+
+def test_one_column_turned_round():
+    """A view with a negative stride over one entry is an array like any other."""
+    assert drot.sqeuclidean(points(5, 1)[:, ::-1]).shape == (5, 5)

@@ -1,0 +1,248 @@
+"""What is handed out: a wheel and an archive of the package alone, light and well licensed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import cover
+import pytest
+import renew
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[2]
+PKG = ROOT / "pkg"
+PROJECT = tomllib.loads((PKG / "pyproject.toml").read_text("utf8"))["project"]
+WORKFLOWS = {
+    path.stem: yaml.safe_load(path.read_text("utf8"))
+    for path in (ROOT / ".github" / "workflows").glob("*.yml")
+}
+MODULES = {f"drot/{path.name}" for path in (PKG / "src" / "drot").glob("*.py")} | {"drot/py.typed"}
+IMPORT_SECONDS = 1.5  # of processor time, beyond what torch takes
+HEAVY = ("matplotlib", "sklearn", "geoopt", "ot", "pandas", "h5py", "PIL", "requests", "IPython")
+
+
+def run(*command: object, cwd: Path) -> str:
+    """Run a command that sees nothing of this checkout, and return what it says."""
+    keep = {"PATH", "HOME", "LANG", "TMPDIR", "SYSTEMROOT"}
+    env = {name: value for name, value in os.environ.items() if name in keep}
+    env |= {"OMP_NUM_THREADS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
+    env |= {"PIP_CONFIG_FILE": os.devnull, "PYTHONNOUSERSITE": "1"}
+    command = tuple(str(word) for word in command)
+    answer = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return answer.stdout
+
+
+# ------------------------------------------------------------------------- wheel and archive
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory) -> tuple[Path, Path]:
+    """(source archive, wheel made from it), built offline by the setuptools that is here."""
+    home = tmp_path_factory.mktemp("build")
+    shutil.copytree(PKG, home / "pkg", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
+    program = f"from setuptools import build_meta; build_meta.build_sdist({str(home)!r})"
+    run(sys.executable, "-c", program, cwd=home / "pkg")
+    (archive,) = home.glob("*.tar.gz")
+    offline = ["--no-deps", "--no-index", "--no-build-isolation", "-q"]
+    run(sys.executable, "-m", "pip", "wheel", *offline, "-w", home, archive, cwd=home)
+    (wheel,) = home.glob("*.whl")
+    return archive, wheel
+
+
+def test_wheel_holds_the_package_and_nothing_else(built):
+    info = f"drot-{PROJECT['version']}.dist-info"
+    with zipfile.ZipFile(built[1]) as wheel:
+        names = set(wheel.namelist())
+        licence = wheel.read(f"{info}/licenses/LICENSE").decode()
+        metadata = wheel.read(f"{info}/METADATA").decode()
+    assert {name for name in names if not name.startswith(f"{info}/")} == MODULES
+    assert licence == (ROOT / "LICENSE").read_text("utf8")
+    assert "\nLicense-Expression: MIT\n" in metadata
+    assert built[1].name == f"drot-{PROJECT['version']}-py3-none-any.whl"
+
+
+def test_archive_holds_the_package_and_nothing_else(built):
+    with tarfile.open(built[0]) as archive:
+        names = {m.name.partition("/")[2] for m in archive.getmembers() if m.isfile()}
+    rest = {n for n in names if not n.startswith("src/drot.egg-info/")}
+    assert rest - {"PKG-INFO", "setup.cfg"} == {f"src/{n}" for n in MODULES} | {
+        "pyproject.toml",
+        "LICENSE",
+    }
+
+
+def needed(name: str) -> dict[str, importlib.metadata.Distribution]:
+    """What pip would install for a package without extras, itself left out."""
+    found: dict[str, importlib.metadata.Distribution] = {}
+    queue = [Requirement(line) for line in importlib.metadata.requires(name) or []]
+    while queue:
+        requirement = queue.pop()
+        key = canonicalize_name(requirement.name)
+        if key in found or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
+            continue
+        found[key] = importlib.metadata.distribution(requirement.name)
+        queue += [Requirement(line) for line in found[key].requires or []]
+    return found
+
+
+@pytest.fixture(scope="session")
+def fresh(built, tmp_path_factory) -> Path:
+    """The interpreter of a new environment: the wheel, and links to what drot itself requires.
+
+    Links, because nothing is downloaded. What only the book and the tests need is not there.
+    """
+    home = tmp_path_factory.mktemp("fresh")
+    links = home / "links"
+    links.mkdir()
+    for distribution in needed("drot").values():
+        for top in {Path(file).parts[0] for file in distribution.files or ()}:
+            link = links / top
+            if top not in ("..", "__pycache__") and not link.exists():
+                link.symlink_to(distribution.locate_file(top))
+    run(sys.executable, "-m", "venv", "--without-pip", home / "venv", cwd=home)
+    python = home / "venv" / "bin" / "python"
+    install = ["install", "-q", "--no-deps", "--no-index", built[1]]
+    run(sys.executable, "-m", "pip", "--python", python, *install, cwd=home)
+    (site,) = (home / "venv" / "lib").glob("python*/site-packages")
+    (site / "links.pth").write_text(f"{links}\n")
+    return python
+
+
+def test_fresh_environment_solves(fresh):
+    """The installed wheel computes, without the book's extras and far from this checkout."""
+    program = """
+import importlib.util, drot, torch
+print(drot.__file__)
+assert not any(map(importlib.util.find_spec, ("ot", "geoopt", "pytest", "jupyter_book")))
+X = torch.randn(20, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+affinity = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=5)
+P = affinity.plan
+assert torch.equal(P, P.T) and torch.allclose(P.sum(1), torch.ones(20).double(), atol=1e-3)
+assert affinity.perplexity.min() > 4.99
+assert drot.SNEkhorn(perplexity=5).get_params()["perplexity"] == 5  # an estimator: scikit-learn
+"""
+    where = Path(run(fresh, "-I", "-c", program, cwd=fresh.parent))
+    assert where.is_relative_to(fresh.parents[1]) and not where.is_relative_to(ROOT)
+
+
+def test_a_missing_extra_is_named(fresh):
+    """Where a function needs what is not installed, one sentence says what to install."""
+    program = """
+import drot
+try:
+    drot.gromov_wasserstein([[0.0, 1.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]])
+except ImportError as error:
+    print(error)
+"""
+    said = run(fresh, "-I", "-c", program, cwd=fresh.parent)
+    assert "POT" in said and "install" in said
+
+
+def test_import_is_quick_and_light(fresh):
+    """Processor time, which other programs at work do not lengthen; the best of three."""
+    program = f"""
+import sys, time, torch
+before, started = set(sys.modules), time.process_time()
+import drot
+print(time.process_time() - started, *[m for m in {HEAVY} if m in set(sys.modules) - before])
+"""
+    answers = [run(fresh, "-I", "-c", program, cwd=fresh.parent).split() for _ in range(3)]
+    assert [heavy for answer in answers for heavy in answer[1:]] == []
+    assert min(float(answer[0]) for answer in answers) < IMPORT_SECONDS
+
+
+# ----------------------------------------------------------------------------------- licences
+
+
+@pytest.fixture(scope="module")
+def licences() -> dict:
+    """What the cells of the page define, but for its last assertion: the test makes its own."""
+    text = (ROOT / "book" / "licences.md").read_text("utf8")
+    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(?::[^\n]*\n)*(.*?)^```$", text, re.M | re.S)
+    names: dict = {}
+    exec("\n".join(cells), names)
+    return names
+
+
+def test_every_licence_is_compatible(licences):
+    rows, unusual = licences["rows"], licences["unusual"]
+    installed = {canonicalize_name(d.name) for d in importlib.metadata.distributions()}
+    assert {name for name, *_ in rows} == installed - {"drot"}
+    for name, _, terms, use in rows:
+        if not re.fullmatch(licences["VENDOR"], name):
+            assert not unusual(name, terms), f"{name}: {terms}"
+        if use == "package":
+            assert "GPL" not in terms.replace("MPL", ""), f"{name}: {terms}"
+    assert {name for name, *_, use in rows if use == "package"} >= set(needed("drot"))
+
+
+def test_an_unusual_licence_is_noticed(licences):
+    unusual = licences["unusual"]
+    for terms in ("GPL-3.0-only", "not stated", "MIT AND AGPL-3.0", "LGPLv2+", "Proprietary"):
+        assert unusual("some", terms)
+    assert unusual("some", "GNU General Public License (GPL)")  # only docutils may say so
+    assert not unusual("docutils", "BSD License; GNU General Public License (GPL)")
+    assert not unusual("some", "MIT OR MPL-2.0")
+
+
+# ------------------------------------------------------------------------ versions and updates
+
+
+def test_classifiers_and_matrix_name_the_same_pythons():
+    label = "Programming Language :: Python :: 3."
+    named = {c.rpartition(" ")[2] for c in PROJECT["classifiers"] if c.startswith(label)}
+    matrix = WORKFLOWS["tests"]["jobs"]["package"]["strategy"]["matrix"]
+    assert set(matrix["python"]) == named
+    assert all(SpecifierSet(PROJECT["requires-python"]).contains(p) for p in named)
+    assert min(named, key=lambda p: int(p[2:])) == PROJECT["requires-python"].removeprefix(">=")
+    (numpy,) = [r for r in map(Requirement, PROJECT["dependencies"]) if r.name == "numpy"]
+    oldest = [entry["numpy"] for entry in matrix["include"] if "numpy" in entry]
+    assert [f">={version}" for version in oldest] == [str(numpy.specifier)]
+
+
+def test_updates_are_scheduled_tried_and_audited():
+    update = WORKFLOWS["update"]
+    assert update[True]["schedule"]  # YAML reads the key `on` as true
+    steps = "\n".join(step.get("run", "") for step in update["jobs"]["update"]["steps"])
+    order = ["make renew", ".ci/run", "pip-audit -r pkg/constraints.txt", "gh pr create"]
+    places = [steps.find(words) for words in order]
+    assert -1 not in places and places == sorted(places)
+    assert "pip-audit -r pkg/constraints.txt" in (ROOT / "CONTRIBUTING.md").read_text("utf8")
+
+
+def test_renewed_constraints_leave_torch_out():
+    """From what pip reports: exact, sorted, without the project and what torch pins itself."""
+    names = ["torch", "scipy", "NumPy", "drot", "nvidia-cublas-cu12", "pip", "triton", "ruff"]
+    report = {"install": [{"metadata": {"name": n, "version": "1.0"}} for n in names]}
+    text = renew.constraints(report, "# first\nold==1\n# second\n")
+    assert text == "# first\n# second\nNumPy==1.0\nruff==1.0\nscipy==1.0\n"
+
+
+def test_record_of_coverage_has_a_row_for_each_module():
+    keys = ["num_statements", "covered_lines", "num_branches", "covered_branches"]
+    counts = [
+        {"summary": dict(zip(keys, row, strict=True))} for row in ([4, 3, 2, 1], [6, 6, 0, 0])
+    ]
+    report = {
+        "meta": {"timestamp": "2026-01-02T03:04:05"},
+        "files": dict(zip(["a/graph.py", "a/entropy.py"], counts, strict=True)),
+        "totals": dict(zip(keys, [10, 9, 2, 1], strict=True)),
+    }
+    assert cover.rows(report) == [
+        ["entropy", 6, 6, 0, 0, "2026-01-02"],
+        ["graph", 4, 3, 2, 1, "2026-01-02"],
+        ["all", 10, 9, 2, 1, "2026-01-02"],
+    ]

@@ -1,0 +1,77 @@
+"""The types that the package declares are consistent, and are those that a user meets."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import drot
+import drot.exercises
+import drot.plot
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+USER = ROOT / "tests" / "typing_user.py"
+SUBMODULES = ("datasets", "exercises", "hyperbolic", "metrics", "plot", "spectral")
+
+
+STRICT = ("--strict", "--follow-imports=silent", "--cache-dir=.mypy_cache/user")
+
+
+def mypy(*arguments: str) -> str:
+    """What mypy finds; with a cache for each set of options, a second run takes a second."""
+    command = [sys.executable, "-m", "mypy", "--config-file", "pkg/pyproject.toml", *arguments]
+    env = os.environ | {"MYPYPATH": str(ROOT / "pkg" / "src")}
+    answer = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+    return answer.stdout + answer.stderr
+
+
+def test_the_package_is_typed():
+    assert mypy("--cache-dir=.mypy_cache/package", "pkg/src/drot").startswith("Success")
+
+
+def test_a_user_sees_the_types():
+    """Strictly: no result of a public function is of unknown type, and none is another."""
+    assert mypy(*STRICT, str(USER)).startswith("Success")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("drot.sqeuclidean([[0.0]], blok=3)", "call-arg"),
+        ("drot.entropic_affinity([[0.0]], 3, diagonal='dropped')", "arg-type"),
+        ("drot.symmetrize([[0.0]]).plan", "attr-defined"),
+        ("drot.snekhorns", "attr-defined"),
+        ("drot.trustworthiness([[0.0]], [[0.0]], 3).item()", "attr-defined"),
+    ],
+)
+def test_a_wrong_program_is_refused(wrong, said):
+    assert f"[{said}]" in mypy(*STRICT, "-c", f"import drot\n{wrong}")
+
+
+def test_the_program_calls_everything():
+    """Every public function and class stands in the program, so none is of unknown type."""
+    tree = ast.parse(USER.read_text("utf8"))
+    named = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    public = set(drot.__all__) - set(SUBMODULES)
+    for module in (getattr(drot, name) for name in SUBMODULES):
+        public |= {name for name in module.__all__ if name.isidentifier()}
+    assert public <= named, public - named
+
+
+def test_the_program_runs():
+    """What it calls exists and takes what it passes; so do the types that it asserts."""
+    command = [sys.executable, "-W", "error", str(USER)]
+    answer = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_public_results_are_annotated():
+    for name in drot.__all__:
+        member = getattr(drot, name)
+        if inspect.isfunction(member):
+            assert "return" in member.__annotations__, name

@@ -1,7 +1,9 @@
 """Sphinx extension of the book.
 
 - Serves MathJax from the site itself, from the wheel of ``sphinx-mathjax-offline``.
-- Drops scripts that are emitted twice, and mends the markup of long signatures.
+- Takes icons from the theme's web font, and not from 1.5 MB of script that draws the same.
+- Drops scripts that are emitted twice, and mends the markup of signatures and of the bibliography.
+- Ships every chapter as an executed notebook, and links it to Colab (``notebooks.py``).
 - Keeps the build honest: a cache of executions that does not fit the package is emptied before
   it is read, and with ``DROT_EXECUTED=1`` (set by ``make``) the build may execute nothing.
 """
@@ -20,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import executions
 import myst_nb.core.execute.cache as nb_cache
+import notebooks
 from jupyter_cache.executors.utils import ExecutionResult
 
 # Part of MathJax that one output format (CHTML) needs: 3 MB of 24.
@@ -60,6 +63,15 @@ def copy_mathjax(app, exception):
             shutil.copyfile(source / name, target)
 
 
+def take_icons_from_the_font(app, exception):
+    """The theme brings each icon twice; its style sheets need no more than the font."""
+    if exception or app.builder.format != "html":
+        return
+    scripts = Path(app.outdir, "_static", "scripts")
+    (scripts / "fontawesome.js").write_text("/* icons come from the font */\n", "utf8")
+    (scripts / "fontawesome.js.map").unlink(missing_ok=True)
+
+
 def drop_repeated_scripts(app, pagename, templatename, context, doctree):
     """sphinx-thebe declares its constants twice, which is an error in the browser."""
     seen, kept = set(), []
@@ -71,16 +83,21 @@ def drop_repeated_scripts(app, pagename, templatename, context, doctree):
     context["script_files"] = kept
 
 
-def mend_signatures(app, pagename, templatename, context, doctree):
-    """A signature over several lines is a list without terms: say that it is no list of terms."""
-    context["body"] = re.sub(
-        r'<dl>(?=\s*<dd><em class="sig-param)', '<dl role="presentation">', context.get("body", "")
-    )
+def mend_markup(app, pagename, templatename, context, doctree):
+    """Where the markup says of itself what it is not, to those who hear a page."""
+    body = context.get("body", "")
+    # A signature over several lines is a list without terms.
+    body = re.sub(r'<dl>(?=\s*<dd><em class="sig-param)', '<dl role="presentation">', body)
+    # A bibliography is called a list, its entries something else, which is deprecated too.
+    body = body.replace('<div role="list" class="citation-list">', '<div class="citation-list">')
+    context["body"] = body.replace(' role="doc-biblioentry"', "")
 
 
 def setup(app):
     app.connect("builder-inited", check_cache)
     app.connect("build-finished", copy_mathjax)
+    app.connect("build-finished", take_icons_from_the_font)
+    notebooks.setup(app)
     app.connect("html-page-context", drop_repeated_scripts, priority=900)
-    app.connect("html-page-context", mend_signatures)
+    app.connect("html-page-context", mend_markup)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

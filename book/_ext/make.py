@@ -1,6 +1,7 @@
 """What ``make`` does, with nothing but the standard library of Python 3.11.
 
-    python book/_ext/make.py setup | book | test | serve | links | clean | distclean
+    python book/_ext/make.py setup | book | test | bench | coverage | mutate | serve | links
+    python book/_ext/make.py binder | renew | clean | distclean
 
 ``book`` and ``test`` create ``.venv`` where it is missing, incomplete or out of date, let pytest
 execute the chapters (``book/conftest.py``), and build the site from those executions.
@@ -15,6 +16,7 @@ import hashlib
 import http.server
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -156,11 +158,20 @@ def pins() -> str:
     return digest.hexdigest()
 
 
+def project() -> dict:
+    return tomllib.loads(PYPROJECT.read_text("utf8"))["project"]
+
+
 def torch_pin() -> str:
     """The one requirement on torch, from pkg/pyproject.toml."""
-    project = tomllib.loads(PYPROJECT.read_text("utf8"))["project"]
-    (pin,) = [d for d in project["dependencies"] if d.startswith("torch==")]
+    (pin,) = [d for d in project()["dependencies"] if d.startswith("torch==")]
     return pin
+
+
+def pip_install(*what: object) -> int:
+    manner = [] if sys.stdout.isatty() else ["-q", "--progress-bar", "off"]
+    pip = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", *manner]
+    return run(*pip, "-c", CONSTRAINTS.relative_to(ROOT), *what)
 
 
 def probe() -> dict | None:
@@ -204,14 +215,11 @@ def setup() -> None:
             )
     STAMP.unlink(missing_ok=True)
     UNDERWAY.touch()
-    manner = [] if sys.stdout.isatty() else ["-q", "--progress-bar", "off"]
-    pip = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", *manner]
-    pip += ["-c", CONSTRAINTS.relative_to(ROOT)]
     say(f"installing {torch_pin()} (the first time, minutes)")
-    if run(*pip, torch_pin()) != 0:
+    if pip_install(torch_pin()) != 0:
         raise Failed("set-up: pip could not install torch; its message stands above")
     say("installing the package and what the book and the tests need")
-    if run(*pip, "-e", "./pkg[book,test]") != 0:
+    if pip_install("-e", "./pkg[book,test]") != 0:
         raise Failed("set-up: pip could not install the requirements; its message stands above")
     if run(PYTHON, "-m", "pip", "check") != 0:
         raise Failed("set-up: the installed packages do not fit together; see above")
@@ -220,6 +228,18 @@ def setup() -> None:
     if found is None or found["lost"]:
         raise Failed("set-up: .venv was installed but does not work; `make distclean` removes it")
     replace_text(STAMP, json.dumps({"pins": pins(), "dists": found["dists"]}))
+
+
+def setup_extra(extra: str) -> bool:
+    """Install what only the benchmarks or the mutants need; True when all of it is there."""
+    peers = project()["optional-dependencies"][extra]
+    names = {re.split(r"[<>=~! ]", peer)[0] for peer in peers}
+    pinned = {p for p in CONSTRAINTS.read_text("utf8").split() if p.partition("==")[0] in names}
+    found = probe()
+    if found is not None and pinned <= set(found["dists"]):
+        return True
+    say(f"installing {', '.join(sorted(names))}")
+    return pip_install(*peers) == 0
 
 
 # ------------------------------------------------------------------------------- book and tests
@@ -272,6 +292,70 @@ def make_test(times: dict[str, float]) -> None:
         pytest("tests/site", name="tests of the site", DROT_REQUIRE_SITE="1")
 
 
+def make_bench(times: dict[str, float]) -> None:
+    with phase("set-up", times):
+        setup()
+        if not setup_extra("bench"):
+            say("pip could not install them all: rows of those that are missing will say so")
+    with phase("benchmarks, into benchmarks/results", times):
+        if run(PYTHON, "benchmarks/bench.py", env=environment(OMP_NUM_THREADS=str(cores()))):
+            raise Failed("benchmarks")
+
+
+def make_mutate(times: dict[str, float]) -> None:
+    """Mutants of the modules named in MODULE (all of them), at most SAMPLE of each."""
+    with phase("set-up", times):
+        setup()
+        if not setup_extra("mutate"):
+            raise Failed("set-up: pip could not install cosmic-ray; its message stands above")
+    with phase("mutants, into tests/mutation/results.csv", times):
+        modules = (os.environ.get("MODULE") or "").split()
+        if run(PYTHON, "tests/mutation/mutate.py", *modules, env=environment()):
+            raise Failed("mutants: those above survived; add an assertion, or say why they may")
+
+
+def make_coverage(times: dict[str, float]) -> None:
+    """Lines and branches of the package that its tests run, those of their processes too."""
+    with phase("set-up", times):
+        setup()
+    where = (BUILD / "coverage").relative_to(ROOT)
+    shutil.rmtree(BUILD / "coverage", ignore_errors=True)
+    (BUILD / "coverage").mkdir()
+    env = environment(COVERAGE_FILE=str(BUILD / "coverage" / "data"))
+    tool = [PYTHON, "-m", "coverage"]
+    rc = "--rcfile=pkg/pyproject.toml"
+    with phase("tests and doctests of the package, traced", times):
+        folders = [f"tests/{name}" for name in ("theorems", "properties", "parity", "contracts")]
+        tests = ["-m", "pytest", "-q", "-n", "auto", *folders, "pkg/src"]
+        failed = run(*tool, "run", rc, *tests, env=env)
+    with phase("record, into tests/records/coverage.csv", times):
+        run(*tool, "combine", rc, "-q", env=env)
+        run(*tool, "html", rc, "-q", "-d", where / "html", env=env)
+        if run(*tool, "json", rc, "-q", "-o", where / "report.json", env=env):
+            raise Failed("coverage: there are no data")
+        run(PYTHON, "book/_ext/cover.py", where / "report.json")
+    say(f"\nlines that no test ran: {where}/html/index.html")
+    if failed:
+        raise Failed("coverage: some tests failed, so the record is too low")
+
+
+def make_renew(times: dict[str, float]) -> None:
+    """Exact versions anew; the next make installs them."""
+    with phase("set-up", times):
+        setup()
+    with phase("exact versions, into pkg/constraints.txt", times):
+        if run(PYTHON, "book/_ext/renew.py"):
+            raise Failed("renewing: pip found no versions that fit together; see above")
+
+
+def make_binder(times: dict[str, float]) -> None:
+    """What Binder and Colab would do, in an environment of its own."""
+    make_book(times)
+    with phase("a fresh environment, JupyterLab in Chromium, a notebook as in Colab", times):
+        if run(PYTHON, "tests/site/binder.py"):
+            raise Failed("the stand-in for Binder and Colab")
+
+
 def links(times: dict[str, float]) -> None:
     """Ask every outside address of the book whether it still stands."""
     make_book(times)
@@ -307,7 +391,8 @@ def serve() -> None:
 
 
 def clean(*, everything: bool) -> None:
-    doomed = [BUILD, ROOT / ".pytest_cache", ROOT / ".hypothesis", ROOT / ".ruff_cache"]
+    caches = (".pytest_cache", ".hypothesis", ".ruff_cache", ".mypy_cache")
+    doomed = [BUILD, *(ROOT / name for name in caches)]
     doomed += [*(ROOT / "pkg").rglob("*.egg-info")] if everything else []
     for path in doomed + ([VENV] if everything else []):
         shutil.rmtree(path, ignore_errors=True)
@@ -336,6 +421,11 @@ def main(command: str) -> int:
                     "setup": lambda _: setup(),
                     "book": make_book,
                     "test": make_test,
+                    "bench": make_bench,
+                    "binder": make_binder,
+                    "mutate": make_mutate,
+                    "coverage": make_coverage,
+                    "renew": make_renew,
                     "links": links,
                 }[command](times)
     except Failed as failure:

@@ -1,0 +1,55 @@
+"""Write pkg/constraints.txt anew: the newest versions that fit together, as pip finds them.
+
+    python book/_ext/renew.py        (or: make renew)
+
+Nothing is installed. Torch and what only torch brings stay out: pkg/pyproject.toml pins torch.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CONSTRAINTS = ROOT / "pkg" / "constraints.txt"
+# Not pinned: the project, the tools that install it, and what torch pins itself.
+FREE = re.compile(r"drot|pip|setuptools|wheel|torch|triton|nvidia-.*|cuda-.*", re.I)
+
+
+def resolved() -> dict:
+    """What pip would install for the package with all its extras, in a new environment."""
+    project = tomllib.loads((ROOT / "pkg" / "pyproject.toml").read_text("utf8"))["project"]
+    extras = ",".join(project["optional-dependencies"])
+    command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "-q"]
+    command += ["--dry-run", "--ignore-installed", "--report", "-", f"./pkg[{extras}]"]
+    answer = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(answer.stdout)
+
+
+def constraints(report: dict, before: str) -> str:
+    """The text of the file, below the comments that it had."""
+    comments = [line for line in before.splitlines() if line.startswith("#")]
+    found = [entry["metadata"] for entry in report["install"]]
+    pins = [
+        f"{m['name']}=={m['version']}"
+        for m in found
+        if not FREE.fullmatch(m["name"].replace("_", "-"))
+    ]
+    return "\n".join([*comments, *sorted(pins, key=str.lower)]) + "\n"
+
+
+def main() -> None:
+    before = CONSTRAINTS.read_text("utf8")
+    after = constraints(resolved(), before)
+    CONSTRAINTS.write_text(after, "utf8")
+    old, new = set(before.splitlines()), set(after.splitlines())
+    for line in sorted(old ^ new, key=str.lower):
+        print("+" if line in new else "-", line)
+
+
+if __name__ == "__main__":
+    main()

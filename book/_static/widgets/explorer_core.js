@@ -1,0 +1,112 @@
+/* The explorer's arithmetic: packed numbers, neighbours, and steps from point to point.
+ *
+ * Positions are whole numbers of 16 bits (low byte first), x and y in turn, times a unit; images
+ * are 64 grey levels from 0 to 15, two to a byte, high half first. Pure functions; nothing here
+ * touches the page. A classic script: window.drotExplorer in the browser, a module in Node.
+ */
+(function (root, factory) {
+  "use strict";
+  if (typeof module === "object" && module.exports) module.exports = factory();
+  else root.drotExplorer = factory();
+})(typeof globalThis === "object" ? globalThis : this, function () {
+  "use strict";
+
+  const PIXELS = 64;
+  const STEPS = { right: [1, 0], left: [-1, 0], up: [0, 1], down: [0, -1] };
+
+  function bytes(text) {
+    return Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  }
+
+  /* positions of a map, a list of [x, y] */
+  function positions(map) {
+    const raw = bytes(map.xy);
+    const whole = (at) => {
+      const word = raw[at] + 256 * raw[at + 1];
+      return (word < 32768 ? word : word - 65536) * map.unit;
+    };
+    return Array.from({ length: raw.length / 4 }, (_, i) => [whole(4 * i), whole(4 * i + 2)]);
+  }
+
+  /* grey levels of all images, a list of lists of 64 numbers from 0 to 15 */
+  function images(text, n) {
+    const raw = bytes(text);
+    if (raw.length !== (n * PIXELS) / 2) throw new TypeError("images must have 64 pixels each");
+    const level = (i, p) => (raw[(i * PIXELS + p) >> 1] >> (p % 2 ? 0 : 4)) & 15;
+    return Array.from({ length: n }, (_, i) => Array.from({ length: PIXELS }, (_, p) => level(i, p)));
+  }
+
+  /* the map of a method: its number in `maps`. A method without perplexity or start ignores them */
+  function find(maps, method, perplexity, start) {
+    const at = maps.findIndex(
+      (map) =>
+        map.method === method &&
+        (map.perplexity === 0 || map.perplexity === perplexity) &&
+        (map.start === "" || map.start === start)
+    );
+    if (at < 0) throw new RangeError("no map of " + [method, perplexity, start].join(", "));
+    return at;
+  }
+
+  function squared(a, b) {
+    return a.reduce((total, v, d) => total + (v - b[d]) ** 2, 0);
+  }
+
+  /* the k points nearest to point i, itself not among them; of equals the lower number first */
+  function neighbours(points, i, k) {
+    const far = points.map((p) => squared(p, points[i]));
+    const others = points.map((_, j) => j).filter((j) => j !== i);
+    return others.sort((a, b) => far[a] - far[b] || a - b).slice(0, k);
+  }
+
+  /* how many of the k nearest in one space are among the k nearest in the other */
+  function shared(first, second, i, k) {
+    const near = new Set(neighbours(second, i, k));
+    return neighbours(first, i, k).filter((j) => near.has(j)).length;
+  }
+
+  /* the point nearest to a place, or -1 if none lies within `reach` */
+  function at(points, place, reach) {
+    let best = -1;
+    let least = reach * reach;
+    points.forEach((p, i) => {
+      const gap = squared(p, place);
+      if (gap <= least) [best, least] = [i, gap];
+    });
+    return best;
+  }
+
+  /* from point i to the nearest point in a direction: more ahead than aside; i if there is none */
+  function step(points, i, direction) {
+    const [dx, dy] = STEPS[direction];
+    let best = i;
+    let least = Infinity;
+    points.forEach((p, j) => {
+      const [x, y] = [p[0] - points[i][0], p[1] - points[i][1]];
+      const ahead = x * dx + y * dy;
+      const aside = Math.abs(x * dy - y * dx);
+      const gap = x * x + y * y;
+      if (ahead > 0 && ahead >= aside && gap < least) [best, least] = [j, gap];
+    });
+    return best;
+  }
+
+  /* to a picture of a given width and height, centred, one scale for both axes, y upwards */
+  function fit(points, width, height, margin) {
+    const range = (d) => {
+      const values = points.map((p) => p[d]);
+      return [Math.min(...values), Math.max(...values)];
+    };
+    const [[left, right], [low, high]] = [range(0), range(1)];
+    const scale = Math.min(
+      (width - 2 * margin) / (right - left || 1),
+      (height - 2 * margin) / (high - low || 1)
+    );
+    return points.map(([x, y]) => [
+      width / 2 + scale * (x - (left + right) / 2),
+      height / 2 - scale * (y - (low + high) / 2),
+    ]);
+  }
+
+  return { positions, images, find, neighbours, shared, at, step, fit };
+});

@@ -213,13 +213,15 @@ def record(name: str) -> Iterator:
         db.close()
 
 
-def excused(name: str) -> dict[tuple[str, str, str, str], str]:
+def excused(name: str) -> dict[tuple[str, ...], str]:
     """Mutants that compute the same, and those that only a test in processes of its own sees."""
     listed = tomllib.loads((HERE / "equivalent.toml").read_text("utf8"))
     out = {}
     for entry in listed.get(name, ()):
         for mutant in entry["mutants"]:
             key = entry["function"], entry["operator"], _squeeze(entry["line"]), _squeeze(mutant)
+            if "below" in entry:  # the line above, where one line stands in several places
+                key = *key, _squeeze(entry["below"])
             out[key] = "killed" if "seen_by" in entry else "equivalent"
     return out
 
@@ -560,8 +562,10 @@ def run(name: str, sample: int, *, hours: float) -> dict:
         waiting = []
         for mutant in chosen:
             before = known.get(mutant.job)
-            if mutant.key() in known_as:
-                counts[known_as[mutant.key()]] += 1
+            above = _squeeze(source.splitlines()[mutant.line - 2])
+            verdict = known_as.get(mutant.key()) or known_as.get((*mutant.key(), above))
+            if verdict:
+                counts[verdict] += 1
             elif before is not None and before.test_outcome == TestOutcome.KILLED:
                 counts["by time" if before.output == "by time" else "killed"] += 1
             else:

@@ -62,7 +62,7 @@ def automatic_fusion(shape: tuple[int, int], device: torch.device) -> bool:
     """Whether an array is so large that fused loops pay, and a compiler seems to be there."""
     if shape[0] * shape[1] < _WORTH:
         return False
-    if device.type == "cuda":
+    if device.type == "cuda":  # pragma: no cover, a GPU
         return find_spec("triton") is not None
     named = os.environ.get("CXX")
     return any(shutil.which(name) for name in ([named] if named else ["g++", "clang++"]))
@@ -75,13 +75,13 @@ def row_sum(tile: Tensor) -> Tensor:
     the length of a row.
     """
     if torch.compiler.is_compiling() and tile.device.type == "cpu":
-        return tile.sum(dim=1, dtype=torch.float64).to(tile.dtype)
+        return tile.sum(dim=1, dtype=torch.float64).to(tile.dtype)  # pragma: no cover, compiled
     return tile.sum(dim=1)
 
 
 def dots(tile: Tensor, *vectors: Tensor | None) -> list[Tensor]:
     """Products of the tile (b, n) with vectors (n,); None stands for ones. Each (b,)."""
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling():  # pragma: no cover, read by the compiler alone
         return [row_sum(tile if v is None else tile * v) for v in vectors]
     columns = [torch.ones_like(tile[0]) if v is None else v for v in vectors]
     return list((tile @ torch.stack(columns, dim=1)).unbind(dim=1))

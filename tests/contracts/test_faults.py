@@ -60,9 +60,12 @@ def process(code: str, *arguments) -> Iterator[subprocess.Popen]:
         text=True,
         env=environment,
     )
+    watchdog = threading.Timer(120, child.kill)  # a test that waits for it must not wait for ever
+    watchdog.start()
     try:
         yield child
     finally:
+        watchdog.cancel()
         child.kill()
         child.communicate()
 

@@ -551,9 +551,9 @@ def test_too_large_for_memory():
     for use in (
         lambda: drot.sqeuclidean(X).dense(),
         lambda: drot.sqeuclidean(X, block=10).dense(),
-        lambda: drot.entropic_affinity(drot.sqeuclidean(X), 30.0),
-        lambda: drot.doubly_stochastic_affinity(drot.sqeuclidean(X), bandwidth=1.0),
-        lambda: drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 30.0),
+        lambda: drot.entropic_affinity(drot.sqeuclidean(X, block=None), 30.0),
+        lambda: drot.doubly_stochastic_affinity(drot.sqeuclidean(X, block=None), bandwidth=1.0),
+        lambda: drot.symmetric_entropic_affinity(drot.sqeuclidean(X, block=None), 30.0),
         lambda: drot.symmetric_alternating_projections(
             drot.sqeuclidean(X, block=10), 30.0, bandwidth=1.0
         ),

@@ -463,3 +463,7 @@ def test_kernel_kmeans_needs_a_start():
 def test_coarsening_wants_whole_labels(labels):
     with pytest.raises((TypeError, ValueError), match="membership"):
         drot.coarsen(np.eye(3), labels)
+
+
+def test_scores_take_a_single_point():
+    assert drot.metrics.constraint_errors([[1.0]], 1.0) == (0.0, 0.0, 0.0)

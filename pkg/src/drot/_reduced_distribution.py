@@ -19,7 +19,7 @@ from ._report import OnFailure, settle
 from ._srgw_contraction import Contraction, Loss, as_structure, as_weights, hard_plan, total
 from ._srgw_descent import Problem
 from ._srgw_starts import clusters, spectral_labels
-from .embedding import embed
+from .embedding import descend
 from .initial import random_start, spectral_start
 from .pairwise import Pairwise
 from .semirelaxed import SemiRelaxedGW, Watch, _Run
@@ -147,7 +147,8 @@ class Reduction:
         """Better positions for a plan; the best ones for inner products."""
         if self.kernel == "gram":
             return self._eigen(c, Z)
-        return embed(self._loss(c), Z, tol=tol, max_iter=max_iter, on_failure="ignore").Z
+        limits = (tol, max_iter, 0, None, "ignore")  # an interrupt ends the rounds too
+        return descend(self._loss(c), Z, Z.shape[1], "lbfgs", 0.1, *limits, keep=False).Z
 
     def _loss(self, c: Coupling) -> PrototypeLoss:
         assert self.kernel != "gram"  # whose best positions are known

@@ -132,6 +132,36 @@ def embed(
     >>> round(found.kl, 4), bool((found.Z.diff(dim=0) > 0).all())  # X itself, but for a shift
     (0.0, True)
     """
+    return descend(
+        objective,
+        init,
+        n_components,
+        solver,
+        learning_rate,
+        tol,
+        max_iter,
+        random_state,
+        callback,
+        on_failure,
+        keep=True,
+    )
+
+
+def descend(
+    objective: Objective,
+    init,
+    n_components: int,
+    solver: Solver,
+    learning_rate: float,
+    tol: float | None,
+    max_iter: int,
+    random_state: Seed,
+    callback: Callback | None,
+    on_failure: OnFailure,
+    *,
+    keep: bool,
+) -> Embedding:
+    """What :func:`embed` does. ``keep``: whether an interrupted run returns what it has."""
     check_choice("solver", solver, get_args(Solver))
     check_choice("on_failure", on_failure, get_args(OnFailure))
     max_iter = check_count("max_iter", max_iter, 1)
@@ -158,13 +188,13 @@ def embed(
             if stopped or trace[-1] <= tol or len(trace) > max_iter:
                 break
     except KeyboardInterrupt:
-        if step is None:
+        if step is None or not keep:
             raise
         stopped = True
         warnings.warn(
             f"embed: interrupted after {len(trace) - 1} iterations; the result is what they gave",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     assert step is not None  # the first one is the start
     residual, n_iter = trace[-1], len(trace) - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from collections.abc import Iterator
 
@@ -9,6 +10,11 @@ import hypothesis
 import numpy as np
 import pytest
 import torch
+
+# A shell that runs the tests in its background has SIGINT ignored, and so would the processes that
+# tests of interrupts start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run: a red test stays red until it is mended.
 hypothesis.settings.register_profile("drot", deadline=None, derandomize=True, print_blob=True)

@@ -106,9 +106,12 @@ def test_two_clouds():
 
 @pytest.mark.parametrize("block", [0, -1, 2.5, "8", True])
 def test_block(block):
-    """`block` is a positive number of rows or None."""
+    """`block` is a positive number of rows, None, or "auto"."""
+    says = r"block .* must be a whole number of at least 1; got"
+    if isinstance(block, str):
+        says = r"block='8' does not exist; choose from 'auto'"
     for make in COSTS.values():
-        with pytest.raises(ValueError, match=r"block .* must be a whole number of at least 1; got"):
+        with pytest.raises(ValueError, match=says):
             drot.sqeuclidean(points(), block=block)
         assert make(points()).block is None
 

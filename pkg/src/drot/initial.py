@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ._by_rows import PlanRows, is_tiled
-from ._checks import as_device, as_points, check_choice, check_count
+from ._checks import as_device, as_points, check_count
 from ._dataset import Seed, as_rng
 from ._krylov import EXTRA, leading
 from .plan import symmetrize
@@ -57,7 +57,8 @@ def random_start(
     True
     """
     n, q = check_count("n", n, 2), check_count("n_components", n_components, 1)
-    check_choice("dtype", dtype, (torch.float64, torch.float32))
+    if dtype not in (torch.float64, torch.float32):
+        raise ValueError(f"dtype={dtype!r} cannot be used here; pass float32 or float64")
     where = as_device(device)
     Z = as_rng(random_state).standard_normal((n, q))
     return torch.from_numpy(Z).to(where, dtype)

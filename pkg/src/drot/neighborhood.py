@@ -180,7 +180,10 @@ def trustworthiness(X, Z, K: int) -> float:
     >>> round(trustworthiness(X, [[0.0], [15.0], [1.0], [3.0], [7.0]], 1), 3)  # 15 beside 1
     0.667
     """
-    x, z = _read(X, Z)
+    return _trust(*_read(X, Z), K)
+
+
+def _trust(x: Pairwise, z: Pairwise, K: int) -> float:
     n = x.shape[0]
     K = check_count("K", K, 1, (n - 1) // 2)
     excess = 0
@@ -212,7 +215,8 @@ def continuity(X, Z, K: int) -> float:
     >>> continuity(X, Z, 1) == trustworthiness(Z, X, 1)
     True
     """
-    return trustworthiness(Z, X, K)
+    x, z = _read(X, Z)
+    return _trust(z, x, K)
 
 
 def _read(X, Z) -> tuple[Pairwise, Pairwise]:

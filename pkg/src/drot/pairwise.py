@@ -227,13 +227,13 @@ def _sqeuclidean(
     def evaluate(rows: slice | Tensor) -> Tensor:
         own = norm_x[rows]
         tile, close = _distances(xc[rows] @ yc.T, own, norm_y, near, fused=fused)  # (b, m), (b,)
+        if int(close.sum()) > tile.numel() // 16:  # so too for fewer than 16 points
+            direct = "donot_use_mm_for_euclid_dist"
+            return torch.cdist(x[rows], y, compute_mode=direct).square_()
         if y is x:
             numbers = torch.arange(len(x), device=x.device)[rows]
             tile[torch.arange(len(numbers), device=x.device), numbers] = 0.0
             close -= 1  # the point itself
-        if int(close.sum()) > tile.numel() // 16:
-            direct = "donot_use_mm_for_euclid_dist"
-            return torch.cdist(x[rows], y, compute_mode=direct).square_()
         some = close.nonzero()[:, 0]  # rows with such pairs
         if len(some):
             i, j = (tile[some] <= near * (own[some, None] + norm_y)).nonzero(as_tuple=True)

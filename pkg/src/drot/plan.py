@@ -180,6 +180,6 @@ def symmetrize(plan) -> Tensor:
     """
     matrix = plan.plan if isinstance(plan, Affinity) else as_real(plan, "plan")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
-        raise ValueError(f"plan must be square (n, n), n >= 2; got shape {tuple(matrix.shape)}")
+        raise ValueError(f"plan must be square (n, n); got shape {tuple(matrix.shape)}")
     check_finite(matrix, "plan")
     return (matrix + matrix.T) / 2

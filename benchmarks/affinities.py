@@ -44,7 +44,7 @@ import drot
 import numpy as np
 import recording
 import torch
-from clouds import blobs, load
+from point_clouds import blobs, load
 from torch import Tensor
 
 RESULTS = Path(__file__).parent / "results"

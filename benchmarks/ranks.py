@@ -33,7 +33,7 @@ import machine
 import recording
 import torch
 import torch.distributed as dist
-from clouds import blobs
+from point_clouds import blobs
 from torch import Tensor
 
 P = 50  # dimension of the points

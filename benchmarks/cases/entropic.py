@@ -22,8 +22,8 @@ from typing import Any
 import drot
 import numpy as np
 import torch
-from clouds import load
 from machine import Operations, cache_bytes
+from point_clouds import load
 from torch import Tensor
 
 from cases.pairing import Method, Outcome, Problem, absent, present

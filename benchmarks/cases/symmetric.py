@@ -20,8 +20,8 @@ from typing import Any
 import drot
 import numpy as np
 import torch
-from clouds import load
 from machine import Operations, cache_bytes
+from point_clouds import load
 from torch import Tensor
 
 from cases.entropic import BLOCK

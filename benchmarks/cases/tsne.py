@@ -16,8 +16,8 @@ from __future__ import annotations
 import drot
 import numpy as np
 import torch
-from clouds import load
 from machine import Operations
+from point_clouds import load
 from torch import Tensor
 
 from cases.entropic import once

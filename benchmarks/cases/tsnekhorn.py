@@ -20,11 +20,11 @@ from typing import Any
 
 import drot
 import torch
-from clouds import load
 from drot.embedding import embed
 from drot.snekhorn_loss import SNEkhornLoss
 from embeddings import Unrolled
 from machine import Operations, cache_bytes
+from point_clouds import load
 from torch import Tensor
 
 from cases.pairing import Method, Outcome, Problem, absent, present

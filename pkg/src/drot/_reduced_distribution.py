@@ -147,8 +147,20 @@ class Reduction:
         """Better positions for a plan; the best ones for inner products."""
         if self.kernel == "gram":
             return self._eigen(c, Z)
-        limits = (tol, max_iter, 0, None, "ignore")  # an interrupt ends the rounds too
-        return descend(self._loss(c), Z, Z.shape[1], "lbfgs", 0.1, *limits, keep=False).Z
+        found = descend(
+            self._loss(c),
+            Z,
+            Z.shape[1],
+            "lbfgs",
+            0.1,
+            tol,
+            max_iter,
+            0,
+            None,
+            "ignore",
+            keep=False,  # an interrupt ends the rounds too
+        )
+        return found.Z
 
     def _loss(self, c: Coupling) -> PrototypeLoss:
         assert self.kernel != "gram"  # whose best positions are known

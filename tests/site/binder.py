@@ -26,12 +26,12 @@ from urllib.parse import urlsplit
 
 import yaml
 from playwright.sync_api import Page, sync_playwright
-from shots import BROWSERS
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "_build" / "html"
 REPOSITORY = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))["repository"]["url"]
 TOKEN = "stand-in"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 # What a notebook in JupyterLab holds: of each code cell its count, kinds of output and errors.
 CELLS = """() => {

@@ -627,7 +627,7 @@ def lopsided(value):
 
 
 EITHER = (TypeError, ValueError)
-NAN = Fault(put(2, 1, math.nan), r"^NAME .*nan.* at row 2, column 1\b.*; remove or impute it$")
+NAN = Fault(put(2, 1, math.nan), r"^NAME .*NaN.* at row 2, column 1\b.*; remove or impute it$")
 NO_NUMBER = r"NAME cannot be read as an array of numbers"
 ARRAYS = {
     "NaN": [NAN],
@@ -766,7 +766,7 @@ COLUMNS: dict[str, dict[str, list[Fault]]] = {
     },
     "weights": {
         **ARRAYS,
-        "NaN": [Fault(put(2, math.nan), r"NAME has a non-finite entry \(nan\) at row 2; remove")],
+        "NaN": [Fault(put(2, math.nan), r"NAME has a non-finite entry \(NaN\) at row 2; remove")],
         "infinite": [Fault(put(2, math.inf), r"NAME has a non-finite entry \(inf\) at row 2")],
         "negative": [Fault(put(2, -0.25), "NAME must not be negative; row 2 has -0.25")],
         "wrong sum": [Fault(lambda v: 3 * v, "NAME must sum to 1; got 3. Divide by the sum")],

@@ -71,7 +71,7 @@ COSTS = {
 @pytest.mark.parametrize(
     ("X", "error", "says"),
     [
-        (spoiled(math.nan), ValueError, ["X", "nan", "row 5, column 2", "remove or impute"]),
+        (spoiled(math.nan), ValueError, ["X", "NaN", "row 5, column 2", "remove or impute"]),
         (spoiled(math.inf), ValueError, ["X", "inf", "row 5, column 2"]),
         (spoiled(-math.inf), ValueError, ["X", "-inf", "row 5"]),
         (points(1), ValueError, ["X", "at least 2 points", "(1, 3)"]),
@@ -142,7 +142,7 @@ def test_callables(function, says):
         (np.zeros(4), ValueError, ["cost", "matrix", "(4,)"]),
         (np.zeros((2, 2, 2)), ValueError, ["cost", "matrix", "(2, 2, 2)"]),
         (np.zeros((1, 1)), ValueError, ["cost", "at least 2 points"]),
-        (spoiled_cost(math.nan), ValueError, ["cost", "nan", "row 3, column 6"]),
+        (spoiled_cost(math.nan), ValueError, ["cost", "NaN", "row 3, column 6"]),
         (spoiled_cost(math.inf), ValueError, ["cost", "inf", "row 3, column 6"]),
         (matrix().astype(np.float16), TypeError, ["cost", "float16"]),
         (matrix() + 0j, TypeError, ["cost", "complex"]),
@@ -690,7 +690,7 @@ def changed(array: np.ndarray, i: int, j: int, entry: float) -> np.ndarray:
         ),
         (
             lambda: drot.coupling_loss(changed(row_plan(), 1, 2, math.nan), -matrix(), prior="row"),
-            ["plan", "nan", "row 1, column 2"],
+            ["plan", "NaN", "row 1, column 2"],
         ),
         (
             lambda: drot.coupling_loss(row_plan(), -matrix(), prior="degree"),
@@ -719,7 +719,7 @@ def changed(array: np.ndarray, i: int, j: int, entry: float) -> np.ndarray:
         ),
         (
             lambda: drot.attraction_repulsion(drot.BernoulliLoss(row_plan()), spoiled(math.nan)),
-            ["Z", "nan", "row 5, column 2"],
+            ["Z", "NaN", "row 5, column 2"],
         ),
         (lambda: drot.umap_membership(matrix(), 9), ["n_neighbors", "from 2 to 8", "9"]),
         (lambda: drot.umap_membership(matrix(), 1), ["n_neighbors", "from 2 to 8"]),
@@ -729,7 +729,7 @@ def changed(array: np.ndarray, i: int, j: int, entry: float) -> np.ndarray:
             lambda: drot.umap_membership(changed(matrix(), 2, 5, -1.0), 3),
             ["cost is -1", "row 2, column 5", "not be negative"],
         ),
-        (lambda: drot.umap_membership(spoiled_cost(math.nan), 3), ["nan", "row 3, column 6"]),
+        (lambda: drot.umap_membership(spoiled_cost(math.nan), 3), ["NaN", "row 3, column 6"]),
         (
             lambda: drot.umap_membership(drot.nearest(matrix(), 3), 5),
             ["row 0", "fewer than 4 finite entries"],

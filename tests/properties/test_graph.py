@@ -324,7 +324,7 @@ LOGS = np.zeros((3, 3))
     [
         (lambda: laplacian(np.zeros((3, 2))), ValueError, ["graph", "square", "(3, 2)"]),
         (lambda: laplacian([[0, -1.5], [0, 0]]), ValueError, ["negative", "-1.5", "row 0"]),
-        (lambda: laplacian([[0, math.nan], [0, 0]]), ValueError, ["graph", "nan", "row 0"]),
+        (lambda: laplacian([[0, math.nan], [0, 0]]), ValueError, ["graph", "NaN", "row 0"]),
         (lambda: fuzzy_union([[0, 1.5], [0, 0]]), ValueError, ["above 1", "1.5", "column 1"]),
         (lambda: connected_components(LOGS).mean(np.zeros((4, 1))), ValueError, ["4 points", "3"]),
         (lambda: mrf_log_density(np.zeros((4, 1)), LOGS), ValueError, ["4 points", "3 nodes"]),

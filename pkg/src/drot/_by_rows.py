@@ -14,18 +14,18 @@ import torch
 from torch import Tensor
 
 from ._checks import check_finite
+from ._memory import tile_entries
 from .pairwise import Pairwise
 from .plan import Affinity
 
 __all__ = ["KernelRows", "PlanRows", "Rows", "is_tiled", "squared_distances", "tiles_of"]
 
-_TILE = {"cpu": 2**17, "cuda": 2**26}  # entries of a working tile: a core's own cache, or many
 _ALIKE = {torch.float64: 1e-6, torch.float32: 1e-4}  # share of the largest entry: rounding
 
 
 def tiles_of(n: int, device: torch.device, most: int | None = None) -> list[slice]:
     """The rows 0, ..., n - 1 in working tiles, of at most ``most`` rows."""
-    step = max(16, _TILE.get(device.type, 2**20) // n)
+    step = max(16, tile_entries(device) // 2 // n)  # two arrays are at work at a time
     step = min(step, most or n)
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 

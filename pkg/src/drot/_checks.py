@@ -20,8 +20,10 @@ __all__ = [
     "check_count",
     "check_finite",
     "check_fits",
+    "check_non_negative",
     "check_positive",
     "check_reach",
+    "check_same_transposed",
 ]
 
 
@@ -56,7 +58,7 @@ def check_finite(tensor: Tensor, name: str) -> None:
     bad = ~torch.isfinite(tensor)
     if bad.any():
         where = bad.nonzero()[0].tolist()
-        entry = tensor[tuple(where)].item()
+        entry = str(tensor[tuple(where)].item()).replace("nan", "NaN")  # as scikit-learn asks
         at = f"row {where[0]}" + (f", column {where[1]}" if len(where) > 1 else "")
         raise ValueError(f"{name} has a non-finite entry ({entry}) at {at}; remove or impute it")
 
@@ -89,6 +91,24 @@ def as_device(device) -> torch.device | None:
             f"device={device!r} cannot be used here ({reason}); pass None for the CPU, or a device "
             "that torch has"
         ) from None
+
+
+def check_non_negative(matrix: Tensor, name: str) -> None:
+    """Refuse a matrix with a negative entry, and name the first."""
+    if (matrix < 0).any():
+        i, j = (matrix < 0).nonzero()[0].tolist()
+        raise ValueError(f"{name} has a negative entry ({matrix[i, j]:g}) at row {i}, column {j}")
+
+
+def check_same_transposed(matrix: Tensor, name: str) -> None:
+    """Refuse a square matrix that differs from its transpose, and name the two entries."""
+    gap = (matrix - matrix.T).abs()
+    if gap.max() > 1e-6 * matrix.abs().max():
+        i, j = divmod(int(gap.argmax()), matrix.shape[0])
+        raise ValueError(
+            f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are "
+            f"{matrix[i, j]:g} and {matrix[j, i]:g}; pass drot.symmetrize({name})"
+        )
 
 
 def check_choice(name: str, value, options: Iterable) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from ._checks import check_choice, check_count
-from ._estimator import _bar, _read
+from ._estimator import _bar, _read, warn_stopped
 from ._factored import factored_sqeuclidean, gram
 from .clustering import SemiRelaxedBarycenter, srgw_barycenter
 from .pairwise import sqeuclidean
@@ -127,13 +124,7 @@ class SemiRelaxedGWClustering(ClusterMixin, BaseEstimator):
                 callback=callback,
                 on_failure="ignore",
             )
-        if not found.converged:
-            warnings.warn(
-                f"{type(self).__name__}: stopped at a residual of {found.residual:.1e}, above its "
-                "tolerance; raise max_iter or loosen tol",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        warn_stopped(self, found.converged, found.residual)
         self.result_: SemiRelaxedBarycenter = found
         labels = found.labels.cpu().numpy()
         used, first, place = np.unique(labels, return_index=True, return_inverse=True)

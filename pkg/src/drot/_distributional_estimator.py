@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import torch
 from sklearn.base import ClusterMixin
-from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from ._checks import check_choice, check_count
-from ._estimator import BaseEmbedding, _bar
+from ._estimator import BaseEmbedding, _bar, warn_stopped
 from ._factored import gram
 from ._reduced_distribution import DistributionalReduction
 from .affinity import entropic_affinity
@@ -159,13 +157,7 @@ class DistR(ClusterMixin, BaseEmbedding):
                 callback=callback,
                 on_failure="ignore",
             )
-        if not found.converged:
-            warnings.warn(
-                f"{type(self).__name__}: stopped at a residual of {found.residual:.1e}, above its "
-                "tolerance; raise max_iter or loosen tol",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        warn_stopped(self, found.converged, found.residual)
         self.result_ = found = _ordered(found)
         self.labels_ = found.labels.cpu().numpy()
         self.prototypes_ = found.Z.cpu().numpy()

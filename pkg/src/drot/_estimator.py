@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from ._checks import as_device, check_choice
+from ._checks import as_device, check_choice, check_finite
 from ._embedding import Embedding
 from .affinity import entropic_affinity
 from .connected_pca import ccpca
@@ -22,7 +22,7 @@ from .initial import pca_start
 from .pairwise import Pairwise, sqeuclidean
 from .plan import Affinity
 
-__all__ = ["BaseEmbedding", "EmbeddingEstimator"]
+__all__ = ["BaseEmbedding", "EmbeddingEstimator", "warn_stopped"]
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -86,7 +86,7 @@ class EmbeddingEstimator(BaseEmbedding):
                 "on_failure": "ignore",
             }
             found = self._embed(plan, options)
-        self._warn("embedding", found.converged, found.residual)
+        warn_stopped(self, found.converged, found.residual, "embedding")
         self.result_: Embedding = found
         self.embedding_ = found.Z.cpu().numpy()
         self.affinity_ = plan if isinstance(plan, Affinity) else plan.cpu().numpy()
@@ -105,14 +105,18 @@ class EmbeddingEstimator(BaseEmbedding):
             return ccpca(points, graph, n_components=self.n_components, random_state=seed).start
         return self.init
 
-    def _warn(self, what: str, converged: bool, residual: float) -> None:
-        if not converged:
-            warnings.warn(
-                f"{type(self).__name__}: the {what} stopped at a residual of {residual:.1e}, "
-                "above its tolerance; raise max_iter or loosen tol",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+
+def warn_stopped(
+    estimator: BaseEstimator, converged: bool, residual: float, what: str = ""
+) -> None:
+    """Say as scikit-learn does that a solver, or its part ``what``, did not reach its tolerance."""
+    if not converged:
+        warnings.warn(
+            f"{type(estimator).__name__}: {what and f'the {what} '}stopped at a residual of "
+            f"{residual:.1e}, above its tolerance; raise max_iter or loosen tol",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
 
 def _read(estimator: BaseEstimator, X) -> tuple[Tensor, int]:
@@ -124,15 +128,9 @@ def _read(estimator: BaseEstimator, X) -> tuple[Tensor, int]:
         ensure_min_samples=2,
         ensure_all_finite=False,  # the sentence below names the row
     )
-    bad = np.argwhere(~np.isfinite(X))
-    if len(bad):
-        i, j = bad[0]
-        entry = "NaN" if np.isnan(X[i, j]) else X[i, j]
-        raise ValueError(
-            f"X has a non-finite entry ({entry}) at row {i}, column {j}; remove or impute it"
-        )
     device, dtype = as_device(estimator.device), _as_dtype(estimator.dtype)
     X = np.array(X, order="C")  # torch reads no negative strides
+    check_finite(torch.as_tensor(X), "X")
     points = torch.as_tensor(X, device=device, dtype=dtype)
     return points, check_random_state(estimator.random_state).randint(2**31 - 1)
 

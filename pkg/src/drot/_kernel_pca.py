@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ._checks import as_real, check_count, check_finite
+from ._checks import as_real, check_count, check_finite, check_same_transposed
 
-__all__ = ["SpectralEmbedding", "coordinates", "kernel_pca", "slowest", "square", "symmetric"]
+__all__ = ["SpectralEmbedding", "coordinates", "kernel_pca", "slowest", "square"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -77,7 +77,8 @@ def kernel_pca(kernel, n_components: int = 2, *, weights=None) -> SpectralEmbedd
     >>> torch.allclose(found.Z, X - 2)  # the mean is 2
     True
     """
-    kernel = symmetric(square(kernel, "kernel"), "kernel")
+    kernel = square(kernel, "kernel")
+    check_same_transposed(kernel, "kernel")
     n = kernel.shape[0]
     n_components = check_count("n_components", n_components, 1, n)
     weights = torch.ones_like(kernel[0]) if weights is None else as_real(weights, "weights")
@@ -132,16 +133,4 @@ def square(matrix, name: str) -> Tensor:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
         raise ValueError(f"{name} must be a square (n, n) array; got shape {tuple(matrix.shape)}")
     check_finite(matrix, name)
-    return matrix
-
-
-def symmetric(matrix: Tensor, name: str) -> Tensor:
-    """Refuse a matrix that differs from its transpose, and name the two entries."""
-    gap = (matrix - matrix.T).abs()
-    if gap.max() > 1e-6 * matrix.abs().max():
-        i, j = divmod(int(gap.argmax()), matrix.shape[0])
-        raise ValueError(
-            f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are "
-            f"{matrix[i, j]:g} and {matrix[j, i]:g}; pass drot.symmetrize({name})"
-        )
     return matrix

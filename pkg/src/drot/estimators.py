@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-
-from ._estimator import EmbeddingEstimator
+from ._estimator import EmbeddingEstimator, warn_stopped
 from ._report import NotConverged
 from .coupling import Kernel
 from .methods import snekhorn
@@ -101,16 +99,15 @@ class SNEkhorn(EmbeddingEstimator):
         affinity = symmetric_entropic_affinity(
             cost, self.perplexity, callback=callback, on_failure="ignore"
         )
-        self._warn("affinity", affinity.converged, affinity.residual)
-        plan = affinity.plan if cost.block is None else affinity
-        sums = torch.cat([tile.sum(dim=1) for _, tile in affinity.tiles()])
-        if float((sums - 1).abs().max()) > 1e-3:
+        warn_stopped(self, affinity.converged, affinity.residual, "affinity")
+        off = (float((tile.sum(dim=1) - 1).abs().max()) for _, tile in affinity.tiles())
+        if not affinity.converged and max(off) > 1e-3:
             raise NotConverged(
                 f"{type(self).__name__}: the affinity stopped at a residual of "
                 f"{affinity.residual:.1e}, too far from one that can be embedded; pass "
                 "dtype='float64', or another perplexity"
             )
-        return plan
+        return affinity.plan if cost.block is None else affinity
 
     def _embed(self, plan, options):
         return snekhorn(plan, kernel=self._kernel, **options)

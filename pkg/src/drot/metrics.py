@@ -9,7 +9,14 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ._checks import as_real, check_count, check_finite, check_positive
+from ._checks import (
+    as_real,
+    check_count,
+    check_finite,
+    check_non_negative,
+    check_positive,
+    check_same_transposed,
+)
 from ._prototype_scores import prototype_homogeneity, prototype_nmi, weighted_silhouette
 from .entropy import row_entropy
 
@@ -104,11 +111,8 @@ def spectral_clustering_ari(
     from sklearn.metrics import adjusted_rand_score
 
     plan = _square(plan)
-    if (plan < 0).any():
-        i, j = (plan < 0).nonzero()[0].tolist()
-        raise ValueError(f"plan has a negative entry ({plan[i, j]:g}) at row {i}, column {j}")
-    if (plan - plan.T).abs().max() > 1e-6 * plan.max():
-        raise ValueError("plan must be symmetric; pass drot.symmetrize(plan)")
+    check_non_negative(plan, "plan")
+    check_same_transposed(plan, "plan")
     labels = np.asarray(labels.cpu() if isinstance(labels, torch.Tensor) else labels)
     if labels.shape != plan.shape[:1]:
         raise ValueError(

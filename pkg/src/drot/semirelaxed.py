@@ -36,7 +36,6 @@ __all__ = [
 Solver = Literal["conditional_gradient", "mirror_descent"]
 Callback = Callable[[int, float, Tensor], bool | None]
 
-_BROKEN = (AttributeError, KeyError, TypeError, ValueError, EOFError, MemoryError)  # by a file
 _SOFT = 0.1  # a mirror descent cannot leave a plan's zeros: this share of it starts uniform
 _ROUGH = 1e-5  # gap at which a start has shown where it leads
 SHORT = 0.02  # steps that gain less of what the gap promised are left to the row moves

@@ -15,14 +15,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 from torch import Tensor
 
-from ._checks import as_points, check_count, check_positive
+from ._checks import as_points, check_count, check_positive, check_same_transposed
 from ._kernel_pca import (
     SpectralEmbedding,
     coordinates,
     kernel_pca,
     slowest,
     square,
-    symmetric,
 )
 from .pairwise import as_pairwise, sqeuclidean
 from .plan import Affinity
@@ -110,7 +109,9 @@ def classical_mds(cost, n_components: int = 2) -> SpectralEmbedding:
     >>> classical_mds(sqeuclidean([[0.0], [1.0], [5.0]]), 1).Z.round(decimals=9).tolist()
     [[-2.0], [-1.0], [3.0]]
     """
-    return kernel_pca(-symmetric(as_pairwise(cost).dense(), "cost") / 2, n_components)
+    matrix = as_pairwise(cost).dense()
+    check_same_transposed(matrix, "cost")
+    return kernel_pca(-matrix / 2, n_components)
 
 
 def isomap(X, n_components: int = 2, *, n_neighbors: int = 5) -> SpectralEmbedding:
@@ -227,7 +228,7 @@ def _graph(weights) -> tuple[Tensor, Tensor]:
         raise ValueError(
             f"weights must be non-negative; there is {W[i, j]:g} at row {i}, column {j}"
         )
-    symmetric(W, "weights")
+    check_same_transposed(W, "weights")
     W = ((W + W.T) / 2).fill_diagonal_(0)
     degrees = W.sum(dim=1)
     if (degrees == 0).any():

@@ -35,6 +35,22 @@ def test_thm_distr_split(loss):
         whole = energy(C, C_bar, T, loss)
         assert whole == pytest.approx(energy(C, best, T, loss) + float(np.squeeze(drawing)))
         assert energy(C, best, T, loss) < whole
+    # groups without similarity between them: their mean is 0, and 0 log 0 = 0
+    blocks = np.kron(np.eye(2), [[0.8, 0.5], [0.5, 0.9]])
+    T = np.kron(np.eye(2), [[0.3], [0.2]])
+    best, mass = means(blocks, T), np.einsum("ik,jl->ijkl", T, T)
+    assert best[0, 1] == 0
+
+    def sent(D):
+        return float((mass * np.where(mass > 0, pointwise(blocks, D, loss), 0)).sum())
+
+    C_bar = C_bar[:2, :2].numpy()
+    drawing = sum(
+        float(pointwise(best[k : k + 1, m : m + 1], C_bar[k : k + 1, m : m + 1], loss).item()) / 4
+        for k in range(2)
+        for m in range(2)
+    )
+    assert sent(C_bar) == pytest.approx(sent(best) + drawing, rel=1e-12)
     # another loss does not split: (a - b)^4 is no such divergence
     a = np.array([0.0, 1.0, 5.0])
     fourth = [np.mean((a - b) ** 4) for b in (a.mean(), 3.0)]
@@ -90,11 +106,36 @@ def test_prp_merge():
     base = value(Z, T)
     split = np.hstack([0.3 * T[:, :1], 0.7 * T[:, :1], T[:, 1:]])
     assert value(np.vstack([Z[:1], Z]), split) == pytest.approx(base, rel=1e-12)
-    uneven = T[:, :1] * rng.uniform(size=(24, 1))  # the columns need not be in proportion
-    split = np.hstack([uneven, T[:, :1] - uneven, T[:, 1:]])
-    assert value(np.vstack([Z[:1], Z]), split) == pytest.approx(base, rel=1e-12)
+    part = T[:, :1] * rng.uniform(size=(24, 1))  # the columns need not be in proportion
+    uneven = np.hstack([part, T[:, :1] - part, T[:, 1:]])
+    assert value(np.vstack([Z[:1], Z]), uneven) == pytest.approx(base, rel=1e-12)
     unused = np.hstack([np.zeros((24, 1)), T])
     assert value(np.vstack([Z.mean(0, keepdims=True), Z]), unused) == pytest.approx(base)
+
+    # factors of rows and columns: a merge at one place does not lower the value, and keeps it
+    # if the mean similarities are equal, as those of a doubly stochastic C are
+    def fitted(C, Z, T, both):
+        h, K = T.sum(axis=0), students(Z)
+        wanted = (T.T @ C @ T).sum(axis=1) / h
+        u = np.ones(len(h))
+        for _ in range(400):
+            u = np.sqrt(u * wanted / (K @ (h * u))) if both else wanted / (K @ h)
+        C_bar = u[:, None] * K * (u if both else 1)
+        assert np.allclose(C_bar @ h, wanted, rtol=1e-9)
+        return energy(C, C_bar, T, "kl")
+
+    other = rng.uniform(0.1, 2, size=(24, 24))
+    other = other + other.T + 6 * np.eye(24) * np.arange(24)[:, None]
+    for both in (False, True):
+        assert fitted(C, np.vstack([Z[:1], Z]), uneven, both) == pytest.approx(
+            fitted(C, Z, T, both), rel=1e-8
+        )
+        merged = fitted(other, Z, T, both)
+        assert fitted(other, np.vstack([Z[:1], Z]), uneven, both) < merged * (1 - 1e-6)
+        # cut in proportion, the row sums are in proportion to the weights
+        assert fitted(other, np.vstack([Z[:1], Z]), split, both) == pytest.approx(merged, rel=1e-8)
+    inner = np.vstack([Z[:1], Z])
+    assert energy(other, inner @ inner.T, uneven) == pytest.approx(energy(other, Z @ Z.T, T))
     # where they do not share a place, a merge changes the value
     merged = np.hstack([T[:, :1] + T[:, 1:2], T[:, 2:]])
     assert value(Z[1:], merged) != pytest.approx(base, rel=1e-6)
@@ -120,14 +161,20 @@ def test_prp_distr_gram(q):
         h, best = T.sum(axis=0), means(C, T)
         clustering = energy(C, best, T)
         hat = np.sqrt(h)[:, None] * best * np.sqrt(h)
-        mu = np.linalg.eigvalsh(hat)[::-1]
+        mu, w = np.linalg.eigh(hat)
+        mu, w = mu[::-1], w[:, ::-1]
         kept = np.clip(mu, 0, None)[:q]
         formula = clustering + (mu**2).sum() - (kept**2).sum()
+        g = T.sum(axis=1)
+        assert formula == pytest.approx(g @ C**2 @ g - (kept**2).sum(), rel=1e-10)
 
         def objective(z, h=h, best=best, clustering=clustering):
             Z = z.reshape(4, q)
             return clustering + np.sum(np.outer(h, h) * (best - Z @ Z.T) ** 2)
 
+        Z = np.zeros((4, q))  # columns of zeros after the fourth
+        Z[:, : len(kept)] = w[:, :q] * np.sqrt(kept) / np.sqrt(h)[:, None]
+        assert energy(C, Z @ Z.T, T) == pytest.approx(formula, rel=1e-9, abs=1e-12)
         starts = rng.normal(size=(6, 4 * q))
         found = min(minimize(objective, s, method="BFGS").fun for s in starts)
         assert found == pytest.approx(formula, rel=1e-6, abs=1e-9)

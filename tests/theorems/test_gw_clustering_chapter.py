@@ -494,6 +494,10 @@ def test_prp_interlacing():
                 moved = ((lam[:k] - mu) ** 2).sum()
                 assert moved <= value - (lam[k:] ** 2).sum() + 1e-12
                 slack.append(moved / (value - (lam[k:] ** 2).sum()))
+        for _ in range(10):  # the sum of squares, for soft plans and matrices of both signs
+            T = soft(h, k, rng, 1.0)
+            mu = np.linalg.eigvalsh(drot.coarsen(C, T, weights_x=h).normalized.numpy())
+            assert reduced(C, T) == pytest.approx((lam**2).sum() - (mu**2).sum(), rel=1e-9)
         if not definite:
             continue
         below = 0

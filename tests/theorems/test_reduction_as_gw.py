@@ -211,9 +211,15 @@ def test_thm_dr_gw():
             if shared(z, vertex) < shared(z, S):
                 S = vertex
         assert shared(z, S) >= reduction - 1e-6
-    # dropping the hypothesis on C_X: self-loops removed, a plan beats every embedding found
-    loops = C_X * (1 - np.eye(n)) / 3
-    assert not is_cpd(loops)
+    # without self-loops C_X is not CPD, and the objective bends the other way along some move
+    bare = C_X * (1 - np.eye(n))
+    Q = student_softmax(X[:, :q])
+    i, j = np.unravel_index(bare.argmax(), bare.shape)
+    k, m = np.unravel_index(Q.argmin(), Q.shape)
+    D = np.outer(np.eye(n)[i] - np.eye(n)[j], np.eye(n)[k] - np.eye(n)[m]) / n**2
+    for similarity, sign in ((C_X, -1), (bare, 1)):
+        values = [energy(similarity, Q, 1 / n**2 + t * D, "kl") for t in (-1, 0, 1)]
+        assert sign * (values[0] - 2 * values[1] + values[2]) > 1e-6
 
 
 def test_prp_student_cpd():
@@ -227,6 +233,9 @@ def test_prp_student_cpd():
         assert is_cpd(-cost) and not is_cpd(cost)
         for r in (0.05, 1.0, 4.0):
             assert np.linalg.eigvalsh(np.exp(-r * cost)).min() > -1e-11
+    # the diagonal need not be 0
+    offset = rng.uniform(0, 2, size=80)
+    assert is_cpd(-np.log1p(np.square(Z[:, None] - Z).sum(axis=2) + offset[:, None] + offset))
     # C must be CND: squares of squared distances are not
     line = np.subtract.outer(np.arange(-1.0, 2), np.arange(-1.0, 2)) ** 4
     assert not is_cpd(-np.log1p(0.01 * line))
@@ -259,14 +268,12 @@ def test_prp_affinity_cpd():
     scaled = drot.doubly_stochastic_affinity(cost, bandwidth=2.0).plan
     for P in (kernel, scaled):
         assert np.linalg.eigvalsh(P.numpy()).min() > -1e-9
-    # the counterexample, by one vector in exact order of magnitude
+    # the counterexample
     P = drot.symmetrize(
         drot.entropic_affinity(drot.sqeuclidean([[0.0], [1.0], [2.0], [5.0]]), 3.9)
     ).numpy()
-    v = np.linalg.eigh(centred(P))[1][:, 0]
-    v = np.round(v - v.mean(), 2)
-    v[0] -= v.sum()
-    assert abs(v.sum()) < 1e-15 and v @ P @ v < -5e-4
+    v = np.array([1.0, -2, 1, 0])
+    assert v @ P @ v == pytest.approx(-3.54e-3, abs=1e-5)
     # its rows are entropic affinities: sums 1, perplexity 3.9, by hand
     c = np.subtract.outer([0.0, 1, 2, 5], [0.0, 1, 2, 5]) ** 2
     rows = []
@@ -279,7 +286,7 @@ def test_prp_affinity_cpd():
             low, high = (eps, high) if np.exp(-(p * np.log(p)).sum()) < 3.9 else (low, eps)
         rows.append(p)
     by_hand = (np.array(rows) + np.array(rows).T) / 2
-    assert np.allclose(by_hand, P, atol=1e-8)
+    assert np.allclose(by_hand, P, atol=1e-8) and v @ by_hand @ v < -3e-3
 
 
 def test_prp_two_points():
@@ -338,21 +345,23 @@ def test_prp_collapse():
     def objective(Z, shift):
         """f = exp(-|z - shift|^2), log-concave and not even; R convex and invariant."""
         gaps = Z[:, None] - Z - shift
-        R = 1 + np.linalg.norm(Z - Z.mean(axis=0), axis=1).sum()
+        R = 1 + np.linalg.norm(Z, axis=1).sum()
         return (A * (np.square(gaps).sum(axis=2) + math.log(R))).sum()
 
     for shift in (np.zeros(2), np.array([0.7, -0.2])):
-        one_place = objective(np.zeros((n, 2)), shift)
         for _ in range(50):
-            Z = rng.normal(size=(n, 2)) * rng.choice([0.01, 1, 10])
-            assert objective(Z, shift) >= one_place - 1e-9
+            Z = rng.normal(size=(n, 2)) * rng.choice([0.01, 1, 10]) + rng.normal(size=2)
+            mean = np.broadcast_to(Z.mean(axis=0), Z.shape)
+            assert objective(Z, shift) >= objective(mean, shift) - 1e-9
+            # the place matters, as this R is not the same everywhere
+            assert objective(mean + 9 * np.sign(mean), shift) > objective(mean, shift)
         # a lopsided C_X and an f that is not even: symmetry was needed
         lopsided = np.triu(A, 1)
         value = [
             (lopsided * np.square(Z[:, None] - Z - 1.0).sum(axis=2)).sum()
             for Z in (np.zeros((n, 1)), -np.arange(n)[:, None] / 2)
         ]
-        assert value[1] != value[0]
+        assert value[1] < value[0] - 1  # spread out is better
     for phi in (lambda d: np.exp(-(d**2)), lambda d: 1 / (1 + d**2), lambda d: np.exp(-d)):
 
         def R(Z, phi=phi):
@@ -381,7 +390,7 @@ def test_prp_bilinear():
     assert identity == pytest.approx(orbit)
     # concave here (two Gram matrices): the two-plan minimum is the one-plan minimum
     two = min(np.square(A - P @ B @ Q.T).sum() for P in group for Q in group)
-    assert two == pytest.approx(orbit) and min(f.values()) == pytest.approx(orbit)
+    assert two == pytest.approx(orbit) and min(f.values()) == pytest.approx(identity)
     for seed in range(60):
         assert n * n * energy(A, B, balanced(n, seed) / n, "square") >= orbit - 1e-9
     # not concave: two plans do strictly better, so the second part needs its hypothesis

@@ -17,6 +17,7 @@ from myst_nb.core.variables import format_plain_text
 COLAB = "https://colab.research.google.com/github/{user}/{repo}/blob/gh-pages/_sources/{page}.ipynb"
 CLONE = "drot-book"  # "drot" would stand in the way of `import drot`
 PASTED = re.compile(r"\{glue:text\}`([^`:]+):?([^`]*)`")
+INDEX = re.compile(r"^```\{index\}[^\n]*\n```(\n+|\Z)", re.M)  # an empty box, but for Sphinx
 RECORD = "application/papermill.record/text/plain"
 
 # What chapters import besides the package and its requirements stands behind the package.
@@ -53,6 +54,13 @@ def paste_numbers(notebook) -> None:
             )
 
 
+def drop_index(notebook) -> None:
+    """A notebook has no index to send readers to."""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = INDEX.sub("", cell.source)
+
+
 def ship(app, doctree) -> None:
     """Replace what myst-nb has written for a page, which is the page before its execution."""
     page = app.env.docname
@@ -67,6 +75,7 @@ def ship(app, doctree) -> None:
     except KeyError:  # its execution failed, and myst-nb has said so
         return
     paste_numbers(notebook)
+    drop_index(notebook)
     repository = app.config.html_theme_options["repository_url"]
     notebook.cells.insert(0, set_up_cell(repository, Path(page).parent.as_posix()))
     notebook.metadata.pop("source_map", None)  # lines of the Markdown file

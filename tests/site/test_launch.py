@@ -96,7 +96,7 @@ def test_notebook_is_executed(site: Path, name: str):
     page = opened(site, name)
     assert drawn == len(page.select("article .cell_output img[src*=_images]"))
     prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    assert "{glue:text}" not in prose
+    assert "{glue:text}" not in prose and "{index}" not in prose
 
 
 def test_numbers_in_prose_are_those_of_the_page(site: Path):

@@ -144,6 +144,24 @@ def test_thm_sinkhorn_rate(theta):
     np.testing.assert_allclose(measured, np.eye(9) - theta * (np.eye(9) + plan), atol=1e-9)
 
 
+@pytest.mark.parametrize("theta", [0.1, 0.5, 0.95])
+@pytest.mark.parametrize("seed", range(3))
+def test_thm_sinkhorn_rate_from_everywhere(theta, seed):
+    """From far starts, for kernels of any sign, each iteration is nearer in the maximum norm."""
+    rng = np.random.default_rng(seed)
+    C, nu = rng.normal(size=(6, 6)), 0.8
+    C = C + C.T
+    exact = drot.doubly_stochastic_affinity(C, bandwidth=nu, tol=1e-13).f.numpy()
+    assert seed or np.linalg.eigvalsh(np.exp(-C / nu))[0] < -0.1
+    step, f = sweep(C, nu, theta), 30 * rng.normal(size=6)
+    errors = [np.abs(f - exact).max()]
+    for _ in range(3000):
+        f = step(f)
+        errors.append(np.abs(f - exact).max())
+    assert (np.diff(errors) <= 1e-12).all()
+    assert errors[-1] < 1e-9
+
+
 def test_thm_sinkhorn_rate_spectrum():
     """A positive semidefinite kernel puts the eigenvalues of P in [0, 1], with 1 at constants."""
     for seed in range(4):

@@ -226,6 +226,36 @@ def test_rem_bandwidth_dual_sensitivity(xi):
     np.testing.assert_allclose(measured, drot.entropic_affinity(C, xi).eps, rtol=1e-6)
 
 
+@pytest.mark.parametrize("xi", [2.5, 6.0, 11.5])
+def test_rem_bandwidth_dual_function(xi):
+    """g is the least value of the Lagrangian, concave, of slope log xi - S, and peaks at eps."""
+    rng = np.random.default_rng(0)
+    row = np.concatenate([np.full(2, 1.5), rng.uniform(1.6, 4, 10)])
+    log_xi = math.log(xi)
+
+    def dual(eps: float) -> float:
+        return eps * log_xi - eps * math.log(np.exp(-row / eps).sum())
+
+    def lagrangian(q: np.ndarray, eps: float) -> float:
+        entropy = -sum(x * (math.log(x) - 1) for x in q)
+        return float(q @ row) + eps * (log_xi + 1 - entropy)
+
+    grid = np.linspace(0.05, 8, 120)
+    values = np.array([dual(eps) for eps in grid])
+    assert (np.diff(values, 2) < 0).all()
+    assert dual(1e-2) == pytest.approx(1.5, abs=0.03)  # lambda tends to the cheapest cost
+    for eps in (0.1, 0.7, 3.0):
+        p = oracles.softmax(row, eps)
+        slope = oracles.central_difference(dual, eps, 1e-5)
+        assert slope == pytest.approx(log_xi - oracles.log_perplexity(p), abs=1e-7)
+        assert lagrangian(p, eps) == pytest.approx(dual(eps), rel=1e-12)
+        for q in rng.dirichlet(np.full(12, 2.0), size=20):
+            assert lagrangian(q, eps) > dual(eps)
+    best = oracles.bandwidth_by_bisection(row, xi)
+    assert (values <= dual(best)).all()
+    assert dual(best) == pytest.approx(oracles.softmax(row, best) @ row, rel=1e-7)
+
+
 # ------------------------------------------------------------------------------- lem-ea-kl
 @pytest.mark.parametrize("where", ["below", "at", "between", "above"])
 def test_lem_ea_kl(where):

@@ -51,3 +51,30 @@ def test_chapter_links_its_words(name: str):
 def test_every_word_is_linked_from_a_chapter_or_the_notation():
     found = {word for name in [*CHAPTERS, "notation"] for word in terms(PAGES[name])}
     assert set(WORDS) <= found | set(terms(GLOSSARY)), sorted(set(WORDS) - found)
+
+
+INDEX = re.compile(r"(.*)\n(.*)\n```\{index\} (.+)\n(.*)\n(.*)\n(.*)")
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if "{index}" in PAGES[name]])
+def test_index_entries_stand_alone(name: str):
+    """One line between blank ones, which takes no label from what it precedes."""
+    found = INDEX.findall(PAGES[name])
+    assert len(found) == PAGES[name].count("{index}"), "an entry is not written as ```{index} a; b"
+    for before, blank, _, fence, after, heading in found:
+        assert (blank, fence, after) == ("", "```", ""), (name, before)
+        assert not re.match(r"\([\w-]+\)=$", before), f"{before} has lost its heading"
+        assert not heading.startswith(("#", "(")), f"an entry before a heading: {heading}"
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_index_entries_are_single(name: str):
+    """Six or more in a chapter, each once; an entry and at most one level below it."""
+    lines = [found[2] for found in INDEX.findall(PAGES[name])]
+    entries = [
+        entry.strip().removeprefix("!").strip() for line in lines for entry in line.split(",")
+    ]
+    assert len(entries) >= 6
+    assert not {entry for entry in entries if entries.count(entry) > 1}
+    for entry in entries:
+        assert re.fullmatch(r"[^;$*`{}:!]+(; [^;$*`{}:!]+)?", entry), entry

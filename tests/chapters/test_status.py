@@ -10,7 +10,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 # Pages that are no chapters.
 OTHER = {"preface", "explorer", "notation", "glossary", "troubleshooting"}
-OTHER |= {"datasets", "api", "status", "reliability", "licences", "bibliography"}
+OTHER |= {"datasets", "api", "status", "reliability", "licences", "bibliography", "genindex"}
 
 
 def claimed() -> dict[str, str]:

@@ -271,6 +271,30 @@ def test_prp_mean_operator():
     np.testing.assert_allclose(M[:2, :2], 0.5)
 
 
+@pytest.mark.parametrize("prior", ["binary", "edges"])
+def test_prp_mean_operator_other_priors(prior):
+    """Part 3 for the priors whose rows are not independent, all graphs on four points listed."""
+    n = 4
+    slots = [(i, j) for i in range(n) for j in range(n) if i != j]
+    if prior == "binary":  # each edge with the odds 0.2
+        draws = (
+            ([e for e, kept in zip(slots, bits, strict=True) if kept], 0.2 ** sum(bits))
+            for bits in itertools.product((0, 1), repeat=len(slots))
+        )
+    else:
+        draws = ((list(pick), 1.0) for pick in itertools.product(slots, repeat=n))
+    M, expected, total = np.zeros((n, n)), 0.0, 0.0
+    for edges, weight in draws:
+        labels = components_of(edges, n)
+        M += weight * projection(labels)
+        expected += weight * len(set(labels))
+        total += weight
+    M, expected = M / total, expected / total
+    X = cloud(n, 3)
+    np.testing.assert_allclose(M @ X, (expected - 1) / (n - 1) * X, atol=1e-12)
+    assert 1.05 < expected < 3
+
+
 def test_alg_ccpca():
     """Monte Carlo tends to the enumerated average, at the rate that its standard error says."""
     n = 6

@@ -5,13 +5,14 @@ PYTHON ?= python3
 PORT ?= 8000
 export PORT MODULE SAMPLE
 
-.PHONY: help book test bench binder coverage mutate serve setup links renew clean distclean
+.PHONY: help book test bench pdf binder coverage mutate serve setup links renew clean distclean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make book       execute the chapters, build the site in _build/html"
 	@echo "make test       pass every test: package, chapters, site, browser"
 	@echo "make bench      compare with other software, on a quiet machine: 12 minutes"
+	@echo "make pdf        the book on paper, _build/drot.pdf; needs LaTeX: latexmk and xelatex"
 	@echo "make binder     open and run a chapter as Binder and Colab do, in a fresh environment"
 	@echo "make coverage   which lines and branches do the tests run? into tests/records/coverage.csv"
 	@echo "make mutate     which changes of the code do the tests notice? MODULE=symmetric: of one module"
@@ -22,7 +23,7 @@ help:
 	@echo "make clean      remove what was built; distclean removes .venv too"
 	@echo "PYTHON=python3.12 make ...  uses another Python (3.11 or later)"
 
-book test bench binder coverage mutate serve setup links renew clean distclean:
+book test bench pdf binder coverage mutate serve setup links renew clean distclean:
 	@command -v "$(PYTHON)" >/dev/null 2>&1 || { \
 	  echo "There is no $(PYTHON) here: install Python 3.11 or later, or say PYTHON=/path/to/python3.11 make $@"; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -4,6 +4,7 @@
 - Takes icons from the theme's web font, and not from 1.5 MB of script that draws the same.
 - Drops scripts that are emitted twice, and mends the markup of signatures and of the bibliography.
 - Ships every chapter as an executed notebook, and links it to Colab (``notebooks.py``).
+- Tells the LaTeX builder what the book looks like on paper (``paper.py``).
 - Keeps the build honest: a cache of executions that does not fit the package is emptied before
   it is read, and with ``DROT_EXECUTED=1`` (set by ``make``) the build may execute nothing.
 """
@@ -23,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import executions
 import myst_nb.core.execute.cache as nb_cache
 import notebooks
+import paper
 from jupyter_cache.executors.utils import ExecutionResult
 
 # Part of MathJax that one output format (CHTML) needs: 3 MB of 24.
@@ -98,6 +100,7 @@ def setup(app):
     app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", take_icons_from_the_font)
     notebooks.setup(app)
+    paper.setup(app)
     app.connect("html-page-context", drop_repeated_scripts, priority=900)
     app.connect("html-page-context", mend_markup)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,7 @@
 """What ``make`` does, with nothing but the standard library of Python 3.11.
 
     python book/_ext/make.py setup | book | test | bench | coverage | mutate | serve | links
-    python book/_ext/make.py binder | renew | clean | distclean
+    python book/_ext/make.py pdf | binder | renew | clean | distclean
 
 ``book`` and ``test`` create ``.venv`` where it is missing, incomplete or out of date, let pytest
 execute the chapters (``book/conftest.py``), and build the site from those executions.
@@ -28,6 +28,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "_build"
 SITE = BUILD / "html"
+PDF = BUILD / "drot.pdf"
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "drot-installed.json"  # written last: the installation is whole
@@ -271,13 +272,45 @@ def build_site() -> None:
     shutil.rmtree(new, ignore_errors=True)
 
 
-def make_book(times: dict[str, float]) -> None:
+def make_chapters(times: dict[str, float]) -> None:
     with phase("set-up", times):
         setup()
     with phase("chapters: executing those that have changed", times):
         pytest("-q", "-n", "auto", "book", name="chapters", empty_is_fine=True, DROT_REUSE="1")
+
+
+def make_book(times: dict[str, float]) -> None:
+    make_chapters(times)
     with phase("building the site", times):
         build_site()
+
+
+def make_pdf(times: dict[str, float]) -> None:
+    """The book on paper, by LaTeX: optional, since LaTeX is no part of Python."""
+    missing = [name for name in ("latexmk", "xelatex") if shutil.which(name) is None]
+    if missing:
+        raise Failed(
+            f"set-up: {' and '.join(missing)} not found; on Debian and Ubuntu, `apt install "
+            "latexmk texlive-xetex tex-gyre fonts-dejavu librsvg2-bin` brings what the PDF needs"
+        )
+    make_chapters(times)
+    work = BUILD / "paper"
+    shutil.rmtree(work, ignore_errors=True)
+    tex = work / "_build" / "latex" / "drot.tex"
+    with phase("writing the book as LaTeX", times):
+        command = [*JUPYTER_BOOK, "-W", "-n", "--keep-going", "--builder", "latex"]
+        command += ["--path-output", work.relative_to(ROOT), "."]
+        if run(*command, env=environment(DROT_EXECUTED="1"), silent=("stdout",)):
+            raise Failed("writing the book as LaTeX (-W -n: every warning is an error)")
+    with phase("typesetting it, three times or four", times):
+        command = ["latexmk", "-r", tex.with_name("latexmkrc"), "-cd", "-xelatex", "-silent"]
+        command += ["-interaction=nonstopmode", "-halt-on-error", tex]
+        if run(*command, silent=("stdout", "stderr")):
+            log = tex.with_suffix(".log")
+            lines = log.read_text("utf8", "replace").splitlines() if log.exists() else []
+            say("\n".join(lines[-12:]))
+            raise Failed(f"typesetting; {log.relative_to(ROOT)} ends as shown above")
+    tex.with_suffix(".pdf").replace(PDF)
 
 
 def make_test(times: dict[str, float]) -> None:
@@ -420,6 +453,7 @@ def main(command: str) -> int:
                 {
                     "setup": lambda _: setup(),
                     "book": make_book,
+                    "pdf": make_pdf,
                     "test": make_test,
                     "bench": make_bench,
                     "binder": make_binder,
@@ -443,6 +477,8 @@ def main(command: str) -> int:
         say(f"{sum(times.values()):7.1f} s  in all")
     if command == "book":
         say(f"\nopen {(SITE / 'index.html').as_uri()}\nor run `make serve`")
+    if command == "pdf":
+        say(f"\nopen {PDF.as_uri()}")
     if command == "test":
         say("\nmake test: all passed")
     return 0

@@ -24,8 +24,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 import executions
 import myst_nb.core.execute.cache as nb_cache
 import notebooks
+import numpy
 import paper
+import torch
 from jupyter_cache.executors.utils import ExecutionResult
+from numpy.typing import ArrayLike
+from sphinx.util.typing import stringify_annotation
 
 # Part of MathJax that one output format (CHTML) needs: 3 MB of 24.
 MATHJAX = ("tex-chtml.js", "input/tex/extensions", "output/chtml/fonts", "ui", "sre", "a11y")
@@ -95,7 +99,17 @@ def mend_markup(app, pagename, templatename, context, doctree):
     context["body"] = body.replace(' role="doc-biblioentry"', "")
 
 
+def shorten_types(app, what, name, thing, options, signature, returned):
+    """Say ArrayLike, and not all that NumPy takes for an array; tell two generators apart."""
+    generators = "numpy.random.Generator | torch.Generator"
+    names = {ArrayLike: "ArrayLike", numpy.random.Generator | torch.Generator: generators}
+    for kind, short in names.items():
+        signature = signature and signature.replace(stringify_annotation(kind, "smart"), short)
+    return signature, returned
+
+
 def setup(app):
+    app.connect("autodoc-process-signature", shorten_types)
     app.connect("builder-inited", check_cache)
     app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", take_icons_from_the_font)

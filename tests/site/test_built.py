@@ -130,6 +130,23 @@ def test_index_leads_to_every_chapter(chapters):
     assert made >= {name for name in TOC if re.match(r"book/\d\d_", name)}
 
 
+def test_signatures_name_types_as_readers_do(chapters):
+    """No type is spelled out by NumPy's private names."""
+    signatures = " ".join(dt.get_text() for dt in chapters["book/api"].select("dt.sig"))
+    assert "ArrayLike" in signatures and "torch.Generator" in signatures
+    assert not re.search(
+        r"_Buffer|_SupportsArray|_NestedSequence|Generator \| Generator", signatures
+    )
+
+
+def test_chapters_are_numbered_as_their_files(chapters):
+    for name in TOC:
+        if number := re.match(r"book/(\d\d)_", name):
+            title = chapters[name].select_one("h1").get_text()
+            wanted = f"{int(number[1])}. " if number[1] != "00" else ""
+            assert title.startswith(wanted) and bool(re.match(r"\d", title)) == bool(wanted), title
+
+
 def test_no_markup_is_left_unresolved(chapters):
     bad = []
     for name, article in chapters.items():

@@ -34,6 +34,9 @@ from sphinx.util.typing import stringify_annotation
 # Part of MathJax that one output format (CHTML) needs: 3 MB of 24.
 MATHJAX = ("tex-chtml.js", "input/tex/extensions", "output/chtml/fonts", "ui", "sre", "a11y")
 
+# A formula in a line, and what must not begin the next one: punctuation, or the rest of "n-th".
+FORMULA = re.compile(r'(<span class="math[^"]*">[^<]*</span>)(-[a-z]+|[.,;:!?)\]”]+)')
+
 
 class NotAmongTheExecutionsOfPytest(Exception):
     """A chapter that pytest did not execute; run ``make book`` or ``make test``."""
@@ -90,8 +93,9 @@ def drop_repeated_scripts(app, pagename, templatename, context, doctree):
 
 
 def mend_markup(app, pagename, templatename, context, doctree):
-    """Where the markup says of itself what it is not, to those who hear a page."""
+    """Where the markup says of itself what it is not, and lets a line begin with a comma."""
     body = context.get("body", "")
+    body = FORMULA.sub(r'<span class="together">\1\2</span>', body)
     # A signature over several lines is a list without terms.
     body = re.sub(r'<dl>(?=\s*<dd><em class="sig-param)', '<dl role="presentation">', body)
     # A bibliography is called a list, its entries something else, which is deprecated too.

@@ -7,7 +7,8 @@
 cosmic-ray finds the mutants, makes them and keeps the record (one SQLite file a module, under
 ``_build/mutation``, which a stopped run resumes). A mutant lives in memory only: a process that
 has imported torch forks, the child imports ``drot`` with one module changed, and the tests that
-reach the changed line run, quickest first, until one fails. No file of the package is touched.
+reach the changed line run, quickest first, until one fails; those that noticed the mutants
+before it go ahead. No file of the package is touched.
 A mutant that survived is tried again in the next run, one that was killed is not, as long as its
 module stays as it is.
 """
@@ -219,7 +220,8 @@ def excused(name: str) -> dict[tuple[str, ...], str]:
     out = {}
     for entry in listed.get(name, ()):
         for mutant in entry["mutants"]:
-            key = entry["function"], entry["operator"], _squeeze(entry["line"]), _squeeze(mutant)
+            operator = entry.get("operator", "")  # none: the change, whichever made it
+            key = entry["function"], operator, _squeeze(entry["line"]), _squeeze(mutant)
             if "below" in entry:  # the line above, where one line stands in several places
                 key = *key, _squeeze(entry["below"])
             out[key] = "killed" if "seen_by" in entry else "equivalent"
@@ -563,13 +565,24 @@ def run(name: str, sample: int, *, hours: float) -> dict:
         for mutant in chosen:
             before = known.get(mutant.job)
             above = _squeeze(source.splitlines()[mutant.line - 2])
-            verdict = known_as.get(mutant.key()) or known_as.get((*mutant.key(), above))
+            function, operator, *lines = mutant.key()
+            keys = [(function, name, *lines) for name in (operator, "")]
+            keys += [(*key, above) for key in keys]
+            verdict = next(filter(None, map(known_as.get, keys)), None)
             if verdict:
                 counts[verdict] += 1
             elif before is not None and before.test_outcome == TestOutcome.KILLED:
                 counts["by time" if before.output == "by time" else "killed"] += 1
             else:
                 waiting.append(mutant)
+
+        lately: list[str] = []  # tests that noticed, the last one first: likely to notice again
+
+        def asked_of(mutant: Mutant) -> list[dict[str, float]]:
+            return [
+                {test: chosen[test] for test in dict.fromkeys([*lately, *chosen]) if test in chosen}
+                for chosen in rounds(name, source, mutant.line, files)
+            ]
 
         def settle(mutant: Mutant, attempts: Iterator[tuple[str, str]]) -> None:
             tried = (answer for answer in attempts if answer[0] != "survived")
@@ -578,6 +591,8 @@ def run(name: str, sample: int, *, hours: float) -> dict:
                 say(f"  {mutant.function}, {mutant.operator}, line {mutant.line}")
                 say(f"    - {mutant.before.strip()}\n    + {mutant.after.strip()}")
             counts[outcome] += 1
+            if noticed:
+                lately[:] = [noticed, *(test for test in lately if test != noticed)][:12]
             verdict = TestOutcome.SURVIVED if outcome == "survived" else TestOutcome.KILLED
             note = "by time" if outcome == "by time" else noticed
             text = f"{mutant.before}\n{mutant.after}"
@@ -589,7 +604,7 @@ def run(name: str, sample: int, *, hours: float) -> dict:
             for mutant in waiting:
                 if time.monotonic() > hours:
                     return
-                asked = rounds(name, source, mutant.line, files)
+                asked = asked_of(mutant)
                 first = attempt(mutant, asked[0]) if asked else ("survived", "")
                 if first is None:
                     rest.append((mutant, asked))
@@ -609,7 +624,7 @@ def run(name: str, sample: int, *, hours: float) -> dict:
             counts = found["counts"]
             for mutant in waiting:
                 if mutant.job in found["rest"] and time.monotonic() < hours:
-                    asked = rounds(name, source, mutant.line, files)
+                    asked = asked_of(mutant)
                     settle(mutant, (by_import(name, mutant, chosen) for chosen in asked))
         if sum(counts.values()) < len(chosen):
             say("  out of time; run it again to go on")

@@ -368,3 +368,43 @@ def test_perplexity_of_a_result(kind):
         plan = affinity.plan.numpy()
         expected = [math.exp(oracles.log_perplexity(row / row.sum())) for row in plan]
         np.testing.assert_allclose(affinity.perplexity, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_neighbors", [None, 9])
+def test_trace_does_not_see_the_tiles(n_neighbors):
+    """Each entry is the largest error over all rows that are not done, whatever tile they lie in,
+    though some tiles take more iterations than others."""
+    C = drot.sqeuclidean(cloud("outliers", 12, 40, 3)).dense()
+    points = torch.arange(40.0, dtype=torch.float64)[:, None]
+    tiled = drot.pairwise(lambda x, y: C[x[:, 0].long()][:, y[:, 0].long()], points, block=1)
+    whole, parts = (drot.entropic_affinity(c, 6.0, n_neighbors=n_neighbors) for c in (C, tiled))
+    alone = {drot.entropic_affinity(C[[i] * 40], 6.0).n_iter for i in range(40)}
+    assert len(alone) > 1
+    np.testing.assert_allclose(parts.trace, whole.trace, rtol=1e-6, atol=1e-13)
+
+
+def test_self_tuning_solves_nothing():
+    """Seven neighbours by default; one pass, no iteration, and a certificate that says so."""
+    cost = drot.sqeuclidean(cloud("scales", 13, 12, 2))
+    found = drot.self_tuning_affinity(cost)
+    assert torch.equal(found.plan, drot.self_tuning_affinity(cost, n_neighbors=7).plan)
+    assert (found.residual, found.n_iter, found.passes, found.trace) == (0.0, 0, 1.0, ())
+    assert found.converged is True
+    kernel = drot.gaussian_affinity(cost, bandwidth=1.0)
+    assert (kernel.residual, kernel.n_iter, kernel.passes, kernel.trace) == (0.0, 0, 1.0, ())
+
+
+def test_self_tuning_takes_free_pairs_but_no_negative_ones():
+    """A cost of 0 is a copy, and with more neighbours than copies there is a bandwidth."""
+    X = np.array([0.0, 0.0, 2.0, 4.0, 4.0])[:, None]
+    C = drot.sqeuclidean(X).dense()
+    assert drot.self_tuning_affinity(C, n_neighbors=2).sigma.tolist() == [2.0] * 5
+    assert drot.self_tuning_affinity(C, n_neighbors=4).sigma.tolist() == [4.0, 4.0, 2.0, 4.0, 4.0]
+    for k in (0, 5):
+        with pytest.raises(ValueError, match="n_neighbors must be a whole number from 1 to 4"):
+            drot.self_tuning_affinity(C, n_neighbors=k)
+    with pytest.raises(ValueError, match="row 0 has 1 or more copies"):
+        drot.self_tuning_affinity(C, n_neighbors=1)
+    C[1, 2] = -0.5
+    with pytest.raises(ValueError, match="not negative"):
+        drot.self_tuning_affinity(C, n_neighbors=2)

@@ -510,6 +510,105 @@ def test_curve_fits_better_than_its_neighbours():
         assert misfit(A, B) < misfit(s * A, t * B)
 
 
+# ---------------------------------------------------------------------------- what is left unsaid
+@pytest.mark.parametrize("kernel", ["gaussian", "student"])
+def test_tolerances_by_default(kernel):
+    """1e-6 for a step of the descent, 1e-9 for the plan and the forces."""
+    ring = torch.eye(7, dtype=torch.float64)
+    plan = 0.4 * ring + 0.3 * ring.roll(1, dims=0) + 0.3 * ring.roll(-1, dims=0)
+    loss, Z = SNEkhornLoss(plan, kernel), 2 * random_start(7)
+    few, plain, many = (loss.evaluate(Z, **ask) for ask in ({"tol": 1.0}, {}, {"tol": 1e-9}))
+    assert few.products < plain.products < many.products
+    assert plain.products == loss.evaluate(Z, tol=1e-6).products
+    assert torch.equal(loss.latent_plan(Z), loss.latent_plan(Z, tol=1e-9))
+    assert not torch.equal(loss.latent_plan(Z), loss.latent_plan(Z, tol=1e-12))
+    assert (loss.latent_plan(Z).sum(dim=1) - 1).abs().max() <= 1e-9
+    told = loss.forces(Z, tol=1e-9)
+    assert not torch.equal(told[1], loss.forces(Z, tol=1e-12)[1])
+    for found in (loss.forces(Z), attraction_repulsion(loss, Z)):
+        assert all(torch.equal(x, y) for x, y in zip(found, told, strict=True))
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if name not in BERNOULLI])
+def test_metric_of_softmax_objectives(name):
+    """The attraction weights are symmetric and weigh squared distances as P does."""
+    loss = LOSSES[name]()
+    weights = loss.attraction
+    torch.testing.assert_close(weights, weights.T, rtol=0, atol=0)
+    for seed in range(3):
+        D = drot.sqeuclidean(cloud("gaussian", seed, 12, 2)).dense()
+        assert float((weights * D).sum()) == pytest.approx(float((loss.plan * D).sum()), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_work_of_a_dense_evaluation(name):
+    """One pass over the kernel; products with vectors only where row sums are iterated on."""
+    loss = LOSSES[name]()
+    found = loss.evaluate(random_start(12))
+    assert found.passes == 1.0
+    assert (found.products != 0) == isinstance(loss, SNEkhornLoss) == (found.dual is not None)
+
+
+@pytest.mark.parametrize("mass", [1.0, 7.0, 1e-12])
+def test_value_is_proportional_to_the_mass(mass):
+    P, Z = drot.symmetrize(rows()), random_start(12)
+    wanted, found = (SNELoss(plan).evaluate(Z) for plan in (P, P * (mass / P.sum())))
+    assert found.value == pytest.approx(wanted.value * mass / float(P.sum()), rel=1e-12)
+    torch.testing.assert_close(found.gradient, wanted.gradient * mass / P.sum())
+
+
+def test_fewest_points():
+    """Two will do; a single one, an empty plan and another number of points are refused."""
+    pair = [[0.0, 1.0], [1.0, 0.0]]
+    assert SNELoss(pair).n == 2
+    for wrong in ([[1.0]], np.zeros((0, 0))):
+        with pytest.raises(ValueError, match="n >= 2 points"):
+            SNELoss(wrong)
+    with pytest.raises(ValueError, match="zero everywhere"):
+        SNELoss(np.zeros((3, 3)))
+    for n in (3, 5, 12):
+        loss = SNELoss((1 - np.eye(4)) / 12)
+        with pytest.raises(ValueError, match=f"Z has {n} points and the plan 4"):
+            attraction_repulsion(loss, np.zeros((n, 4)))
+    assert attraction_repulsion(loss, np.eye(4))[0].shape == (4, 4)
+
+
+def test_one_sum_needs_a_symmetric_plan():
+    """An array is refused, not symmetrised in silence; row by row any plan will do."""
+    with pytest.raises(ValueError, match="plan must be symmetric"):
+        SNELoss(rows())
+    assert SNELoss(drot.symmetrize(rows())).symmetric
+    assert not SNELoss(rows(), normalization="rows").symmetric
+    assert not SNELoss(stochastic(), normalization="rows", diagonal="keep").symmetric
+    cost = drot.sqeuclidean(cloud("gaussian", 0, 12, 5), block=4)
+    tiled = drot.doubly_stochastic_affinity(cost, bandwidth=3.0)  # half the work, where it may be
+    assert SNELoss(tiled, diagonal="keep").symmetric
+    assert not SNELoss(tiled, normalization="rows", diagonal="keep").symmetric
+    assert not SNELoss(drot.entropic_affinity(cost, 4.0, diagonal="drop")).symmetric
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if name not in BERNOULLI])
+def test_the_constant_makes_a_divergence_of_plans(name):
+    """F + constant is KL(P | Q), whatever normalises Q: one mass for all or one for each row."""
+    loss, Z = LOSSES[name](), random_start(12)
+    value = loss.evaluate(Z, tol=1e-12).value + loss.constant
+    kl = float(drot.kl_divergence(loss.plan, loss.latent_plan(Z, tol=1e-12)))
+    assert value == pytest.approx(kl, rel=1e-9) and kl > 0.01
+
+
+def test_loops_count_where_they_are_kept():
+    """A plan with a diagonal is refused unless pairs i = j count, for every normalisation."""
+    P = np.full((3, 3), 1 / 3)
+    for normalization in ("sum", "rows"):
+        with pytest.raises(ValueError, match="mass on its diagonal"):
+            SNELoss(P, normalization=normalization)
+        kept = SNELoss(P, normalization=normalization, diagonal="keep")
+        found = kept.evaluate(torch.zeros(3, 2, dtype=torch.float64))
+        assert found.value == pytest.approx(3 * math.log(9 if normalization == "sum" else 3))
+        off = SNELoss(P * (1 - np.eye(3)), normalization=normalization, diagonal="keep")
+        assert off.latent_plan(torch.zeros(3, 1).double()).diagonal().min() > 0
+
+
 # ------------------------------------------------------------------------------------- devices
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 @pytest.mark.parametrize("name", BERNOULLI)

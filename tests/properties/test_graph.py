@@ -390,3 +390,92 @@ def test_no_possible_edge(function):
         function(np.full((3, 3), -np.inf), prior="edges")
     assert function(np.full((3, 3), -np.inf), prior="binary") is not None
     assert function(logs, prior="edges") is not None
+
+
+@pytest.mark.parametrize(
+    ("edges", "weights", "good"),
+    [
+        ((2, 0), (0,), True),
+        ((2, 2), (2,), True),
+        ((2, 3), (3,), True),
+        ((2,), (), False),  # one edge, given flat
+        ((2, 1, 1), (1, 1), False),
+        ((1, 3), (3,), False),
+        ((3, 3), (3,), False),
+        ((2, 3), (2,), False),
+        ((2, 3), (4,), False),
+        ((2, 3), (3, 1), False),
+        ((2, 3), (), False),
+    ],
+    ids=str,
+)
+def test_edges_are_pairs_with_one_weight_each(edges, weights, good):
+    ask = {"n": 4, "edges": torch.zeros(edges).long(), "weights": torch.ones(weights)}
+    if good:
+        assert Graph(**ask).edges.shape == edges
+    else:
+        with pytest.raises(ValueError, match=r"edges must be \(2, m\) and weights \(m,\)"):
+            Graph(**ask)
+
+
+@pytest.mark.parametrize(
+    ("edges", "good"),
+    [
+        ([[0, 2], [1, 2]], True),
+        ([[1], [1]], True),  # a self-loop
+        ([[1], [2]], True),
+        ([[0], [3]], False),
+        ([[0], [4]], False),
+        ([[3], [3]], False),
+        ([[-1], [2]], False),
+        ([[-2], [-1]], False),
+        ([[-1], [7]], False),
+    ],
+)
+def test_edges_join_nodes_that_are_there(edges, good):
+    ask = {"n": 3, "edges": torch.tensor(edges), "weights": torch.full((len(edges[0]),), 0.5)}
+    if good:
+        assert Graph(**ask).dense().sum() == 0.5 * len(edges[0])
+    else:
+        with pytest.raises(ValueError, match="join the nodes 0 to 2; got numbers from"):
+            Graph(**ask)
+
+
+@pytest.mark.parametrize("shape", [(3,), (0, 0), (2, 3), (3, 2)], ids=str)
+def test_weights_are_square(shape):
+    with pytest.raises(ValueError, match="square"):
+        as_graph(np.zeros(shape))
+    assert as_graph([[0.0]]).n == 1  # one point is a graph, if a dull one
+
+
+def test_the_first_entry_that_is_refused_is_named():
+    """In the order of reading, though a later one is further off."""
+    W = np.array([[0.0, 0.5, 1.0], [-0.5, 0.0, 2.0], [0.0, -3.0, 0.0]])
+    with pytest.raises(ValueError, match=r"negative weight \(-0\.5\) at row 1, column 0"):
+        as_graph(W)
+    with pytest.raises(ValueError, match=r"negative weight \(-0\.5\) at row 0, column 1"):
+        as_graph([[0.0, -0.5], [0.0, 0.0]])
+    with pytest.raises(ValueError, match=r"entry above 1 \(1\.5\) at row 1, column 0"):
+        fuzzy_union([[1.0, 0.5, 0.0], [1.5, 0.0, 1.0], [0.0, 3.0, 0.0]])
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_clouds_have_a_point_for_each_node(n):
+    X = np.arange(3.0 * n).reshape(n, 3)
+    for function in (connected_components(LOGS).mean, lambda X: mrf_log_density(X, LOGS)):
+        with pytest.raises(ValueError, match=f"{n} points and the graph 3 nodes"):
+            function(X)
+    assert connected_components(np.zeros((n, n))).center(X).abs().max() == 0
+
+
+def test_kernels_give_numbers_below_infinity():
+    X, W = np.zeros((3, 1)), LOGS + 1
+    with pytest.raises(ValueError, match=r"must return a \(6,\) tensor; got float"):
+        mrf_log_density(X, W, kernel=lambda x: 3.0)
+    with pytest.raises(ValueError, match=r"NaN or \+inf"):
+        mrf_log_density(X, W, kernel=lambda x: x[:, 0] + torch.inf)
+
+
+def test_union_leaves_out_self_loops():
+    P = np.array([[0.3, 0.5], [0.25, 1.0]])
+    assert fuzzy_union(P).tolist() == [[0.0, 0.625], [0.625, 0.0]]

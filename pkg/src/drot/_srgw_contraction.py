@@ -72,7 +72,7 @@ class Contraction:
         """C T, (n, k)."""
         if isinstance(self.cost, Factored):
             return self.cost.product(T)
-        return self.cost.join(tile @ T for _, tile in self.cost.tiles(self._rows))
+        return self.cost.join(tile @ T for _, tile in self.cost.tiles())
 
     def right(self, Y: Tensor) -> Tensor:
         """Y h2(Cbar), for Y with k columns."""
@@ -117,18 +117,11 @@ class Contraction:
             return self.left(Y.new_zeros(self.n, Y.shape[1]).index_copy_(0, index, Y))
         return self.cost.rows(index).T @ Y
 
-    @property
-    def _rows(self) -> int | None:
-        """Rows per product: all of an array that is kept, a tile of one that is not."""
-        return None if self.cost.block is None else max(self.cost.block, 1)
-
     def diagonal(self) -> Tensor:
         """C_ii, (n,)."""
         if isinstance(self.cost, Factored):
             return self.cost.diagonal
-        return self.cost.join(
-            tile.diagonal(rows.start).clone() for rows, tile in self.cost.tiles(self._rows)
-        )
+        return self.cost.join(tile.diagonal(rows.start).clone() for rows, tile in self.cost.tiles())
 
     def constant(self, w: Tensor) -> float:
         """sum_ij f1(C_ij) w_i w_j, the part that no plan changes."""

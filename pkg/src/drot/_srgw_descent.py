@@ -73,12 +73,6 @@ class Problem:
         value = self.constant + float(q @ (self.contraction.f2 @ q)) - total(P * T)
         return State(T, P, q, value)
 
-    def hard(self, labels: Tensor) -> State:
-        """The plan that sends each point to one place."""
-        self.products += 1
-        P = self.contraction.product_labels(labels, self.w)
-        return self.state(hard_plan(labels, self.w, self.k), P)
-
     def half_gradient(self, state: State) -> Tensor:
         """Half of dE_L/dT without the term that is constant in each row, (n, k)."""
         return self.contraction.f2 @ state.q - state.P
@@ -254,8 +248,6 @@ def _move(problem: Problem, state: State, g: Tensor, moves: _Moves) -> tuple[Sta
         return state, 0.0
     T = state.T.clone()
     T[rows] += t * D
-    if t == 1:  # what leaves whole leaves nothing
-        T[rows, a] = torch.where(d == state.T[rows, a], 0.0, T[rows, a])
     change = line.change(t)
     return State(T.clamp_min_(0), state.P + t * PD, state.q + t * qD, state.value + change), change
 

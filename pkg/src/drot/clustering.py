@@ -135,10 +135,11 @@ def srgw_barycenter(
     check_choice("method", method, get_args(Method))
     cost = as_structure(cost_x, "cost_x", loss)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
-    k = check_count("n_clusters", n_clusters, 1, cost.shape[0])
+    n, _ = cost.shape
+    k = check_count("n_clusters", n_clusters, 1, n)
     n_starts = check_count("n_starts", n_starts, 1)
-    w = as_weights(weights_x, cost.shape[0], cost)
-    problem = Reduced(Contraction(cost, w.new_zeros(1, 1), loss), w, k)
+    w = as_weights(weights_x, n, cost)
+    problem = Reduced(_terms(cost, w, loss), w, k)
     kinds, rng, watch = (
         as_init(init, w, k, get_args(Init)),
         as_rng(random_state),
@@ -172,6 +173,11 @@ def srgw_barycenter(
         values=tuple(end[0].value for end in ends),
         products=problem.products,
     )
+
+
+def _terms(cost: Pairwise, w: Tensor, loss: Loss = "square") -> Contraction:
+    """The terms of C alone: against a structure of one zero, which adds nothing."""
+    return Contraction(cost, w.new_zeros(1, 1), loss)
 
 
 def _labels(how: str, cost: Pairwise, w: Tensor, k: int, rng: np.random.Generator) -> Tensor:
@@ -257,10 +263,10 @@ def coarsen(cost_x, membership, *, weights_x: ArrayLike | None = None) -> Coarse
     [[3.0, 0.5], [0.5, 4.0]]
     """
     cost = as_structure(cost_x, "cost_x", "square")
-    n = cost.shape[0]
+    n, _ = cost.shape
     w = as_weights(weights_x, n, cost)
     T = as_real(membership, "membership").to(w.device)
-    if T.ndim == 1:
+    if T.ndim != 2:
         if T.shape != (n,) or not bool(((T >= 0) & (T.round() == T)).all()):
             raise ValueError(f"membership must be {n} whole labels from 0, or an ({n}, k) plan")
         if int(T.max()) >= n:
@@ -268,11 +274,11 @@ def coarsen(cost_x, membership, *, weights_x: ArrayLike | None = None) -> Coarse
         T = hard_plan(T.long(), w, int(T.max()) + 1)
     else:
         T = as_given(T, w, T.shape[1])
-    if bool((T.sum(dim=0) == 0).any()):
-        empty = int((T.sum(dim=0) == 0).nonzero()[0])
+    q = T.sum(dim=0)
+    if bool((q == 0).any()):
+        empty = int((q == 0).nonzero()[0])
         raise ValueError(f"membership leaves cluster {empty} empty; number the clusters from 0 on")
-    problem = Reduced(Contraction(cost, w.new_zeros(1, 1), "square"), w, T.shape[1])
-    cell = problem.cell(T)
+    cell = Reduced(_terms(cost, w), w, len(q)).cell(T)
     root = cell.q.sqrt()
     return Coarsening(cell.structure, cell.q, root[:, None] * cell.structure * root)
 
@@ -352,11 +358,12 @@ def kernel_kmeans(
     (0.25, True)
     """
     cost = as_structure(gram, "gram", "square")
-    k = check_count("n_clusters", n_clusters, 1, cost.shape[0])
+    n, _ = cost.shape
+    k = check_count("n_clusters", n_clusters, 1, n)
     n_starts = check_count("n_starts", n_starts, 1)
     max_iter = check_count("max_iter", max_iter, 1)
-    w = as_weights(weights_x, cost.shape[0], cost)
-    contraction, rng = Contraction(cost, w.new_zeros(1, 1), "square"), as_rng(random_state)
+    w = as_weights(weights_x, n, cost)
+    contraction, rng = _terms(cost, w), as_rng(random_state)
     diagonal, kinds = contraction.diagonal(), as_init(init, w, k, get_args(Init))
     given = [kinds.argmax(dim=1)] if isinstance(kinds, Tensor) else []
     names = () if isinstance(kinds, Tensor) else kinds

@@ -82,13 +82,6 @@ def read_plan(plan, name: str = "plan") -> Tensor:
     return matrix
 
 
-def _read_rows(plan: Affinity | PlanRows) -> PlanRows:
-    rows = plan if isinstance(plan, PlanRows) else PlanRows(plan)
-    if rows.shape[0] < 2:
-        raise ValueError(f"plan needs n >= 2 points; got shape {rows.shape}")
-    return rows
-
-
 def _check_symmetric(plan: Tensor | PlanRows) -> None:
     if isinstance(plan, Tensor):
         check_same_transposed(plan, "plan")
@@ -116,7 +109,11 @@ class KernelLoss:
 
     def __init__(self, plan, kernel: str, *, symmetric: bool, diagonal: bool):
         check_choice("kernel", kernel, self.kernels)
-        self.plan: Tensor | PlanRows = _read_rows(plan) if is_tiled(plan) else read_plan(plan)
+        self.plan: Tensor | PlanRows
+        if is_tiled(plan):
+            self.plan = plan if isinstance(plan, PlanRows) else PlanRows(plan)
+        else:
+            self.plan = read_plan(plan)
         self.tiled = isinstance(self.plan, PlanRows)
         self.kernel, self.diagonal, self.symmetric = kernel, diagonal, symmetric
         if symmetric:

@@ -242,7 +242,11 @@ def gromov_wasserstein(
     w = as_weights(weights_x, problem.n, problem.cost)
     q = as_weights(weights_z, problem.k, problem.cost, "weights_z")
     max_iter, tol = check_count("max_iter", max_iter, 1), check_positive("tol", tol)
-    start = None if init is None else _start(init, w, q)
+    # POT holds a start to its marginals closer than float32 can, or than is asked for here
+    w, q, start = w.double(), q.double(), None
+    if init is not None:
+        start = _start(init, w, q)
+        w, q = start.sum(dim=1), start.sum(dim=0)
     try:
         from ot.gromov import gromov_wasserstein as solve
     except ImportError:
@@ -250,8 +254,8 @@ def gromov_wasserstein(
             "gromov_wasserstein calls POT, which is not installed; pip install POT"
         ) from None
     plan = solve(
-        problem.cost.dense(),
-        problem.structure,
+        problem.cost.dense().double(),
+        problem.structure.double(),
         w,
         q,
         loss_fun=f"{loss}_loss",
@@ -260,7 +264,7 @@ def gromov_wasserstein(
         tol_rel=tol,
         tol_abs=tol,
         symmetric=True,
-    )
+    ).to(problem.cost.dtype)
     return GromovWasserstein(problem.objective(plan, problem.constant(plan.sum(dim=1))), plan)
 
 

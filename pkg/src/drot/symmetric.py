@@ -310,7 +310,7 @@ class _Newton:
         """
         point = self.point
         gamma = torch.where(point.gamma > 0, point.gamma, 1.0)
-        level = torch.where(point.gamma > 0, point.lam / gamma, 0.0)
+        level = point.lam / gamma
         m11, m12, m22 = (damping * m for m in ((1 + level**2) / gamma, -level / gamma, 1 / gamma))
         a, b, d = point.sums + point.diagonal
         a = torch.where(moving, a + m22, 1.0)

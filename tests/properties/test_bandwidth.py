@@ -1,0 +1,335 @@
+"""The search for a bandwidth: its step, its moments, where it starts, and what keeps it safe."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import drot
+import numpy as np
+import oracles
+import pytest
+import torch
+from clouds import cloud
+from drot._bandwidth import _moments, _start, halley, solve_rows
+
+INF = math.inf
+
+
+def step(t, gap, slope, curvature=0.0, *, low=-INF, high=INF, most=100.0, last=INF) -> float:
+    """Where one step leads."""
+    numbers = (t, gap, slope, curvature, low, high)
+    row = [torch.tensor([x], dtype=torch.float64) for x in numbers]
+    return float(halley(*row, most, torch.tensor([last], dtype=torch.float64)))
+
+
+# -------------------------------------------------------------------------------- one step
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("root", [0.0, -0.4])
+@pytest.mark.parametrize("share", [0.24, 0.26, 0.7, 1.0, 3.0])
+def test_step_is_exact_for_fractions(share, root, sign):
+    """Halley's method finds the root of (t - r) / (c t + d) in one step from anywhere. Where
+    c t + d is at most a quarter of its value at the root, Newton's step is taken instead, which
+    goes that share of the way."""
+    scale, c = 1.7, 0.8 * sign
+    d = scale - c * root  # c t + d is scale at the root
+    t = root + (share - 1) * scale / c if share != 1 else root + 0.5
+    below = c * t + d
+    gap, slope = (t - root) / below, scale / below**2
+    curvature = -2 * c * scale / below**3
+    way = 1.0 if below > scale / 4 else share
+    assert step(t, gap, slope, curvature) == pytest.approx(t - way * (t - root), abs=1e-12)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_step_is_kept_in_the_bracket(sign):
+    """On its ends or beyond them the bracket is halved; so it is where the gap has not halved."""
+    low, high = sorted((-1.0 * sign, 3.0 * sign))
+    for gap, last, expected in [
+        (0.75, INF, -0.75),
+        (1.0, INF, 1.0),  # on the end
+        (1.5, INF, 1.0),  # beyond
+        (0.5, 1.0, -0.5),  # halved, just so
+        (0.51, 1.0, 1.0),
+        (0.49, 1.0, -0.49),
+        (1.5, 2.0, 1.0),  # beyond, and not halved
+        (-2.0, INF, 2.0),
+        (-3.0, INF, 1.0),
+        (-4.0, INF, 1.0),
+        (-4.0, 5.0, 1.0),
+    ]:
+        found = step(0.0, sign * gap, 1.0, low=low, high=high, last=last)
+        assert found == pytest.approx(sign * expected, abs=1e-12), (gap, last)
+    # with one end there is no middle
+    assert step(0.0, 0.9, 1.0, low=-1.0, last=1.0) == pytest.approx(-0.9)
+    assert step(0.0, 5.0, 1.0, low=-1.0) == pytest.approx(-5.0)
+
+
+@pytest.mark.parametrize("curvature", [0.0, 2.0, -2.0])
+@pytest.mark.parametrize("gap", [0.3, -0.3])
+def test_flat_step_says_only_which_way(gap, curvature):
+    """Without a slope the step is as long as allowed, and so is one that a tiny slope makes."""
+    way = -math.copysign(2.5, gap)
+    for slope in (0.0, 1e-320, 1e-6):
+        assert step(1.0, gap, slope, curvature if slope == 0 else 0.0, most=2.5) == 1 + way
+    assert step(1.0, 0.0, 0.0, curvature, most=2.5) == 1.0  # nothing to do
+
+
+# --------------------------------------------------------------------------------- moments
+@pytest.mark.parametrize("forbidden", [0, 3])
+def test_moments_are_derivatives(forbidden):
+    """Entropy, slope and curvature in t = log eps by automatic differentiation of the entropy."""
+    rng = np.random.default_rng(0)
+    excess = torch.tensor(rng.uniform(0, 5, size=(6, 9)))
+    excess -= excess.amin(dim=1, keepdim=True)
+    t = torch.linspace(-7, 3, 6, dtype=torch.float64)  # from one entry that counts to all
+
+    def entropy(t: torch.Tensor) -> torch.Tensor:
+        log_p = torch.log_softmax(-excess * torch.exp(-t)[:, None], dim=1)
+        return -(log_p.exp() * log_p).sum(dim=1)
+
+    t.requires_grad_()
+    first = torch.autograd.grad(entropy(t).sum(), t, create_graph=True)[0]
+    second = torch.autograd.grad(first.sum(), t)[0]
+    rows = torch.cat([excess, torch.full((6, forbidden), INF).double()], dim=1)
+    log_z, found, slope, curvature = _moments(rows, t.detach())
+    torch.testing.assert_close(log_z, torch.logsumexp(-excess * torch.exp(-t)[:, None], dim=1))
+    torch.testing.assert_close(found, entropy(t))
+    torch.testing.assert_close(slope, first, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(curvature, second, rtol=1e-9, atol=1e-12)
+
+
+# ----------------------------------------------------------------------------------- start
+def test_search_starts_at_a_tenth_of_the_mean():
+    """One evaluation is made there: of each row, or at the geometric mean of the rows'."""
+    C = torch.tensor([[1.0, 3.0, 6.0, 2.0], [0.0, 0.0, 5.0, 1.0], [7.0, 8.0, 9.0, 20.0]] * 2)
+    C = C.double()[[0, 1, 2, 0]]
+    mean = (C - C.amin(dim=1, keepdim=True)).mean(dim=1)
+    ask = {"max_iter": 1, "on_failure": "ignore", "tol": 1e-14}
+    rows = drot.entropic_affinity(C, 3.0, **ask)
+    torch.testing.assert_close(rows.eps, 0.1 * mean)
+    found = drot.gaussian_affinity(C, perplexity=3.0, **ask)
+    assert found.nu == pytest.approx(float((0.1 * mean).log().mean().exp()))
+    inf = torch.tensor([[0.0, 1.0, INF, 4.0], [0.0, INF, INF, 2.0]])
+    torch.testing.assert_close(_start(inf), torch.tensor([0.5 / 3, 0.1]).log())
+
+
+# Both solvers of one perplexity, for a cost whose rows are alike.
+SOLVERS = {
+    "rows": lambda C, xi, **ask: drot.entropic_affinity(C, xi, **ask),
+    "mean": lambda C, xi, **ask: drot.gaussian_affinity(C, perplexity=xi, **ask),
+}
+
+
+def log_bandwidth(found) -> float:
+    return math.log(float(found.nu if hasattr(found, "nu") else found.eps[0]))
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_strides_grow_where_the_row_is_flat(name):
+    """Without a slope to follow, log eps moves by 2, 3, 4, ... in the direction of the root."""
+    row = np.arange(10.0)
+    row[-1] = 1e300  # the start is far above all other entries, whose variance is 0 from there
+    C = np.tile(row, (10, 1))
+    met = [
+        log_bandwidth(SOLVERS[name](C, 3.0, max_iter=k, on_failure="ignore")) for k in range(1, 9)
+    ]
+    assert met[0] == pytest.approx(math.log(1e298), rel=1e-12)
+    np.testing.assert_allclose(np.diff(met), -np.arange(2.0, 9.0), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("row", "xi"), [([0, 1e-3, 0.1, 1e3], xi) for xi in (1.45, 1.5, 1.54, 1.58, 1.61)]
+)
+@pytest.mark.parametrize("name", SOLVERS)
+def test_stairs_are_bracketed(name, row, xi):
+    """Perplexity against log eps is a staircase where costs differ by decades. Steps of Halley's
+    method alone go up and down one stair for ever; a bracket that is halved ends that."""
+    found = SOLVERS[name](np.tile(row, (4, 1)), xi)
+    assert found.converged and found.n_iter <= 20
+    expected = oracles.bandwidth_by_bisection(np.array(row), xi)
+    assert math.exp(log_bandwidth(found)) == pytest.approx(expected, rel=1e-7)
+
+
+def test_wild_rows():
+    """Costs over twelve decades: of 1500 rows none needs more than 30 evaluations."""
+    rng = np.random.default_rng(0)
+    C = 10 ** rng.uniform(-6, 6, size=(1500, 8))
+    C[:, 0] = 0
+    xi = 1 + 7 * rng.uniform(0.001, 0.999, size=1500)
+    excess, target = torch.tensor(C), torch.tensor(xi).log()
+    log_eps, log_z, gap, _, work = solve_rows(excess, target, 1e-10, 30)
+    assert gap.abs().max() <= 1e-10 and work <= 10 * 1500
+    log_p = torch.log_softmax(-excess * torch.exp(-log_eps)[:, None], dim=1)
+    shannon = -(log_p.exp() * log_p).sum(dim=1)
+    torch.testing.assert_close(shannon, target, rtol=0, atol=2e-10)
+    torch.testing.assert_close(log_z, -log_p[:, 0])
+
+
+# --------------------------------------------------------------------------------- one for all
+def test_mean_of_unlike_rows():
+    """Constant rows have no say in the start, ties none but in the range, large costs none."""
+    C = np.array([[3.0, 3, 3, 3], [0, 0, 1, 5], [2, 7, 2, 4], [0, 9, 1, 4]]) + 2.0**20
+    found = drot.gaussian_affinity(C, perplexity=2.9, tol=1e-12)
+    mean = np.mean([oracles.log_perplexity(oracles.softmax(row, found.nu)) for row in C - 2.0**20])
+    assert mean == pytest.approx(math.log(2.9), abs=1e-11)
+    low, high = 16**0.25, 4.0  # geometric means of 4, 2, 2 and 1 ties, and of 4 entries
+    inside, outside = 1e-6, -1e-6
+    for by in (inside, outside):
+        for xi in (low + by, high - by):
+            if by == inside:
+                assert drot.gaussian_affinity(C, perplexity=xi).converged
+            else:
+                with pytest.raises(ValueError, match=f"between {low:g} .* and {high:g} "):
+                    drot.gaussian_affinity(C, perplexity=xi)
+
+
+@pytest.mark.parametrize("n", range(2, 14))
+def test_ends_of_the_range_are_out_of_reach(n):
+    """Though exp(log n) may be a little more than n."""
+    for ties in range(1, n):
+        C = np.tile(np.arange(n) >= ties, (n, 1)) * 1.0
+        for xi in (ties, n):
+            with pytest.raises(ValueError, match=r"an average perplexity of .* is out of reach"):
+                drot.gaussian_affinity(C, perplexity=xi)
+        assert drot.gaussian_affinity(C, perplexity=(ties + n) / 2).converged
+
+
+@pytest.mark.parametrize("xi", [1.3, 3.0, 8.5])
+def test_rows_that_are_alike_have_one_search(xi):
+    """The mean of equal rows is each of them: the same steps, both ways."""
+    C = np.tile(np.random.default_rng(1).uniform(size=9), (9, 1))
+    rows, mean = (solve(C, xi) for solve in SOLVERS.values())
+    assert rows.n_iter == mean.n_iter and mean.passes == rows.passes + 2
+    np.testing.assert_allclose(mean.trace, rows.trace, rtol=1e-9, atol=1e-15)
+    assert mean.nu == pytest.approx(float(rows.eps[0]), rel=1e-12)
+
+
+def test_error_at_the_tolerance_is_within_it():
+    """One more evaluation would not be made, nor one less; rows that are done wait."""
+    C = np.tile([0.0, 1.0, 2.0, 5.0], (4, 1))
+    trace = drot.entropic_affinity(C, 2.0, tol=1e-15, max_iter=4, on_failure="ignore").trace
+    assert len(trace) == 4 and trace[-1] > 0
+    for k, error in enumerate(trace, start=1):
+        for solve in SOLVERS.values():
+            found = solve(C, 2.0, tol=error)
+            assert found.n_iter == k and found.converged
+    C = drot.sqeuclidean(cloud("gaussian", 7, 9, 2)).dense()
+    trace = drot.doubly_stochastic_affinity(C, bandwidth=1.0).trace
+    for k in (1, 5, 9):
+        assert drot.doubly_stochastic_affinity(C, bandwidth=1.0, tol=trace[k - 1]).n_iter == k
+
+
+# ---------------------------------------------------------------------- the doubly stochastic one
+@pytest.mark.parametrize("kind", ["gaussian", "scales", "clusters"])
+def test_bandwidth_costs_less_than_a_second_plan(kind):
+    """The potentials of one bandwidth start the next: to find it takes 1.6 times the iterations
+    that a given one takes, and never twice as many."""
+    C = drot.sqeuclidean(cloud(kind, 3, 24, 3)).dense()
+    shares = []
+    for xi in (1.3, 3.0, 8.0, 15.0, 22.0):
+        found = drot.doubly_stochastic_affinity(C, perplexity=xi)
+        given = drot.doubly_stochastic_affinity(C, bandwidth=found.nu)
+        torch.testing.assert_close(given.plan, found.plan, rtol=0, atol=1e-8)
+        shares.append(found.n_iter / given.n_iter)
+        assert found.passes <= found.n_iter + 16
+    assert max(shares) < 1.9 and sum(shares) / 5 < 1.75
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 5, 8, 13, 21])
+def test_budget_of_a_bandwidth(max_iter):
+    """Sinkhorn's iterations of all bandwidths share it; the certificate is of the plan returned,
+    of its rows or of their mean perplexity, whichever is worse."""
+    C = drot.sqeuclidean(cloud("scales", 4, 20, 3)).dense()
+    seen: list[tuple[int, float]] = []
+    found = drot.doubly_stochastic_affinity(
+        C,
+        perplexity=6.0,
+        tol=1e-13,
+        max_iter=max_iter,
+        callback=lambda k, r: seen.append((k, r)),
+        on_failure="ignore",
+    )
+    assert found.n_iter == max_iter == len(found.trace) and not found.converged
+    assert seen == list(enumerate(found.trace, start=1))
+    rows = float((found.plan.sum(dim=1) - 1).abs().max())
+    mean = abs(float(found.perplexity.log().mean()) - math.log(6.0))
+    assert found.residual == pytest.approx(max(rows, mean), rel=1e-6)
+
+
+def test_damping_is_two_thirds_unless_told():
+    C = drot.sqeuclidean(cloud("gaussian", 5, 12, 2)).dense()
+    plain, told = (
+        drot.doubly_stochastic_affinity(C, bandwidth=1.0, **ask) for ask in ({}, {"damping": 2 / 3})
+    )
+    assert plain.trace == told.trace
+    for damping in (1e-3, 0.999):
+        drot.doubly_stochastic_affinity(C, bandwidth=1.0, damping=damping, on_failure="ignore")
+
+
+@pytest.mark.parametrize("block", [None, 7])
+def test_unequal_directions_are_named(block):
+    """The two entries of the largest difference, with their numbers in the whole array."""
+    n = 150  # by tiles every second row is looked at
+    x = torch.arange(n, dtype=torch.float64)[:, None]
+    bent = drot.pairwise(lambda a, b: (a - b.T).abs() + (b.T - a) * b.T / n, x, block=block)
+    with pytest.raises(ValueError, match="must be symmetric") as caught:
+        drot.doubly_stochastic_affinity(bent, bandwidth=1.0)
+    i, j, k, m, one, other = map(float, re.findall(r"-?[\d.]+", str(caught.value)))
+    assert (i, j) == (m, k) and (block is None or i % 2 == j % 2 == 0)
+    C = bent.dense()
+    gap = (C - C.T).abs()
+    assert gap[int(i), int(j)] == gap[::2, ::2].max() if block else gap.max()
+    assert (one, other) == pytest.approx((float(C[int(i), int(j)]), float(C[int(j), int(i)])), 1e-5)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 5.0, 1e3])
+def test_symmetry_of_a_cost_is_up_to_rounding(scale):
+    """One part in 10^8 of the largest entry."""
+    C = drot.sqeuclidean(cloud("gaussian", 6, 9, 2)).dense()
+    C *= scale / C.max()
+    for off, good in ((0.9e-8, True), (1.1e-8, False)):
+        D = C.clone()
+        D[2, 5] += off * scale
+        if good:
+            assert drot.doubly_stochastic_affinity(D, bandwidth=scale, tol=1e-6).converged
+        else:
+            with pytest.raises(ValueError, match=r"entries \(2, 5\) and \(5, 2\)"):
+                drot.doubly_stochastic_affinity(D, bandwidth=scale)
+    x = torch.arange(20.0, dtype=torch.float64)[:, None]
+    free = drot.pairwise(lambda a, b: torch.zeros(len(a), len(b)).double(), x, block=7)
+    uniform = drot.doubly_stochastic_affinity(free, bandwidth=scale).plan
+    torch.testing.assert_close(uniform, torch.full((20, 20), 0.05).double())
+    infinite = drot.nearest(C, 4)
+    with pytest.raises(ValueError, match="infinite entries"):
+        drot.doubly_stochastic_affinity(infinite, bandwidth=scale)
+
+
+@pytest.mark.parametrize("start", [-8.0, 8.0])
+@pytest.mark.parametrize("xi", [1.3, 5.0, 11.0])
+def test_poor_start_costs_iterations_no_more(monkeypatch, start, xi):
+    """From e^8 times too much or too little the same bandwidth is reached."""
+    C = drot.sqeuclidean(cloud("scales", 3, 12, 3)).dense()
+    wanted = drot.doubly_stochastic_affinity(C, perplexity=xi).nu
+    far = (math.log(wanted) + start, [0.0])
+    monkeypatch.setattr(drot.doubly_stochastic, "solve_mean", lambda *_: far)
+    found = drot.doubly_stochastic_affinity(C, perplexity=xi)
+    assert found.nu == pytest.approx(wanted, rel=1e-6) and found.n_iter < 120
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed", "n", "tol"),
+    [
+        ("gaussian", 0, 16, 1e-9),
+        ("duplicates", 2, 16, 1e-9),
+        ("scales", 0, 16, 1e-14),
+        ("gaussian", 3, 12, 1e-14),
+    ],
+)
+def test_gap_is_trusted_only_beyond_the_residual(kind, seed, n, tol):
+    """Near the solution the plan is balanced before its entropy is believed, and it can be
+    balanced so well that the search goes on, down to rounding."""
+    C = drot.sqeuclidean(cloud(kind, seed, n, 3)).dense()
+    for xi in (3.0, n - 0.5):
+        found = drot.doubly_stochastic_affinity(C, perplexity=xi, tol=tol)
+        assert found.converged and found.n_iter < 80

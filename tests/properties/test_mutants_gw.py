@@ -80,6 +80,9 @@ def test_products_are_those_of_the_array(kind, loss):
     for found, expected in pairs:
         torch.testing.assert_close(found, expected.to(found), rtol=1e-10, atol=1e-10)
     assert terms.kept == (kind == "matrix")
+    if kind == "factors" and loss == "square":  # of the factors, without a row of C
+        cost._evaluate = None
+        assert terms.constant(w) == pytest.approx(float(w @ f1 @ w), rel=1e-10)
 
 
 # ------------------------------------------------------------------------------------- descents
@@ -145,6 +148,79 @@ def test_each_step_of_a_descent(kind, loss, made):
         assert terms.products == pytest.approx(sum(made)), name
 
 
+def test_a_step_that_gains_nothing_is_not_made():
+    """Between zeros all plans are as good, and the first stays."""
+    A, B = (torch.zeros(n, n, dtype=torch.float64) for n in (5, 3))
+    terms, T = Problem(contraction(A, B, "square"), weights(5)), soft(weights(5), 3)
+    for steps in (conditional_gradient(terms, terms.state(T)), row_moves(terms, terms.state(T), 1)):
+        assert all(torch.equal(state.T, T) for state, _ in islice(steps, 3))
+
+
+@pytest.mark.parametrize("unit", [2.0**20, 2.0**-20])
+def test_mirror_descent_does_not_see_units(unit):
+    """In another unit, a power of 2, it takes the same steps to the bit, to the very end."""
+    A, B = problem(3, 8, 3)
+    w = weights(8)
+    plans = []
+    for size in (1.0, unit):
+        terms = Problem(contraction(size * A, size * B, "square"), w)
+        steps = mirror_descent(terms, terms.state(soft(w, 3)), None)
+        plans.append([state.T for state, _ in islice(steps, 120)])
+    assert all(torch.equal(one, other) for one, other in zip(*plans, strict=True))
+
+
+@pytest.mark.parametrize("tol", [1e-9, 1e-2])
+@pytest.mark.parametrize("unit", [2.0**20, 2.0**-20])
+def test_row_moves_do_not_see_units(unit, tol):
+    for seed in range(3):
+        A, B = problem(seed, 12, 4)
+        w = weights(12, seed)
+        plans = []
+        for size in (1.0, unit):
+            terms = Problem(contraction(size * A, size * B, "square"), w)
+            moves = row_moves(terms, terms.state(soft(w, 4, seed)), tol)
+            plans.append([state.T for state, _ in islice(moves, 300)])
+        assert len(plans[0]) < 300
+        assert all(torch.equal(one, other) for one, other in zip(*plans, strict=True))
+
+
+@pytest.mark.parametrize("tol", [1e-5, 1e-3, 1e-2, 1e-1])
+def test_row_moves_end_where_the_tolerance_is_met(tol):
+    """No row gains more than a thousandth of it; no entry has more than its share of the gap."""
+    for seed in range(8):
+        A, B = problem(seed, 12, 3)
+        w = weights(12, seed)
+        terms = Problem(contraction(A, B, "square"), w)
+        moves = list(row_moves(terms, terms.state(soft(w, 3, seed)), tol, exchanges=False))
+        for step, (state, _) in enumerate(moves):
+            G = drot.gw_gradient(A, B, state.T)
+            blame = state.T * (G - G.min(dim=1, keepdim=True).values)
+            source = torch.where(blame.amax(dim=1) > 0, blame.argmax(dim=1), state.T.argmax(dim=1))
+            gains = []
+            for i, a in enumerate(source.tolist()):
+                mass = float(state.T[i, a])
+                for b in range(3):
+                    p = float(G[i, b] - G[i, a])
+                    q = float(B[a, a] ** 2 + B[b, b] ** 2 - 2 * B[a, b] ** 2)
+                    q -= 2 * float(A[i, i] * (B[a, a] + B[b, b] - 2 * B[a, b]))
+                    t = min(max(-p / (2 * q), 0), mass) if q > 0 else mass
+                    gains.append((p + q * t) * t)
+            left = min(gains) < -1e-3 * tol * terms.scale
+            left |= float(blame.max()) > tol * terms.scale / 36
+            assert left == (step < len(moves) - 1)
+        assert moves[-1][1] <= tol
+
+
+def test_mirror_descent_leaves_rows_without_weight():
+    A, B = problem(3, 8, 3)
+    w = weights(8)
+    w[2] = 0
+    terms = Problem(contraction(A, B, "square"), w)
+    for state, gap in islice(mirror_descent(terms, terms.state(soft(w, 3)), None), 5):
+        assert np.isfinite(gap) and bool((state.T[2] == 0).all())
+        torch.testing.assert_close(state.T.sum(dim=1), w)
+
+
 def test_a_gap_is_never_negative():
     """Where the conditions hold it is 0, whatever rounding says."""
     below = 0
@@ -203,7 +279,7 @@ def test_adapted_epsilon(loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(8))
 def test_rows_move_by_their_best_amounts(loss, seed):
     """From where it costs most to where it gains most, as sums tell; the same share of each."""
     A, B = problem(seed, 8, 3)
@@ -213,7 +289,8 @@ def test_rows_move_by_their_best_amounts(loss, seed):
     old, counts = next(steps)[0].T.clone(), []
     for new, _ in islice(steps, 8):
         G, value = drot.gw_gradient(A, B, old, loss=loss), energy(A, B, old, loss)
-        source = (old * (G - G.min(dim=1, keepdim=True).values)).argmax(dim=1)
+        blame = old * (G - G.min(dim=1, keepdim=True).values)  # 0 where no slope tells
+        source = torch.where(blame.amax(dim=1) > 0, blame.argmax(dim=1), old.argmax(dim=1))
         best = []
         for i, a in enumerate(source.tolist()):
             mass, ends = float(old[i, a]), []
@@ -242,6 +319,21 @@ def test_rows_move_by_their_best_amounts(loss, seed):
         assert energy(A, B, new.T, loss) - value <= 0.3 * min(gains) + 1e-12
         old = new.T.clone()
     assert len(counts) > 2 and max(counts) > 1
+
+
+def test_rows_that_do_not_move_end_it(monkeypatch):
+    """Fewer rows after each try in vain, and the end after one alone."""
+    A, B = problem(0, 40, 3)
+    w, tried = weights(40), []
+
+    def move(terms, state, g, moves):
+        tried.append(len(moves.rows))
+        return state, 0.0
+
+    monkeypatch.setattr(drot._srgw_descent, "_move", move)
+    terms = Problem(contraction(A, B, "square"), w)
+    assert len(list(row_moves(terms, terms.state(soft(w, 3)), 1e-9))) == 1
+    assert tried[0] > 4 and tried[-1] == 1 and sorted(set(tried), reverse=True) == tried
 
 
 @pytest.mark.parametrize("loss", LOSSES)

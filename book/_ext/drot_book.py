@@ -37,6 +37,10 @@ MATHJAX = ("tex-chtml.js", "input/tex/extensions", "output/chtml/fonts", "ui", "
 # A formula in a line, and what must not begin the next one: punctuation, or the rest of "n-th".
 FORMULA = re.compile(r'(<span class="math[^"]*">[^<]*</span>)(-[a-z]+|[.,;:!?)\]”]+)')
 
+# A label of the book in a docstring, and the role that makes it a link.
+LABEL = re.compile(r"``((thm|prp|lem|cor|rem|def|alg|eq|ch|sec|err)-[a-z0-9-]+)``")
+ROLES = {"eq": "eq", "ch": "ref", "sec": "ref", "err": "ref"}
+
 
 class NotAmongTheExecutionsOfPytest(Exception):
     """A chapter that pytest did not execute; run ``make book`` or ``make test``."""
@@ -112,7 +116,14 @@ def shorten_types(app, what, name, thing, options, signature, returned):
     return signature, returned
 
 
+def link_labels(app, what, name, thing, options, lines):
+    """Where a docstring names a statement of the book, lead there."""
+    for i, line in enumerate(lines):
+        lines[i] = LABEL.sub(lambda m: f":{ROLES.get(m[2], 'prf:ref')}:`{m[1]}`", line)
+
+
 def setup(app):
+    app.connect("autodoc-process-docstring", link_labels)
     app.connect("autodoc-process-signature", shorten_types)
     app.connect("builder-inited", check_cache)
     app.connect("build-finished", copy_mathjax)

@@ -139,6 +139,14 @@ def test_signatures_name_types_as_readers_do(chapters):
     )
 
 
+def test_docstrings_lead_to_the_book(chapters):
+    """A label in a docstring has become a link to what it names."""
+    api = chapters["book/api"]
+    assert len(api.select('a[href*="#thm-"], a[href*="#prp-"], a[href*="#lem-"]')) > 40
+    shown = " ".join(code.get_text() for code in api.select("p code.literal"))
+    assert not re.search(r"\b(thm|prp|lem|cor|def|alg|eq|sec|err)-[a-z]", shown)
+
+
 def test_chapters_are_numbered_as_their_files(chapters):
     for name in TOC:
         if number := re.match(r"book/(\d\d)_", name):

@@ -374,8 +374,14 @@ def macros(app, config) -> None:
     elements["preamble"] = "\n".join([*lines, elements.get("preamble", "")])
 
 
+def translate(app) -> None:
+    """Only for LaTeX: where any translator is registered, the theme does not install its own."""
+    if app.builder.name == "latex":
+        app.set_translator("latex", PaperTranslator)
+
+
 def setup(app) -> None:
-    app.set_translator("latex", PaperTranslator)
+    app.connect("builder-inited", translate)
     app.add_node(Box, latex=(PaperTranslator.visit_Box, PaperTranslator.depart_Box))
     app.add_node(BoxTitle, latex=(PaperTranslator.visit_BoxTitle, PaperTranslator.depart_BoxTitle))
     for transform in (Cells, Shapes):

@@ -55,6 +55,13 @@ def page_of(node: nodes.Node) -> str:
     return node.get("docname", "")
 
 
+def number_on_site(env, page: str, kind: str, node: nodes.Element) -> str:
+    """The number of a figure, table, equation or statement, as the site shows it."""
+    numbers = env.toc_fignumbers.get(page, {}).get(kind, {})
+    found = [numbers[name] for name in node["ids"] if name in numbers]
+    return ".".join(map(str, found[0])) if found else ""
+
+
 def anchor(page: str, label: str) -> nodes.raw:
     return tex(rf"\phantomsection\label{{\detokenize{{{page}:{label}}}}}")
 
@@ -127,13 +134,6 @@ class Shapes(SphinxPostTransform):
             address = f"{self.config.html_baseurl}{page_of(node)}.html"
             node.replace_self(nodes.reference("", "", *node.children, refuri=address))
 
-    def number(self, kind: str, node: nodes.Element) -> str:
-        for numbers in (self.env.toc_fignumbers.get(page_of(node), {}).get(kind, {}),):
-            for name in node["ids"]:
-                if name in numbers:
-                    return ".".join(map(str, numbers[name]))
-        return ""
-
     def found(self, kind) -> list[nodes.Element]:
         return list(self.document.findall(kind))
 
@@ -147,9 +147,10 @@ class Shapes(SphinxPostTransform):
 
     def statements(self) -> None:
         for node in self.found(lambda n: isinstance(n, STATEMENTS)):
-            number = self.number(node["countertype"], node)
+            page = page_of(node)
+            number = number_on_site(self.env, page, node["countertype"], node)
             title = [nodes.Text(f"{node['realtype'].title()} {number}"), *node[0].children]
-            target = anchor(page_of(node), node["label"])
+            target = anchor(page, node["label"])
             node.replace_self([target, box("drotstatement", title, self.contents(node))])
 
     def exercises(self) -> None:
@@ -304,9 +305,7 @@ class PaperTranslator(LaTeXTranslator):
     """Writes the site's numbers where LaTeX would count for itself."""
 
     def of_site(self, kind: str, node: nodes.Element) -> str:
-        numbers = self.builder.env.toc_fignumbers.get(self.curfilestack[-1], {}).get(kind, {})
-        found = [numbers[name] for name in node["ids"] if name in numbers]
-        return ".".join(map(str, found[0])) if found else ""
+        return number_on_site(self.builder.env, self.curfilestack[-1], kind, node)
 
     def visit_Box(self, node: Box) -> None:
         self.body.append(f"\n\\begin{{{node['env']}}}")

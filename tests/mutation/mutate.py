@@ -566,7 +566,7 @@ def run(name: str, sample: int, *, hours: float) -> dict:
             before = known.get(mutant.job)
             above = _squeeze(source.splitlines()[mutant.line - 2])
             function, operator, *lines = mutant.key()
-            keys = [(function, name, *lines) for name in (operator, "")]
+            keys = [(function, made_by, *lines) for made_by in (operator, "")]
             keys += [(*key, above) for key in keys]
             verdict = next(filter(None, map(known_as.get, keys)), None)
             if verdict:
@@ -580,8 +580,8 @@ def run(name: str, sample: int, *, hours: float) -> dict:
 
         def asked_of(mutant: Mutant) -> list[dict[str, float]]:
             return [
-                {test: chosen[test] for test in dict.fromkeys([*lately, *chosen]) if test in chosen}
-                for chosen in rounds(name, source, mutant.line, files)
+                {test: asked[test] for test in dict.fromkeys([*lately, *asked]) if test in asked}
+                for asked in rounds(name, source, mutant.line, files)
             ]
 
         def settle(mutant: Mutant, attempts: Iterator[tuple[str, str]]) -> None:

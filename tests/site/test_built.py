@@ -147,6 +147,16 @@ def test_docstrings_lead_to_the_book(chapters):
     assert not re.search(r"\b(thm|prp|lem|cor|def|alg|eq|sec|err)-[a-z]", shown)
 
 
+def test_a_line_does_not_begin_with_the_comma_of_a_formula(chapters):
+    """What follows a formula without a space stands in one unbreakable box with it."""
+    for name, article in chapters.items():
+        for formula in article.select("span.math"):
+            after = formula.next_sibling
+            tied = "together" in formula.parent.get("class", [])
+            assert tied or not re.match(r"[.,;:!?)\]]|-[a-z]", str(after or "")), (name, formula)
+    assert chapters["book/03_symmetric_affinity"].select("span.together > span.math")
+
+
 def test_chapters_are_numbered_as_their_files(chapters):
     for name in TOC:
         if number := re.match(r"book/(\d\d)_", name):

@@ -93,11 +93,11 @@ def as_device(device) -> torch.device | None:
         ) from None
 
 
-def check_non_negative(matrix: Tensor, name: str) -> None:
+def check_non_negative(matrix: Tensor, name: str, what: str = "entry") -> None:
     """Refuse a matrix with a negative entry, and name the first."""
     if (matrix < 0).any():
         i, j = (matrix < 0).nonzero()[0].tolist()
-        raise ValueError(f"{name} has a negative entry ({matrix[i, j]:g}) at row {i}, column {j}")
+        raise ValueError(f"{name} has a negative {what} ({matrix[i, j]:g}) at row {i}, column {j}")
 
 
 def check_same_transposed(matrix: Tensor, name: str) -> None:

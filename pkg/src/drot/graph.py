@@ -15,7 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components as scipy_components
 from torch import Tensor
 
-from ._checks import as_points, as_real, check_choice, check_finite, check_fits
+from ._checks import as_points, as_real, check_choice, check_finite, check_fits, check_non_negative
 from .plan import Affinity
 
 __all__ = [
@@ -96,9 +96,7 @@ def as_graph(graph) -> Graph:
             f"graph must be a square (n, n) array of weights; got shape {tuple(matrix.shape)}"
         )
     check_finite(matrix, "graph")
-    if (matrix < 0).any():
-        i, j = (matrix < 0).nonzero()[0].tolist()
-        raise ValueError(f"graph has a negative weight ({matrix[i, j]:g}) at row {i}, column {j}")
+    check_non_negative(matrix, "graph", "weight")
     edges = matrix.nonzero().T.contiguous()
     return Graph(n=matrix.shape[0], edges=edges, weights=matrix[edges[0], edges[1]])
 

@@ -2,7 +2,8 @@
 
     python book/_ext/renew.py        (or: make renew)
 
-Nothing is installed. Torch and what only torch brings stay out: pkg/pyproject.toml pins torch.
+Nothing is installed. A version that refuses the oldest Python of the package is passed over,
+whatever Python this is. Torch and what only torch brings stay out: pkg/pyproject.toml pins torch.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
+
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).resolve().parents[2]
 CONSTRAINTS = ROOT / "pkg" / "constraints.txt"
@@ -20,14 +24,41 @@ CONSTRAINTS = ROOT / "pkg" / "constraints.txt"
 FREE = re.compile(r"drot|pip|setuptools|wheel|torch|triton|nvidia-.*|cuda-.*", re.I)
 
 
+PROJECT = tomllib.loads((ROOT / "pkg" / "pyproject.toml").read_text("utf8"))["project"]
+OLDEST = PROJECT["requires-python"].removeprefix(">=")  # 3.11 is 3.11.0
+
+
 def resolved() -> dict:
     """What pip would install for the package with all its extras, in a new environment."""
-    project = tomllib.loads((ROOT / "pkg" / "pyproject.toml").read_text("utf8"))["project"]
-    extras = ",".join(project["optional-dependencies"])
+    passed_over: list[str] = []
+    while True:
+        report = asked(passed_over)
+        late = too_new(report)
+        if not late:
+            return report
+        passed_over += late
+
+
+def asked(passed_over: list[str]) -> dict:
+    """pip's answer when these versions, as "name!=version", do not count."""
+    extras = ",".join(PROJECT["optional-dependencies"])
     command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "-q"]
     command += ["--dry-run", "--ignore-installed", "--report", "-", f"./pkg[{extras}]"]
-    answer = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf8") as without:
+        without.write("\n".join(passed_over))
+        without.flush()
+        command += ["-c", without.name]
+        answer = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(answer.stdout)
+
+
+def too_new(report: dict) -> list[str]:
+    """Versions that the oldest Python cannot have, as "name!=version"."""
+    return [
+        f"{m['name']}!={m['version']}"
+        for m in (entry["metadata"] for entry in report["install"])
+        if OLDEST not in SpecifierSet(m.get("requires_python") or "")
+    ]
 
 
 def constraints(report: dict, before: str) -> str:

@@ -62,6 +62,15 @@ def test_every_requirement_is_pinned_within_its_bounds(requirement: Requirement)
     assert requirement.specifier.contains(version), f"{pin} does not satisfy {requirement}"
 
 
+def test_pinned_versions_take_the_oldest_python():
+    """What pip found with one Python must be there for all that the package names."""
+    oldest = PROJECT["requires-python"].removeprefix(">=")
+    for distribution in importlib.metadata.distributions():
+        if canonicalize_name(distribution.name) in PINNED:
+            allowed = SpecifierSet(distribution.metadata.get("Requires-Python") or "")
+            assert oldest in allowed, f"{distribution.name} {distribution.version}: {allowed}"
+
+
 def test_installed_versions_are_the_pinned_ones():
     installed = {canonicalize_name(d.name): d.version for d in importlib.metadata.distributions()}
     for name in set(installed) & set(PINNED):

@@ -235,6 +235,19 @@ def test_renewed_constraints_leave_torch_out():
     assert text == "# first\n# second\nNumPy==1.0\nruff==1.0\nscipy==1.0\n"
 
 
+def test_renewal_passes_over_what_the_oldest_python_cannot_have(monkeypatch):
+    """A version that asks for Python 3.11.5 is asked for no more, and its successor neither."""
+    needs = {"2.10": ">=3.9", "3.0": ">=3.11.5", "4.0": ">=3.12"}
+
+    def pip(passed_over: list[str]) -> dict:
+        left = [version for version in needs if f"soup!={version}" not in passed_over]
+        metadata = {"name": "soup", "version": left[-1], "requires_python": needs[left[-1]]}
+        return {"install": [{"metadata": metadata}, {"metadata": {"name": "a", "version": "1"}}]}
+
+    monkeypatch.setattr(renew, "asked", pip)
+    assert renew.constraints(renew.resolved(), "") == "a==1\nsoup==2.10\n"
+
+
 def test_record_of_coverage_has_a_row_for_each_module():
     keys = ["num_statements", "covered_lines", "num_branches", "covered_branches"]
     counts = [

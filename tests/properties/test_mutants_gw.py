@@ -629,10 +629,20 @@ def test_clusters_of_prototypes():
     merged = np.repeat(np.eye(2), 3, axis=0)  # two prototypes for three classes
     expected = normalized_mutual_info_score(PAIRS, [0, 0, 0, 1, 1, 1])
     assert nmi(SIX[[0, 4]], merged, PAIRS) == pytest.approx(expected)
-    # a point without mass is in no cluster
-    none = np.zeros((5, 3))
-    none[[0, 1, 2, 3], [1, 1, 2, 2]] = 1
-    assert nmi(SIX[[0, 0, 4]], none, [0, 0, 1, 1, 2], n_clusters=2) == pytest.approx(1)
+    # a point without mass is in no cluster, and its class does not ask for one
+    for first, second in ((1, 2), (0, 2), (0, 1)):
+        none = np.zeros((5, 3))
+        none[[0, 1, 2, 3], [first, first, second, second]] = 1
+        where = np.zeros(3, dtype=int)
+        where[second] = 4
+        for asked in (2, None):
+            classes = [0, 0, 1, 1, 2]
+            assert nmi(SIX[where], none, classes, n_clusters=asked) == pytest.approx(1)
+    alone = np.diag([1.0, 1, 1, 1, 1, 0])  # two classes of the three have mass
+    pairs = [0, 0, 0, 0, 1, 2]
+    expected = KMeans(2, n_init=10, random_state=0).fit(SIX[:5]).labels_
+    score = normalized_mutual_info_score(pairs[:5], expected)
+    assert nmi(SIX, alone, pairs) == pytest.approx(score)
 
 
 def test_clusters_of_prototypes_start_ten_times(monkeypatch):

@@ -132,7 +132,8 @@ def prototype_nmi(Z, plan, y, *, n_clusters: int | None = None, random_state: in
     """Normalised mutual information of classes with k-means clusters of the prototypes.
 
     k-means runs on the positions of the prototypes that have a weight, each counting once; a
-    point takes the cluster of the prototype that has most of its mass.
+    point takes the cluster of the prototype that has most of its mass. Points without mass do not
+    count.
 
     Source: the k-means score in appendix F.1 of Van Assel et al. (2024).
 
@@ -171,15 +172,14 @@ def prototype_nmi(Z, plan, y, *, n_clusters: int | None = None, random_state: in
     T, classes = _read(plan, y)
     if T.shape[1] != len(Z):
         raise ValueError(f"Z has {len(Z)} prototypes and the plan {T.shape[1]}")
-    used = T.sum(axis=0) > 0
+    used, counts = T.any(axis=0), T.any(axis=1)  # (k,), (n,)
     most = int(used.sum())
     if n_clusters is None:
-        n_clusters = min(most, int(classes.max()) + 1)
+        n_clusters = min(most, len(np.unique(classes[counts])))
     n_clusters = check_count("n_clusters", n_clusters, 1, most)
     model = KMeans(n_clusters, n_init=10, random_state=random_state).fit(Z[used])
-    cluster = np.full(len(Z), -1)
-    cluster[used] = model.labels_
-    return float(normalized_mutual_info_score(classes, cluster[T.argmax(axis=1)]))
+    cluster = model.labels_[T[counts][:, used].argmax(axis=1)]
+    return float(normalized_mutual_info_score(classes[counts], cluster))
 
 
 def _read(plan, y) -> tuple[np.ndarray, np.ndarray]:

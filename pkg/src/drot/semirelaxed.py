@@ -148,8 +148,9 @@ def semi_relaxed_gw(
     towards the plan that the gradient likes best, by the length that is best along it; mirror
     descent multiplies the plan by :math:`e^{-\nabla E_L / \varepsilon}` and rescales its rows.
     The problem is not convex: several starts are tried, and with ``refine`` mass of single rows is
-    then moved wherever that lowers the objective, each by its best amount. The objective falls at
-    each iteration (but for a fixed ``epsilon``), and the best plan is returned.
+    then moved wherever that lowers the objective, each by its best amount, and two columns change
+    places where no row gains any more. The objective falls at each iteration (but for a fixed
+    ``epsilon``), and the best plan is returned.
 
     Source: (srGW) in section 4.1 and appendix E of Van Assel et al. (2024); book
     ``prp-line-search``, ``prp-mirror-descent`` and ``prp-low-rank``.
@@ -173,7 +174,7 @@ def semi_relaxed_gw(
     n_starts : int
         Starts of each kind that draws at random.
     refine : bool
-        Whether to end with moves of single rows.
+        Whether to end with moves of single rows and exchanges of two columns.
     epsilon : float, optional
         :math:`\varepsilon` of mirror descent, in units of the gradient. Default: adapted so that
         the objective falls.

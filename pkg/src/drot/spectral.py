@@ -15,7 +15,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 from torch import Tensor
 
-from ._checks import as_points, check_count, check_positive, check_same_transposed
+from ._checks import (
+    as_points,
+    check_count,
+    check_non_negative,
+    check_positive,
+    check_same_transposed,
+)
 from ._kernel_pca import (
     SpectralEmbedding,
     coordinates,
@@ -223,11 +229,7 @@ def laplacian_eigenmaps(
 def _graph(weights) -> tuple[Tensor, Tensor]:
     """Symmetric weights without diagonal, and their row sums."""
     W = weights.plan if isinstance(weights, Affinity) else square(weights, "weights").clone()
-    if (W < 0).any():
-        i, j = (W < 0).nonzero()[0].tolist()
-        raise ValueError(
-            f"weights must be non-negative; there is {W[i, j]:g} at row {i}, column {j}"
-        )
+    check_non_negative(W, "weights")
     check_same_transposed(W, "weights")
     W = ((W + W.T) / 2).fill_diagonal_(0)
     degrees = W.sum(dim=1)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ._checks import check_finite
 from ._memory import tile_entries
+from ._tiles import gather
 from .pairwise import Pairwise
 from .plan import Affinity
 
@@ -56,11 +57,11 @@ class Rows:
 
     def __matmul__(self, v: Tensor) -> Tensor:
         """A v for v (n,) or (n, k), in one pass."""
-        return torch.cat([tile @ v for _, tile in self.tiles()])
+        return gather((tile @ v for _, tile in self.tiles()), self.shape[0])
 
     def sum(self, dim: int = 1) -> Tensor:
         """Sums of the rows, (n,); ``dim`` is 1."""
-        return torch.cat([tile.sum(dim=1) for _, tile in self.tiles()])
+        return gather((tile.sum(dim=1) for _, tile in self.tiles()), self.shape[0])
 
 
 class PlanRows(Rows):

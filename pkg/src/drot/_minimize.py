@@ -88,13 +88,13 @@ class NearLaplacian:
     def __init__(self, weights: PlanRows):
         n = weights.shape[0]
         k = min(_NEAR, n - 1)
-        found = []
+        values = torch.empty(n, k, dtype=weights.dtype, device=weights.device)
+        columns = torch.empty(n, k, dtype=torch.long, device=weights.device)
         for rows, tile in weights.tiles():
             tile.diagonal(rows.start).fill_(-torch.inf)
-            found.append(tile.topk(k, dim=1))
-        values = torch.cat([part.values for part in found]).double().cpu().numpy()  # (n, k)
-        columns = torch.cat([part.indices for part in found]).cpu().numpy()
-        entries = (values.ravel(), (np.repeat(np.arange(n), k), columns.ravel()))
+            torch.topk(tile, k, dim=1, out=(values[rows], columns[rows]))
+        ends = (np.repeat(np.arange(n), k), columns.cpu().numpy().ravel())
+        entries = (values.double().cpu().numpy().ravel(), ends)
         near = csr_array(entries, shape=(n, n))
         self.near = 4 * near.maximum(near.T)
         shift = _SHIFT * float(weights.sum(dim=1).double().mean())

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ._checks import as_real, check_choice, check_count, check_fits
 from ._dataset import Seed, as_rng
+from ._tiles import gather
 from .graph import Graph, as_graph
 from .plan import Affinity
 
@@ -71,14 +72,13 @@ class _Weights:
 
     def totals(self, most: float = torch.inf) -> Tensor:
         """By row, float64: log of the sum of w, or for binary graphs sum of min(log(1+w), most)."""
-        parts = []
-        for _, tile in self.tiles():
-            tile = tile.double()
+
+        def total(tile: Tensor) -> Tensor:
             if self.prior == "binary":
-                parts.append(torch.nn.functional.softplus(tile).clamp_max_(most).sum(dim=1))
-            else:
-                parts.append(torch.logsumexp(tile, dim=1))
-        totals = torch.cat(parts)
+                return torch.nn.functional.softplus(tile).clamp_max_(most).sum(dim=1)
+            return torch.logsumexp(tile, dim=1)
+
+        totals = gather((total(tile.double()) for _, tile in self.tiles()), self.n)
         if self.prior == "row":
             self.check_rows(totals > -torch.inf)
         if self.prior == "edges" and (totals == -torch.inf).all():

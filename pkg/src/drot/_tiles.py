@@ -16,7 +16,7 @@ from ._checks import as_real, check_count, check_finite, check_fits
 from ._memory import tile_entries
 from ._ranks import ALONE, Alone
 
-__all__ = ["Nearest", "Pairwise", "WithoutDiagonal", "agreed", "as_pairwise", "tile_rows"]
+__all__ = ["Nearest", "Pairwise", "WithoutDiagonal", "agreed", "as_pairwise", "gather", "tile_rows"]
 
 
 Params = ParamSpec("Params")
@@ -130,23 +130,8 @@ class Pairwise:
             yield rows, self.rows(rows)
 
     def join(self, parts: Iterable[Tensor]) -> Tensor:
-        """What the tiles gave, (b, ...) each, row after row, from all processes.
-
-        Each part goes at once to where it belongs: small results that stay alive between tiles
-        would leave holes in the heap, which then grows by many tiles.
-        """
-        whole: Tensor | None = None
-        done, count = 0, self.own.stop - self.own.start
-        for part in parts:
-            if len(part) == count:  # all in one
-                return self.ranks.join(part, self.shape[0])
-            if whole is None:
-                whole = part.new_empty(count, *part.shape[1:])
-            whole[done : done + len(part)] = part
-            done += len(part)
-        if whole is None:
-            raise ValueError("there is no tile to join")
-        return self.ranks.join(whole, self.shape[0])
+        """What the tiles gave, (b, ...) each, row after row, from all processes."""
+        return self.ranks.join(gather(parts, self.own.stop - self.own.start), self.shape[0])
 
     def dense(self) -> Tensor:
         """The whole array, shape (n, m)."""
@@ -162,6 +147,26 @@ class Pairwise:
         """
         for rows, tile in self.tiles(most):
             yield rows, tile, None
+
+
+def gather(parts: Iterable[Tensor], count: int) -> Tensor:
+    """Parts (b, ...) one below the other, ``count`` rows in all.
+
+    Each part goes at once to where it belongs: small results that stay alive between tiles would
+    leave holes in the heap, which then grows by many tiles.
+    """
+    whole: Tensor | None = None
+    done = 0
+    for part in parts:
+        if len(part) == count:  # all in one
+            return part
+        if whole is None:
+            whole = part.new_empty(count, *part.shape[1:])
+        whole[done : done + len(part)] = part
+        done += len(part)
+    if whole is None:
+        raise ValueError("there is no tile to join")
+    return whole
 
 
 class Nearest(Pairwise):

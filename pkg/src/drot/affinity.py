@@ -315,12 +315,14 @@ def self_tuning_affinity(
     cost = _read_cost(cost, diagonal)
     n = cost.shape[0]
     n_neighbors = check_count("n_neighbors", n_neighbors, 1, n - 1)
-    found = []
-    for _, tile in WithoutDiagonal(cost).tiles(tile_rows(cost)):
+
+    def kth(tile: Tensor) -> Tensor:
         if (tile < 0).any():
             raise ValueError("self_tuning_affinity needs costs that are not negative")
-        found.append(tile.kthvalue(n_neighbors, dim=1).values)
-    sigma = cost.join(found).sqrt()  # (n,)
+        return tile.kthvalue(n_neighbors, dim=1).values
+
+    others = WithoutDiagonal(cost)
+    sigma = cost.join(kth(tile) for _, tile in others.tiles(tile_rows(cost))).sqrt()  # (n,)
     if (sigma == 0).any():
         i = int((sigma == 0).nonzero()[0])
         raise ValueError(

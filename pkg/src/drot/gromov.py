@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ._checks import as_real, check_count, check_finite, check_positive
 from ._srgw_contraction import Loss, as_plan, as_weights, contraction
+from ._tiles import gather
 
 __all__ = [
     "GromovMonge",
@@ -111,7 +112,7 @@ def gw_gradient(cost_x, cost_z, plan, *, loss: Loss = "square") -> Tensor:
     problem = contraction(cost_x, cost_z, loss)
     T = as_plan(plan, problem.n, problem.k, problem.cost)
     w, q = T.sum(dim=1), T.sum(dim=0)
-    rows = torch.cat([problem.f1_of(tile) @ w for _, tile in problem.tiles()])
+    rows = gather((problem.f1_of(tile) @ w for _, tile in problem.tiles()), problem.n)
     half = rows[:, None] + problem.f2 @ q - problem.product(T)
     if loss == "kl":
         forbidden = (problem.structure == 0).to(half)

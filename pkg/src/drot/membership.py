@@ -114,7 +114,8 @@ def umap_membership(
         raise ValueError(
             f"local_connectivity must be finite and not negative; got {local_connectivity}"
         )
-    found = []
+    values = torch.empty(n, k - 1, dtype=whole.dtype, device=whole.device)  # each row ascending
+    columns = torch.empty(n, k - 1, dtype=torch.long, device=whole.device)
     for rows, tile in whole.tiles(tile_rows(whole)):
         if not (tile >= 0).all():  # NaN too
             i, j = (~(tile >= 0)).nonzero()[0].tolist()
@@ -122,8 +123,7 @@ def umap_membership(
                 f"cost is {tile[i, j]:g} at row {rows.start + i}, column {j}; distances are its "
                 "square roots, so it must not be negative"
             )
-        found.append(tile.topk(k - 1, largest=False))
-    values = torch.cat([part.values for part in found])  # (n, k - 1), ascending
+        torch.topk(tile, k - 1, largest=False, out=(values[rows], columns[rows]))
     if not values.isfinite().all():
         i = int((~values.isfinite()).nonzero()[0, 0])
         raise ValueError(
@@ -142,7 +142,7 @@ def umap_membership(
     gap = (sums - math.log2(k)).abs().masked_fill(floored, 0.0)
     residual, n_iter = float(gap.max()), len(trace)
     return UMAPMembership(
-        cost=Nearest(values, torch.cat([part.indices for part in found]), n, whole.block),
+        cost=Nearest(values, columns, n, whole.block),
         rho=rho,
         sigma=sigma,
         floored=floored,

@@ -75,12 +75,7 @@ class Affinity:
     @property
     def perplexity(self) -> Tensor:
         """Exponential of Shannon's entropy of each row divided by its mass, shape (n,)."""
-        parts = []
-        for _, log_p in self.log_tiles():
-            log_p = log_p - torch.logsumexp(log_p, dim=1, keepdim=True)
-            p = log_p.exp()
-            parts.append(-(p * log_p.clamp_min(-1e4)).sum(dim=1))  # 0 log 0 = 0
-        return self.cost.join(parts).exp()
+        return self.cost.join(_entropies(log_p) for _, log_p in self.log_tiles()).exp()
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the duals, the certificate and what the cost is made of to an ``.npz`` file.
@@ -102,6 +97,13 @@ def _kinds(base: type[Affinity]) -> dict[str, type[Affinity]]:
     for kind in base.__subclasses__():
         found |= _kinds(kind)
     return found
+
+
+def _entropies(log_p: Tensor) -> Tensor:
+    """Shannon's entropy of rows (b, m), each divided by its mass; (b,)."""
+    log_p = log_p - torch.logsumexp(log_p, dim=1, keepdim=True)
+    p = log_p.exp()
+    return -(p * log_p.clamp_min(-1e4)).sum(dim=1)  # 0 log 0 = 0
 
 
 def load_affinity(path: str | os.PathLike) -> Affinity:

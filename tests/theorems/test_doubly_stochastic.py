@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import cvxpy as cp
 import drot
 import numpy as np
 import oracles
@@ -67,6 +68,25 @@ def test_prp_eot(name, share):
     f = affinity.f.numpy()
     np.testing.assert_allclose(plan, np.exp((f[:, None] + f - C) / affinity.nu), rtol=1e-11)
     assert total_entropy(plan) == pytest.approx(n * (math.log(xi) + 1), abs=1e-7)
+
+
+@pytest.mark.parametrize("name", ["cloud", "graph"])
+@pytest.mark.parametrize("share", [0.1, 0.6])
+def test_prp_eot_without_symmetry(name, share):
+    """Columns of sum 1 instead of symmetry: the same plan. Rows of sum 1 alone: a cheaper one."""
+    C = COSTS[name]()
+    n = len(C)
+    xi = 1 + share * (n - 1)
+    plan = drot.doubly_stochastic_affinity(C, perplexity=xi).plan.numpy()
+    Q = cp.Variable((n, n))
+    entropy = cp.sum(cp.entr(Q)) >= n * math.log(xi)
+    rows, columns = cp.sum(Q, axis=1) == 1, cp.sum(Q, axis=0) == 1
+    value = cp.Minimize(cp.sum(cp.multiply(Q, C / C.max())))
+    cp.Problem(value, [rows, columns, entropy]).solve(solver=cp.CLARABEL)
+    np.testing.assert_allclose(plan, Q.value, atol=1e-4)
+    cp.Problem(value, [rows, entropy]).solve(solver=cp.CLARABEL)
+    assert np.abs(plan - Q.value).max() > 1e-2
+    assert (C * Q.value).sum() < (C * plan).sum() - 1e-3
 
 
 @pytest.mark.parametrize("xi", [1.5, 4.0, 9.0])
@@ -258,17 +278,27 @@ def test_thm_sinkhorn_rate_iterates():
 # -------------------------------------------------------------------- prp-entropy-monotone
 @pytest.mark.parametrize("name", COSTS)
 def test_prp_entropy_monotone(name):
-    """Total entropy and transport cost increase strictly with nu, between the stated limits."""
+    """Total entropy and cost increase strictly, continuously, between the stated limits."""
     C = COSTS[name]()
     n = len(C)
     smallest = C[C > 0].min()
-    entropies, costs = [], []
-    for nu in np.geomspace(smallest / 5, 10 * C.max(), 25):
+    entropies, costs, bandwidths = [], [], np.geomspace(smallest / 5, 10 * C.max(), 25)
+    for nu in bandwidths:
         plan = drot.doubly_stochastic_affinity(C, bandwidth=nu, tol=1e-12).plan.numpy()
         entropies.append(total_entropy(plan))
         costs.append((plan * C).sum())
     assert np.all(np.diff(entropies) > 0)
     assert np.all(np.diff(costs) > 0)
+    # the proof's two inequalities: between two bandwidths, cost moves as nu times entropy does
+    price = np.diff(costs) / np.diff(entropies)
+    assert (bandwidths[:-1] < price).all() and (price < bandwidths[1:]).all()
+    nu = bandwidths[12]
+    steps = [
+        drot.doubly_stochastic_affinity(C, bandwidth=nu * (1 + t), tol=1e-13).plan.numpy()
+        for t in (0, 1e-4, 1e-6)
+    ]
+    jumps = [np.abs(plan - steps[0]).max() for plan in steps[1:]]
+    assert jumps[1] == pytest.approx(1e-2 * jumps[0], rel=1e-2)
     hot = drot.doubly_stochastic_affinity(C, bandwidth=1e6 * C.max(), tol=1e-12)
     assert total_entropy(hot.plan) == pytest.approx(n * (math.log(n) + 1), abs=1e-9)
     np.testing.assert_allclose(hot.plan, 1 / n, rtol=1e-5)
@@ -308,6 +338,18 @@ def test_lem_ds_kl(name, nu):
     Q = oracles.sinkhorn(np.random.default_rng(1).normal(size=C.shape), 1.0)
     split = drot.kl_divergence(Q, plan) + drot.kl_divergence(plan, np.exp(-C / nu))
     assert float(drot.kl_divergence(Q, np.exp(-C / nu))) == pytest.approx(float(split), rel=1e-7)
+
+
+def test_lem_ds_kl_any_symmetric_cost():
+    """Costs of both signs, on the diagonal too: symmetry of C is all that the lemma asks for."""
+    C = np.random.default_rng(0).normal(size=(9, 9))
+    C = C + C.T
+    plan = drot.doubly_stochastic_affinity(C, bandwidth=0.9).plan.numpy()
+    np.testing.assert_allclose(plan, oracles.doubly_stochastic_projection(-C / 0.9).plan, atol=1e-6)
+    # not symmetric, the projection exists and is not symmetric: no f gives it
+    C[0, 1] += 1
+    other = oracles.doubly_stochastic_projection(-C / 0.9).plan
+    assert np.abs(other - other.T).max() > 1e-2
 
 
 # ------------------------------------------------------------------------- lem-ds-laplacian

@@ -59,18 +59,30 @@ def test_prp_sinkhorn_momentum(kind, scale):
     assert np.linalg.norm(past[6] - f) > 0.4 * 2e-4 * RATE**-6
 
 
+def test_prp_sinkhorn_momentum_counterexample():
+    """A kernel that is not positive semidefinite: where Q has -0.9, hardly anything is gained."""
+    K = np.array([[0.05, 0.95], [0.95, 0.05]])  # Q = K at f = 0, of eigenvalues 1 and -0.9
+    chebyshev = np.polynomial.Chebyshev.basis(6)
+    for start, mu in (([1, 1], 1.0), ([1, -1], -0.9)):
+        error = 1e-7 * np.array(start)
+        share = momentum_steps(K, error, 6)[6] @ error / (error @ error)
+        assert share == pytest.approx(chebyshev(1 - 2 * mu) / chebyshev(3.0), rel=1e-2)
+        assert (abs(share) > 2.01 * RATE**-6) == (mu < 0)
+
+
 def test_prp_sinkhorn_momentum_solver():
     """The package runs this iteration: as many products, and the same vector."""
     Z = points(2, n=60)
     K = kernel_of(Z, "gaussian")
     plan = torch.eye(60, dtype=torch.float64)
-    found = snekhorn_loss.SNEkhornLoss(plan).evaluate(torch.tensor(Z), tol=1e-10)
     first = -np.log(K.sum(axis=1)) / 2
-    past = momentum_steps(K, first, found.products)
+    past = momentum_steps(K, first, 20)
     errors = [abs(np.exp(f) * (K @ np.exp(f)) - 1).max() for f in past]
-    needed = next(k for k, error in enumerate(errors) if error <= 1e-10)
-    assert found.products == needed + 2  # the first guess, and the check at the end
-    np.testing.assert_allclose(found.dual, past[needed], atol=1e-13)
+    for tol in (1e-1, 1e-3, 1e-5, 1e-10):  # stopped early it is far from where any other would be
+        found = snekhorn_loss.SNEkhornLoss(plan).evaluate(torch.tensor(Z), tol=tol)
+        needed = next(k for k, error in enumerate(errors) if error <= tol)
+        assert found.products == needed + 2  # the first guess, and the check at the end
+        np.testing.assert_allclose(found.dual, past[needed], atol=1e-13)
 
 
 # -------------------------------------------------------------------------------- lem-sphere
@@ -84,6 +96,7 @@ def test_lem_sphere():
             divided = n * K / K.sum()
             plan = torch.full((n, n), 1 / n, dtype=torch.float64)
             balanced = snekhorn_loss.SNEkhornLoss(plan, kind).latent_plan(torch.tensor(Z))
+            np.testing.assert_allclose(balanced, oracles.sinkhorn(-np.log(K), 1.0), atol=1e-8)
             sums = K.sum(axis=1)
             assert (np.ptp(sums) < 1e-12) == same
             gap = abs(balanced.numpy() - divided).max()

@@ -84,12 +84,13 @@ def test_prp_gram_rounding(dtype, p, formula):
 def test_prp_gram_rounding_is_not_generous():
     """In one dimension the error comes near the bound; without S / D there is none."""
     u = UNIT[torch.float32]
-    X = torch.rand(400, 1, generator=torch.Generator().manual_seed(0)) + 1
+    X = torch.rand(1500, 1, generator=torch.Generator().manual_seed(0)) + 1
+    X[::2] *= -1  # opposite points: products add to the norms, and so do their roundings
     D = (X.double() - X.double().T).square()
     S = X.double().square() + X.double().square().T
     error = (by_products(X).double() - D).abs()
     share = error / (2 * gamma(3, u) * S)
-    assert 1 / 3 < share.max() <= 1
+    assert 0.7 < share.max() <= 1
     apart = D > 0
     assert (error[apart] / D[apart]).max() > 1e3 * gamma(3, u)
 
@@ -97,20 +98,38 @@ def test_prp_gram_rounding_is_not_generous():
 @pytest.mark.parametrize("dtype", UNIT)
 @pytest.mark.parametrize("p", [1, 2, 7, 50])
 @pytest.mark.parametrize("block", [None, 5])
-def test_prp_gram_rounding_of_the_package(dtype, p, block):
-    """Part 2: the relative error of what the package gives; copies are at 0."""
+def test_prp_gram_rounding_of_the_package(dtype, p, block, monkeypatch):
+    """Part 2: the relative error of what the package gives; copies are at 0.
+
+    Tiles with many close pairs are computed without a product: those count for nothing here.
+    """
+    direct = []  # a call for each tile of that kind
+    plain_cdist = torch.cdist
+
+    def cdist(*args, **kwargs):
+        direct.append(1)
+        return plain_cdist(*args, **kwargs)
+
+    monkeypatch.setattr(torch, "cdist", cdist)
     u = UNIT[dtype]
     eta = (2 * u) ** 0.25
     assert eta <= 1 / 50 and gamma(p + 2, u) <= eta / 8
     bound = 5 * gamma(p + 2, u) / eta
     assert bound == pytest.approx(4.2 * (p + 2) * u**0.75, rel=0.01)
-    for name, X in clouds(dtype, p).items():
+    by_product = set()
+    for name, X in clouds(dtype, p, 24).items():
         X = torch.cat([X, X[:1]])
         D, _ = exact(X)
+        direct.clear()
         found = drot.sqeuclidean(X, block=block).dense().double().tolist()
+        if len(direct) < (1 if block is None else 5):
+            by_product.add(name)
         assert found[0][-1] == found[-1][0] == 0
         for i, j in pairs(len(X)):
             assert abs(Fraction(found[i][j]) - D[i, j]) <= Fraction(bound) * D[i, j], name
+    # in one dimension and float32 too many pairs are close for any product
+    if p > 1 or dtype == torch.float64:
+        assert by_product >= {"plain", "shifted", "far", "near the threshold"}
 
 
 @pytest.mark.parametrize("dtype", UNIT)

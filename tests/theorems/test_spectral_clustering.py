@@ -11,6 +11,7 @@ import numpy as np
 import oracles
 import pytest
 import scipy.linalg
+import scipy.special
 import torch
 from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
@@ -97,7 +98,7 @@ def test_prp_cut_trace(seed):
 
 
 def test_prp_cut_trace_smallest():
-    """The best cut of ten points, by enumeration, lies above the bound and may be apart from it."""
+    """The best cut of eight points, by enumeration, lies above the bound, and apart from it."""
     for seed in range(3):
         P = kernel(seed, 8)
         best = min(cut(P, labels) for labels in partitions(8, 2))
@@ -197,6 +198,17 @@ def test_prp_clustering_gap(seed, c):
     assert max(costs) <= c - 1 + 1e-9
 
 
+@pytest.mark.parametrize(("seed", "n", "c"), [(15, 8, 2), (4, 7, 3)])
+def test_prp_clustering_gap_factor(seed, n, c):
+    """The best J need not be the best cut: here it is three times as far above the bound."""
+    P = stochastic(seed, n)
+    values, vectors = np.linalg.eigh(np.eye(n) - P)
+    V, base, gap = vectors[:, :c], values[:c].sum(), values[c] - values[c - 1]
+    found = min(partitions(n, c), key=lambda labels: kmeans_cost(V, labels))
+    best = min(cut(P, labels) for labels in partitions(n, c)) - base
+    assert 3 * best < cut(P, found) - base <= values[-1] / gap * best
+
+
 def test_prp_clustering_gap_plans():
     """The same bounds for the plans of the package, where the classes are known."""
     data = drot.datasets.three_gaussians(spreads=(2, 2.8, 3.5))
@@ -275,6 +287,13 @@ def test_prp_small_sets_one_row(n, m, xi):
 def test_prp_small_sets_monotone():
     """F_m increases from log m to log n, so phi grows with xi, from 0 to 1 - m / n."""
     for n, m in ((10, 1), (10, 4), (50, 7)):
+        t = np.linspace(0, 1 - m / n, 60)
+        F = -scipy.special.xlogy(t, t) - scipy.special.xlogy(1 - t, 1 - t)
+        F += t * math.log(n - m) + (1 - t) * math.log(m)
+        assert (np.diff(F) > 0).all()
+        assert F[[0, -1]] == pytest.approx([math.log(m), math.log(n)])
+        for k in (10, 30, 50):
+            assert least_leak(n, m, math.exp(F[k])) == pytest.approx(t[k], rel=1e-9)
         levels = np.linspace(m + 1e-6, n - 1e-6, 40)
         roots = np.array([least_leak(n, m, xi) for xi in levels])
         assert (np.diff(roots) > 0).all()
@@ -398,17 +417,16 @@ def test_prp_self_loops(seed):
     P = kernel(seed, n)
     P[np.diag_indices(n)] *= 10.0 ** rng.uniform(-2, 2, n)
     bare = P - np.diag(P.diagonal())
-    with_loops = np.linalg.eigvalsh(laplacian(P))
     without = np.linalg.eigvalsh(laplacian(bare))
-    rho = (1 - P.diagonal() / P.sum(axis=1)).min()
-    assert (with_loops <= without + 1e-12).all()
-    assert (without <= with_loops / rho + 1e-12).all()
-    # equal loops: the upper bound is an equality
-    even = bare / bare.sum()
-    even = even + np.diag(3 * even.sum(axis=1))
-    np.testing.assert_allclose(
-        np.linalg.eigvalsh(laplacian(even)), 0.25 * without, atol=1e-12
-    )  # rho = 1/4
+    # loops of three times what leaves each point: the upper bound is an equality, with rho = 1/4;
+    # one small loop alone: the lower bound nearly is
+    even, one = bare + np.diag(3 * bare.sum(axis=1)), bare + np.diag(1e-6 * np.eye(n)[0])
+    for matrix in (P, even, one):
+        with_loops = np.linalg.eigvalsh(laplacian(matrix))
+        rho = (1 - matrix.diagonal() / matrix.sum(axis=1)).min()
+        assert (with_loops <= without + 1e-12).all()
+        assert (without <= with_loops / rho + 1e-12).all()
+    np.testing.assert_allclose(np.linalg.eigvalsh(laplacian(even)), 0.25 * without, atol=1e-12)
 
 
 def test_prp_self_loops_plans():

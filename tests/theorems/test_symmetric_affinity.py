@@ -358,6 +358,25 @@ def test_thm_sea_three_right(seed):
             np.testing.assert_allclose(affinity.gamma, gamma, atol=1e-5 * C.max())
 
 
+@pytest.mark.parametrize("excess", [-1e-3, 1e-3])
+@pytest.mark.parametrize("skew", [0.0, 0.4])
+def test_thm_sea_three_next_to_right(excess, skew):
+    """A thousandth to either side of C_12 = C_01 + C_02 decides, at every perplexity."""
+    C = np.zeros((3, 3))
+    C[0, 1], C[0, 2], C[1, 2] = 1 + skew, 1 - skew, 2 * (1 + excess)
+    C = C + C.T
+    for xi in (1.1, 1.8, 2.7):
+        plan, slack, gamma = three_points(C, xi)
+        assert (slack == 0) == (excess > 0) and (gamma is None) == (excess > 0)
+        affinity = drot.symmetric_entropic_affinity(C, xi, tol=1e-12)
+        np.testing.assert_array_equal(affinity.slack, np.arange(3) == slack)
+        np.testing.assert_allclose(affinity.plan, plan, atol=1e-8)
+        if gamma is not None:
+            np.testing.assert_allclose(affinity.gamma, gamma, atol=1e-6)
+        conic = oracles.symmetric_entropic_transport(C, xi)
+        np.testing.assert_allclose(conic.plan, plan, atol=1e-5)
+
+
 def test_thm_sea_three_same_for_all_triangles():
     """Without a slack row the plan does not depend on the triangle at all."""
     xi = 1.8
@@ -396,14 +415,17 @@ def test_thm_sea_three_any_cost(seed):
 @pytest.mark.parametrize("kind", ["acute", "right", "obtuse"])
 @pytest.mark.parametrize("seed", range(4))
 def test_prp_sea_three_psd(kind, seed):
-    """Three points of a Euclidean space: no negative eigenvalue, whatever xi."""
+    """Three points of a Euclidean space: no negative eigenvalue, positive ones if acute."""
     C = squares(triangle(kind, seed))
     for xi in (1.05, 1.5, 2.2, 2.95, 2.999):
         plan = oracles_of_three(C, xi)
-        assert np.linalg.eigvalsh(plan)[0] > -1e-9
+        least = np.linalg.eigvalsh(plan)[0]
+        assert least > -1e-9
+        if kind == "acute":
+            assert least == pytest.approx(1 - 3 * plan[0, 1], abs=1e-6) and least > 1e-3
 
 
-@pytest.mark.parametrize("rho", [0.7, 1.5, 2.0, 2.2, 4.5, 20.0])
+@pytest.mark.parametrize("rho", [0.7, 1.5, 2.0, 2.02, 2.2, 4.5, 20.0])
 @pytest.mark.parametrize("skew", [0.0, 0.3])
 def test_prp_sea_three_psd_any_cost(rho, skew):
     """The sign of the smallest eigenvalue is that of 1 + q^rho - 2 q; above 2 it fails near 3."""
@@ -411,7 +433,7 @@ def test_prp_sea_three_psd_any_cost(rho, skew):
     C[0, 1], C[0, 2], C[1, 2] = 1 + skew, 1 - skew, 2 * rho
     C = C + C.T
     signs = []
-    for xi in (1.1, 2.0, 2.9, 2.99):
+    for xi in (1.1, 2.0, 2.9, 2.99, 2.9999):
         plan = oracles_of_three(C, xi)
         least = np.linalg.eigvalsh(plan)[0]
         q = plan[0, 1] / plan[1, 1]
@@ -672,7 +694,19 @@ def test_prp_sea_hessian_step(pinned, bare):
     # far along the same line, where its slope still promises more, q is lower
     far = 100 * float(start.gamma.max()) * up[1].clamp(min=0) / float(up[1].max())
     run.point = start
-    assert not run._try(start, torch.zeros_like(far), far) and run.point is start
+    still = torch.zeros_like(far)
+    assert not run._try(start, still, far) and run.point is start
+    # and where q has gained half of what is asked for, 1e-4 of what the slope promises
+
+    def lacks(t: float) -> float:
+        lam = start.lam + t * far
+        lam = torch.where(start.gamma > 0, lam, lam.clamp(max=0.0))
+        gain = run.dual.at(start.gamma, lam, run.pinned).value - start.value
+        return 0.5e-4 * t * float((up[1] * far).sum()) - gain
+
+    t = bisect(lacks, 0.0, 1.0)
+    assert not run._try(start, still, t * far) and run.point is start
+    assert run._try(start, still, 0.5 * t * far)
 
 
 def test_prp_sea_hessian_domain():
@@ -762,6 +796,18 @@ def test_lem_sea_shift_copies(copies):
     assert int(plain.slack.sum()) == copies
     for size in (1e-2, 1.0, 1e3):
         moved = drot.symmetric_entropic_affinity(C + size * np.add.outer(a, a), 1.5 * copies)
+        np.testing.assert_allclose(moved.plan, plain.plan, atol=1e-6)
+
+
+@pytest.mark.parametrize("copies", [2, 3, 4])
+@pytest.mark.parametrize("seed", range(4))
+def test_lem_sea_shift_copies_apart(copies, seed):
+    """Copies with a shift each: their costs no longer cancel exactly, and the plan is the same."""
+    C = squares(np.repeat([-1.0, 0.0, 1.0], copies))
+    plain = drot.symmetric_entropic_affinity(C, 1.5 * copies, tol=1e-11)
+    for size in (1e-2, 1.0, 1e3):
+        a = size * np.random.default_rng(seed).normal(size=3 * copies)
+        moved = drot.symmetric_entropic_affinity(C + np.add.outer(a, a), 1.5 * copies)
         np.testing.assert_allclose(moved.plan, plain.plan, atol=1e-6)
 
 

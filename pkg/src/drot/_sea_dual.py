@@ -55,9 +55,12 @@ def normalized(cost: Pairwise) -> tuple[Pairwise, Tensor, float]:
     if scale == 1 and not own.any():
         return cost, own, scale
     half = own / 2
+    rounding = 4 * torch.finfo(cost.dtype).eps * own.abs()
 
     def evaluate(rows: slice | Tensor) -> Tensor:
-        return (cost.rows(rows) - half[rows, None]).sub_(half).div_(scale)
+        tile = (cost.rows(rows) - half[rows, None]).sub_(half)
+        # what is left of a copy's cost is rounding: copies are at 0, as without a shift
+        return tile.masked_fill_(tile.abs() <= rounding[rows, None] + rounding, 0.0).div_(scale)
 
     return cost.derive(evaluate), own, scale
 

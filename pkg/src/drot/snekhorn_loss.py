@@ -35,8 +35,9 @@ class SNEkhornLoss(KernelLoss):
     Sinkhorn's fixed-point iteration runs on the kept kernel, with the momentum of Chebyshev's
     polynomials for a spectrum in [1, 2]: an iteration is a matrix-vector product and divides the
     error by :math:`3 + 2 \sqrt 2`, where plain damping divides it by 3 at most. Since
-    :math:`C_{ii} = 0`, :math:`-\log n \le f_i \le 0`: nothing overflows and no logarithm of the
-    kernel is needed.
+    :math:`C_{ii} = 0`, :math:`f_i \le 0`; and :math:`f_i \ge -\tfrac12 \log n`, because
+    :math:`Q - \mathbf 1 \mathbf 1^\top / n` is positive semidefinite: nothing overflows and no
+    logarithm of the kernel is needed.
 
     Source: (SNEkhorn) in section 4 of SNEkhorn (Van Assel et al., 2023); book ``eq-snekhorn``,
     ``prp-envelope`` and ``prp-sinkhorn-momentum``.

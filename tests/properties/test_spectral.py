@@ -271,7 +271,7 @@ TWO = torch.block_diag(torch.ones(3, 3), torch.ones(3, 3))
         (lambda: spectral.laplacian_eigenmaps(TWO), "2 connected components"),
         (lambda: spectral.diffusion_map(TWO), "2 connected components"),
         (lambda: spectral.laplacian_eigenmaps(np.triu(np.ones((4, 4)))), "must be symmetric"),
-        (lambda: spectral.laplacian_eigenmaps(-np.ones((4, 4))), "non-negative"),
+        (lambda: spectral.laplacian_eigenmaps(-np.ones((4, 4))), "weights has a negative entry"),
         (lambda: spectral.laplacian_eigenmaps(np.eye(4)), "point 0 has no neighbour"),
         (lambda: spectral.diffusion_map(np.ones((4, 4)), alpha=2.0), "between 0 and 1"),
         (lambda: spectral.diffusion_map(np.ones((4, 4)), time=0), "time must be positive"),

@@ -13,7 +13,7 @@ from drot._priors import sample_graphs
 from drot.connected_pca import ccpca, precision_coupling_loss, precision_coupling_optimum
 from drot.graph import Graph, connected_components
 from drot.neighborhood import neighborhood_curve, neighborhood_preservation
-from scipy.optimize import minimize
+from scipy.optimize import minimize, root
 from scipy.stats import multivariate_normal, wishart
 
 
@@ -125,6 +125,21 @@ def test_thm_pca_coupling_is_pca():
         same_points(
             precision_coupling_optimum(X, 3).numpy(), PCA(3).fit_transform(X), 1e-9 * unit**2
         )
+    # of a tie any choice of eigenvectors is as good, critical and a minimum
+    rng = np.random.default_rng(0)
+    frame = np.linalg.qr(rng.normal(size=(9, 3)))[0]
+    X = 2 * frame - 2 * frame.mean(axis=0)
+    X = np.linalg.qr(X)[0] * [3, 2, 2]  # d = 9, 4, 4
+    values = []
+    for turn in (0.0, 0.7, 2.0):
+        second = math.cos(turn) * X[:, 1] + math.sin(turn) * X[:, 2]
+        Z = torch.tensor(np.stack([X[:, 0], second], axis=1), requires_grad=True)
+        value = precision_coupling_loss(X, Z)
+        (gradient,) = torch.autograd.grad(value, Z)
+        assert gradient.abs().max() < 1e-12
+        values.append(value.item())
+    best = precision_coupling_loss(X, precision_coupling_optimum(X, 2)).item()
+    assert values == pytest.approx([best] * 3, rel=1e-12)
     # another gamma: no multiple of it
     X = cloud(30, 6)
     shrunk = precision_coupling_optimum(X, 2, gamma=0.2).square().sum(dim=0)
@@ -165,6 +180,36 @@ def test_prp_pca_landscape():
     Z = torch.tensor(V[:, :q] * 0.9 * np.sqrt(d[:q]), requires_grad=True)
     precision_coupling_loss(X, Z).backward()
     assert Z.grad.abs().max() > 1e-2
+
+
+@pytest.mark.parametrize("gamma", [0.8, 1.0])
+def test_prp_pca_landscape_has_no_other(gamma):
+    """Where Newton's method on the gradient ends, the columns are those of the statement."""
+    X, q = cloud(5, 3), 2
+    d, V = np.linalg.eigh(X @ X.T)
+    wanted = np.maximum(0, gamma * (1 + d) - 1)  # squared lengths along the eigenvectors
+
+    def function(z):
+        return precision_coupling_loss(X, z.reshape(len(X), q), gamma=gamma)
+
+    def gradient(z):
+        flat = torch.tensor(z, requires_grad=True)
+        return torch.autograd.grad(function(flat), flat)[0].numpy()
+
+    ranks, rng = set(), np.random.default_rng(0)
+    for _ in range(16):
+        run = root(gradient, rng.normal(scale=rng.choice([0.3, 1, 3]), size=len(X) * q), tol=1e-13)
+        if np.abs(run.fun).max() > 1e-9:
+            continue
+        Z = run.x.reshape(-1, q)
+        found = V.T @ Z @ Z.T @ V  # diagonal, each entry 0 or the one of the statement
+        np.testing.assert_allclose(found, np.diag(np.diag(found)), atol=1e-6)
+        lengths = np.diag(found)
+        kept = lengths > 1e-5
+        np.testing.assert_allclose(lengths[kept], wanted[kept], rtol=1e-5)
+        assert kept.sum() <= q
+        ranks.add(tuple(kept))
+    assert len(ranks) > 2
 
 
 def components_of(edges: list[tuple[int, int]], n: int) -> list[int]:
@@ -312,11 +357,24 @@ def test_alg_ccpca():
     assert found.n_connected.double().mean().item() == pytest.approx(expected, abs=0.05)
     same_points(found.Z.numpy(), spectral.pca(centred, 2).Z.numpy(), atol=1e-12)
     # the stated error is that of independent runs, root mean square
-    short = [ccpca(X, log_kernel, n_samples=50, random_state=seed) for seed in range(200)]
+    short = [ccpca(X, log_kernel, n_samples=50, random_state=seed) for seed in range(120)]
     errors = [np.linalg.norm(s.means.numpy() - X.mean(axis=0) - truth) for s in short]
     measured = math.sqrt(np.mean(np.square(errors))) / np.linalg.norm(truth)
     stated = np.mean([s.standard_error for s in short])
     assert stated == pytest.approx(measured, rel=0.15)
+    # where the means are far apart: their spread over all graphs, enumerated, and no more
+    Y = np.array([[0.0, 0], [0, 1], [9, 0], [9, 1], [9, 2]])
+    log_weights = np.where(np.subtract.outer(Y[:, 0], Y[:, 0]) == 0, 0.0, -2.5)
+    weights = np.exp(log_weights) * (1 - np.eye(5))
+    M, _ = mean_operator(weights)
+    Y = Y - Y.mean(axis=0)
+    shares, spread = weights / weights.sum(axis=1, keepdims=True), 0.0
+    for edges in all_row_graphs(5):
+        gap = (projection(components_of(edges, 5)) - M) @ Y
+        spread += math.prod(shares[i, j] for i, j in edges) * (gap**2).sum()
+    exact = math.sqrt(spread / 50) / np.linalg.norm(M @ Y)
+    runs = [ccpca(Y, log_weights, n_samples=50, random_state=seed) for seed in range(40)]
+    assert np.mean([run.standard_error for run in runs]) == pytest.approx(exact, rel=0.08)
     ratio = short[0].standard_error / ccpca(X, log_kernel, n_samples=800).standard_error
     assert ratio == pytest.approx(4, rel=0.4)
 
@@ -379,6 +437,21 @@ def test_lem_preservation_chance():
     spread = scores.std(axis=0) / math.sqrt(len(scores))
     assert (abs(scores.mean(axis=0)) < 4 * spread).all()
     assert (neighborhood_curve(X, 3 * X[:, ::-1]).values == 1).all()
+
+    # by lists of neighbours, one by one; a single pair of neighbours exchanged is seen
+    def lists(X, K):
+        D = np.linalg.norm(X[:, None] - X, axis=2)
+        return [set(np.argsort(row)[1 : K + 1].tolist()) for row in D]
+
+    for moved in (1e-9, 0.3, 3.0):
+        Z = X + moved * rng.normal(size=X.shape)
+        curve = neighborhood_curve(X, Z).values
+        for K in range(1, 19):
+            pairs = list(zip(lists(X, K), lists(Z, K), strict=True))
+            overlap = sum(len(a & b) for a, b in pairs) / (20 * K)
+            assert curve[K - 1] == pytest.approx((19 * overlap - K) / (19 - K), abs=1e-12)
+            assert (curve[K - 1] == 1) == all(a == b for a, b in pairs) and curve[K - 1] <= 1
+    assert 0.3 < curve.max() < 1
     # the worst possible, nearest and farthest exchanged, is -K / (n - 1 - K) at most
     line = np.array([0.0, 1, 2, 3, 50, 51, 52, 53])[:, None]
     mixed = np.array([0.0, 50, 100, 150, 1, 51, 101, 151])[:, None]

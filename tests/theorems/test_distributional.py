@@ -10,6 +10,7 @@ import pytest
 import torch
 from drot._prototype_loss import PrototypeLoss, log_kernel
 from drot._reduced_distribution import read_problem
+from drot._srgw_contraction import hard_plan
 from drot.coupling import SNELoss
 from drot.snekhorn_loss import SNEkhornLoss
 from plans import cloud, energy, hard_plans, soft, weights
@@ -186,8 +187,8 @@ def test_inner_products_in_closed_form():
     """The positions for a plan are the best of rank 2, by another minimiser, -C included."""
     w = weights(9)
     T = soft(w, 4, 1)
-    for sign in (1.0, -1.0):
-        C = sign * source(("gram",), 9) + 0.3 * torch.eye(9)
+    for sign, shift in ((1.0, 0.3), (-1.0, 0.3), (-1.0, -0.3)):  # the last has no positive part
+        C = sign * source(("gram",), 9) + shift * torch.eye(9)
         terms = build(C, 4, ("gram", "none", "square"), w)
         c = terms.couple(T)
         Z = terms.place(c, cloud(4, 2), 1e-9, 1)
@@ -240,17 +241,21 @@ def test_plan_against_all_memberships(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_plan_with_factors_that_follow(kind):
+@pytest.mark.parametrize(("first", "places"), [(1, 2), (4, 6)])  # one round, several
+def test_plan_with_factors_that_follow(kind, first, places):
     """The profiled objective falls from any plan, to a gap that its own derivative confirms."""
-    C, w, Z = source(kind), weights(12), cloud(4, 2, 2)
+    C, w, Z = source(kind), weights(12), cloud(4, 2, places)
     terms = build(C, 4, kind, w)
-    start = terms.couple(soft(w, 4, 1))
+    start = terms.couple(soft(w, 4, first))
     c, gap = terms.transport(Z, start)
     value = terms.objective(Z, c)
     assert value < terms.objective(Z, start)
     scale = terms._problem(Z, c).scale
-    for seed in range(20):  # one-sided differences towards other plans
-        S = soft(w, 4, 10 + seed)
+    others = [soft(w, 4, 10 + seed) for seed in range(4)]
+    for i, k in itertools.product(range(12), range(4)):  # one row, all of it to one place
+        others.append(c.T.clone())
+        others[-1][i] = hard_plan(torch.tensor([k]), w[i : i + 1], 4)[0]
+    for S in others:  # one-sided differences
         near = terms.couple(c.T + 1e-5 * (S - c.T))
         assert terms.objective(Z, near) >= value - 1e-5 * gap * scale - 1e-9 * abs(value)
 
@@ -399,11 +404,11 @@ def test_scores():
     Z, y = rng.normal(size=(8, 2)), np.array([0, 0, 1, 1, 1, 2, 2, 2])
     plain = drot.metrics.weighted_silhouette(Z, np.eye(8) / 8, y)
     assert plain == pytest.approx(silhouette_score(Z, y))
-    # weights: prototype 0 stands for two points of class 0 and one of class 1
-    T = np.zeros((10, 8))
-    T[np.arange(8), np.arange(8)] = 0.1
-    T[8, 0] = T[9, 0] = 0.1
-    labels = np.append(y, [0, 1])
+    # weights: prototype 0 stands for two points of class 0 and one of class 1, 5 for two of 2
+    T = np.zeros((11, 8))
+    T[np.arange(8), np.arange(8)] = 1 / 11
+    T[8, 0] = T[9, 0] = T[10, 5] = 1 / 11
+    labels = np.append(y, [0, 1, 2])
     q = T.sum(axis=0)
     D = np.linalg.norm(Z[:, None] - Z, axis=2)
     score = 0.0
@@ -415,7 +420,7 @@ def test_scores():
         a = means.pop(y[k])
         score += q[k] * (min(means.values()) - a) / max(a, min(means.values()))
     assert drot.metrics.weighted_silhouette(Z, T, labels) == pytest.approx(score)
-    empty = np.hstack([T, np.zeros((10, 1))])
+    empty = np.hstack([T, np.zeros((11, 1))])
     far = np.vstack([Z, [[1e3, 0]]])
     assert drot.metrics.weighted_silhouette(far, empty, labels) == pytest.approx(score)
     assigned = T.argmax(axis=1)

@@ -79,6 +79,18 @@ def test_prp_factors():
     both = minimize(lambda s: kl(np.exp(s), np.exp(s))[0], np.zeros(k))
     np.testing.assert_allclose(kl(np.exp(both.x), np.exp(both.x))[1].sum(1), M.sum(1), rtol=1e-4)
     assert rows.fun <= one.fun + 1e-9 and both.fun <= one.fun + 1e-9
+    # and factors that have these sums are the best: exactly there
+    assert kl(M.sum() / (h @ K @ h) * np.ones(k), np.ones(k))[0] == pytest.approx(one.fun, rel=1e-9)
+    assert kl(M.sum(1) / (h * (K @ h)), np.ones(k))[0] == pytest.approx(rows.fun, rel=1e-7)
+    u = np.ones(k)
+    for _ in range(500):
+        u = np.sqrt(u * M.sum(1) / (h * (K @ (h * u))))
+    assert kl(u, u)[0] == pytest.approx(both.fun, rel=1e-7)
+    # the divergence of the sums is the error of drawing
+    Q = kl(u, np.ones(k))[1]
+    drawing = pointwise(M / np.outer(h, h), Q / np.outer(h, h), "kl")
+    drawing = sum(h[a] * h[b] * drawing[a, b, a, b] for a in range(k) for b in range(k))
+    assert drawing == pytest.approx(kl(u, np.ones(k))[0], rel=1e-12)
     # what the package reports is normalised so
     C = drot.symmetric_entropic_affinity(drot.sqeuclidean(rng.normal(size=(30, 3))), 6).plan
     for normalization in ("sum", "rows", "doubly_stochastic"):
@@ -193,4 +205,8 @@ def test_prp_distr_descent():
         assert (np.diff(found.trace) <= 1e-12).all() and found.trace[-1] < found.trace[0]
     both = drot.distributional_reduction(C, 8)
     assert both.objective <= min(start.objective for start in sequential)
-    assert both.objective == min(both.values)
+    # whichever descent comes last
+    names = ("reduce_then_cluster", "cluster_then_reduce")
+    turned = drot.distributional_reduction(C, 8, init=names)
+    assert both.objective == min(both.values) == pytest.approx(turned.objective, rel=1e-9)
+    assert {both.values[-1] > min(both.values), turned.values[-1] > min(turned.values)} != {False}

@@ -245,7 +245,7 @@ def test_prp_kernel_kmeans():
             scatter, norm = kmeans_value(X, labels, w), value(A, T)
             assert scatter == pytest.approx(lam.sum() - float(R.trace()), abs=1e-12)
             assert norm == pytest.approx((lam**2).sum() - float((R**2).sum()), abs=1e-12)
-            assert scatter**2 / 6 - 1e-12 <= norm <= 2 * lam[0] * scatter + 1e-12
+            assert scatter**2 / p - 1e-12 <= norm <= 2 * lam[0] * scatter + 1e-12
             pairs.append((scatter, norm))
         assert drot.kernel_kmeans(A, k, weights_x=w, n_starts=8).objective == pytest.approx(
             min(pairs)[0], abs=1e-12

@@ -144,6 +144,8 @@ def test_lem_laplacian_null(seed):
     null = scipy.linalg.null_space(L)
     U = parts.null_space.numpy()
     assert null.shape[1] == len(parts.sizes) == U.shape[1]
+    member = np.equal.outer(parts.labels.numpy(), np.arange(U.shape[1]))
+    np.testing.assert_allclose(U, member / np.sqrt(member.sum(axis=0)), rtol=1e-14)
     np.testing.assert_allclose(U.T @ U, np.eye(U.shape[1]), atol=1e-14)
     np.testing.assert_allclose(U @ U.T, null @ null.T, atol=1e-10)
     means = np.stack([X[connected[i]].mean(axis=0) for i in range(n)])
@@ -210,6 +212,18 @@ def test_thm_integrable(name, kernel):
         assert found < 0.9 * bound
 
 
+@pytest.mark.parametrize("power", [2, 3])
+def test_thm_integrable_bound_is_attained(power):
+    """A kernel of values M and 0: repeated edges attain it, in M, in sizes, in the integral."""
+    W = graph(4, *[(0, 1)] * (power - 1), (1, 0), (1, 2))  # components of 3 and 1
+    top = 1.7
+
+    def box(x):
+        return np.where(abs(x) <= 1, math.log(top), -np.inf)
+
+    assert mass(W, box) == pytest.approx(top ** (power - 1) * (2 * top) ** 2 / 3**0.5, rel=0.02)
+
+
 def test_thm_integrable_package_density():
     """The density that is integrated above is that of the package, whole weights or not."""
     rng = np.random.default_rng(0)
@@ -219,6 +233,11 @@ def test_thm_integrable_package_density():
         W, X = random_graph(seed, density=0.4), rng.normal(size=(9, 3))
         expected = product_density(X, W, log_k)
         assert float(mrf_log_density(X, W, kernel=kernel)) == pytest.approx(expected, rel=1e-12)
+        # with k(0) other than 1 the self-loops of W would show
+        assert np.diag(W).any()
+        expected = product_density(X, W, lambda x: 0.5 - np.abs(x).sum())
+        found = float(mrf_log_density(X, W, kernel=lambda x: 0.5 - x.abs().sum(dim=1)))
+        assert found == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])
@@ -264,6 +283,15 @@ def test_rem_mrf_bandwidths(taus):
 
     exact = taus[0] * taus[1] * total**2 / math.sqrt(3)
     assert mass(W, scaled) == pytest.approx(exact, rel=1e-5)
+    # in p coordinates tau^p, for Gaussians by determinants
+    Q = centred_basis(W)
+    steps = np.array([[1.0, -1, 0], [0, 1, -1]]) / np.array(taus)[:, None]
+    for p in (1, 2, 3):
+        _, log_det = np.linalg.slogdet(
+            np.kron(Q.T @ steps.T @ steps @ Q, np.eye(p)) / (2 * math.pi)
+        )
+        tree = math.prod(tau**p * (2 * math.pi) ** (p / 2) for tau in taus) * 3 ** (-p / 2)
+        assert math.exp(-log_det / 2) == pytest.approx(tree, rel=1e-10)
     tau = torch.tensor(taus, dtype=torch.float64)
     values = [
         float(mrf_log_density(X, W, kernel=lambda x: -(x[:, 0] / tau).square().log1p()))
@@ -295,6 +323,10 @@ def test_prp_mrf_gaussian(seed):
     free = Q.shape[1]
     precision = np.kron(Q.T @ L @ Q, inverse)
     exact = free * p / 2 * math.log(2 * math.pi) - np.linalg.slogdet(precision)[1] / 2
+    whole = np.kron(Q, np.eye(p))  # to the coordinates X_ia
+    np.testing.assert_allclose(
+        whole @ np.linalg.inv(precision) @ whole.T, np.kron(np.linalg.pinv(L), sigma), atol=1e-9
+    )
     log_trees = 0.0
     connected, pairs = reach(W), both(W)
     for first in range(n):
@@ -440,6 +472,29 @@ def test_prp_diffuse_means():
     assert inside[0][0] > 30 * inside[1][0] > 900 * inside[2][0]
     assert inside[2][1] == pytest.approx(2, abs=0.01)
     assert abs(inside[0][1] - 2) > 0.5
+
+
+def test_prp_diffuse_means_in_coordinates():
+    """Part 3 with a Sigma: the precision read off the log density, entry by entry."""
+    rng = np.random.default_rng(1)
+    W, epsilon, p = graph(4, (0, 1), (1, 2)), 0.3, 2
+    parts = connected_components(W)
+    U = parts.null_space.numpy()
+    theta, sigma = (A @ A.T + np.eye(2) for A in rng.normal(size=(2, 2, 2)))
+    inverse = torch.from_numpy(np.linalg.inv(sigma))
+
+    def twice(x) -> float:  # -2 log density
+        X = x.reshape(4, p)
+        field = mrf_log_density(X, W, kernel=lambda d: -((d @ inverse) * d).sum(dim=1) / 2)
+        return -2 * float(field) + epsilon * np.trace(inverse.numpy() @ X.T @ U @ theta @ U.T @ X)
+
+    eye = np.eye(4 * p)
+    precision = [[(twice(a + b) - twice(a - b)) / 4 for b in eye] for a in eye]
+    covariance = np.linalg.inv(precision)
+    for r, size in enumerate(parts.sizes.tolist()):
+        mean = np.kron((parts.labels.numpy() == r) / size, np.eye(p))  # (p, 4 p)
+        expected = np.linalg.inv(theta)[r, r] / (epsilon * size) * sigma
+        np.testing.assert_allclose(mean @ covariance @ mean.T, expected, rtol=1e-9)
 
 
 def test_prp_diffuse_means_needs_a_bound():

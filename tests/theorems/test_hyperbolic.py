@@ -10,7 +10,7 @@ import pytest
 import torch
 from drot import hyperbolic
 from drot._reduced_distribution import read_problem
-from drot.hyperbolic import _Hyperbolic, _lift, _lorentz, _mean
+from drot.hyperbolic import _Hyperbolic, _length, _lift, _lorentz, _mean
 from plans import cloud, energy, soft, weights
 from scipy.optimize import minimize
 
@@ -37,7 +37,7 @@ def test_distances():
     theirs = _lorentz().dist(Z[:, None], Z[None])
     off = ~torch.eye(6, dtype=torch.bool)
     torch.testing.assert_close(found[off], theirs[off], rtol=1e-9, atol=1e-9)
-    for far in (0.0, 6.0):  # points 1e-6 apart along a ray, where arcosh has no digit left
+    for far in (0.0, 6.0, 9.0):  # points 1e-6 apart along a ray, where arcosh has no digit left
         pair = [[np.cosh(r), np.sinh(r)] for r in (far, far + 1e-6)]
         assert float(hyperbolic.distance(pair)[0, 1]) == pytest.approx(1e-6, rel=1e-4)
     assert bool((found.diagonal() == 0).all())
@@ -101,6 +101,9 @@ def test_gradient_and_value(kernel, normalization, loss):
     step[0] = 1e-5 * direction / length
     rise = (terms.evaluate(c, v + step).value - terms.evaluate(c, v - step).value) / 2e-5
     assert rise == pytest.approx(length, rel=1e-5)
+    assert _length(v[:1], g[None]) == pytest.approx(length, rel=1e-12)
+    each = [_length(v[i : i + 1], found.gradient[i : i + 1]) for i in range(4)]
+    assert _length(v, found.gradient) == max(each)
     moved = float(hyperbolic.distance(_lift(torch.stack([v0, v0 + step[0]])))[0, 1])
     assert moved == pytest.approx(1e-5, rel=1e-4)
 
@@ -111,6 +114,8 @@ def test_reduction(init):
     C = affinity()
     found = hyperbolic.reduce(C, 4, init=init, n_starts=1, on_failure="ignore")
     assert all(b <= a for a, b in itertools.pairwise(found.trace)) and found.n_iter >= 1
+    if init == "random":  # positions find something to gain
+        assert found.trace[1] < found.trace[0]
     height = -(found.Z[:, 0] ** 2) + found.Z[:, 1:].square().sum(dim=1)
     torch.testing.assert_close(height, -torch.ones(4).double(), rtol=1e-6, atol=1e-6)
     assert found.Z.shape == (4, 3) and float(found.weights.sum()) == pytest.approx(1)
@@ -133,6 +138,24 @@ def test_mean_and_kmeans():
     mean = _mean(Z[:5])
     np.testing.assert_allclose(mean[1:], best.x, rtol=1e-4)
     assert spread(mean[1:].numpy()) <= best.fun * (1 + 1e-9)
+    # of two points the centre of a prototype is half way
+    terms = _Hyperbolic(read_problem(affinity(8), 4, 2, "student", "sum", "kl", None)[0], 1.0)
+    v, T = 2 * cloud(8, 2), torch.eye(4, dtype=torch.float64).repeat_interleave(2, dim=0) / 8
+    apart = hyperbolic.distance(_lift(torch.cat([v, terms.centres(terms.couple(T), v)])))
+    for i in range(8):
+        assert float(apart[i, 8 + i // 2]) == pytest.approx(float(apart[i, i ^ 1]) / 2, rel=1e-9)
+    # without clear groups: the least sum of squares of all partitions
+    W = _lift(1.5 * cloud(6, 2, 5))
+
+    def within(labels) -> float:
+        groups = [W[labels == c] for c in range(2)]
+        return sum(
+            float((naive_distance(torch.cat([g, _mean(g)[None]]))[-1, :-1] ** 2).sum())
+            for g in groups
+        )
+
+    splits = [torch.tensor([int(bit) for bit in f"{code:06b}"]) for code in range(1, 32)]
+    assert within(hyperbolic.kmeans(W, 2)) == pytest.approx(min(map(within, splits)), rel=1e-6)
     labels = hyperbolic.kmeans(Z, 2)
     assert len(set(labels[:5].tolist())) == len(set(labels[5:].tolist())) == 1
     assert labels[0] != labels[5]

@@ -38,6 +38,16 @@ def centred(C) -> np.ndarray:
     return J @ (C + C.T) / 2 @ J
 
 
+def scaled_plan(T, rows=None, columns=None, rounds: int = 500) -> np.ndarray:
+    """Sinkhorn: row and column sums as given, or 1/n."""
+    rows = np.full(len(T), 1 / len(T)) if rows is None else rows
+    columns = np.full(T.shape[1], 1 / T.shape[1]) if columns is None else columns
+    for _ in range(rounds):
+        T = T * (rows / T.sum(axis=1))[:, None]
+        T = T * (columns / T.sum(axis=0))
+    return T
+
+
 def is_cpd(C, tol: float = 1e-10) -> bool:
     return bool(np.linalg.eigvalsh(centred(C)).min() > -tol * max(1.0, np.abs(C).max()))
 
@@ -103,6 +113,15 @@ def test_prp_gw_contraction(loss):
     else:
         parts = h @ (C * np.log(C) - C) @ h, g @ D @ g, np.sum((C @ T @ np.log(D)) * T)
     assert parts[0] + parts[1] - parts[2] == pytest.approx(energy(C, D, T, loss), rel=1e-12)
+    # neither matrix need be symmetric: the second one transposed
+    C, D = np.triu(C) + 0.1, np.tril(D) + 0.1
+    if loss == "square":
+        f1, f2, h2 = C**2, D**2, 2 * D
+    else:
+        f1, f2, h2 = C * np.log(C) - C, D, np.log(D)
+    whole, whole_t = (h @ f1 @ h + g @ f2 @ g - np.sum((C @ T @ m) * T) for m in (h2.T, h2))
+    assert whole == pytest.approx(energy(C, D, T, loss), rel=1e-12)
+    assert whole_t != pytest.approx(whole, rel=1e-3)
 
 
 def test_prp_stable_image():
@@ -115,6 +134,10 @@ def test_prp_stable_image():
         shared = n * n * energy(C, Z @ Z.T, S / n, "square")
         moved = np.square(C - (S @ Z) @ (S @ Z).T).sum()
         assert shared >= moved - 1e-9 >= least - 2e-9
+    for P in permutations(3):  # and no gap at permutations
+        Z = rng.normal(size=(3, q))
+        moved = np.square(C[:3, :3] - (P @ Z) @ (P @ Z).T).sum()
+        assert 9 * energy(C[:3, :3], Z @ Z.T, P / 3, "square") == pytest.approx(moved, rel=1e-12)
     # condition 2: a loss that is linear and non-decreasing, similarities that are convex
     A = rng.uniform(size=(n, n))
     for seed in range(40):
@@ -135,6 +158,9 @@ def test_lem_cpd():
             C = C - 4 * np.outer(v := rng.normal(size=n) - 0, v)
             C = (C + C.T) / 2
         assert is_cpd(C) == good
+        # face 1: the quadratic form on vectors of sum 0, in a basis of differences
+        differences = np.eye(n)[1:] - np.eye(n)[:-1]
+        assert (np.linalg.eigvalsh(differences @ C @ differences.T).min() > -1e-10) == good
         # face 3: rebuilt from J C J and the row means
         r = C.mean(axis=1)
         shift = r - r.mean() / 2
@@ -165,6 +191,21 @@ def test_prp_gw_concave(loss, sign):
         assert energy(A, B, (T + other) / 2, loss) >= np.mean(ends) - 1e-10
     best = min(energy(A, B, P / n, loss) for P in permutations(n))
     assert best <= min(energy(A, B, T, loss) for T in plans)
+    # nor is anything lower on the way from soft plans to permutations
+    near = min(
+        energy(A, B, (1 - t) * T + t * P / n, loss)
+        for T in plans[:6]
+        for P in permutations(n)
+        for t in (0.5, 0.9, 0.99)
+    )
+    assert best - 1e-10 <= near < np.mean([energy(A, B, P / n, loss) for P in permutations(n)])
+    # concave for other weights and numbers of points as well
+    rows, columns = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(3))
+    wide = [scaled_plan(rng.gamma(0.3, size=(n, 3)) + 1e-9, rows, columns) for _ in range(12)]
+    for T, other in itertools.pairwise(wide):
+        np.testing.assert_allclose(T.sum(axis=0), columns, atol=1e-9)
+        mean = (energy(A, B[:3, :3], T, loss) + energy(A, B[:3, :3], other, loss)) / 2
+        assert energy(A, B[:3, :3], (T + other) / 2, loss) >= mean - 1e-10
     # with opposite signs the bend turns: the mean of two plans is no worse than their values
     G = X @ X.T
     ends = [energy(G, -G, T, "square") for T in plans[:2]]
@@ -211,6 +252,14 @@ def test_thm_dr_gw():
             if shared(z, vertex) < shared(z, S):
                 S = vertex
         assert shared(z, S) >= reduction - 1e-6
+    # with factors on both sides of the kernel the objective is concave all the same
+    kernel = 1 / (1 + np.square(X[:, None, :q] - X[:, :q]).sum(axis=2))
+    alpha, beta = np.exp(rng.normal(size=(2, n)))
+    plans = [balanced(n, seed) / n for seed in range(20)]
+    for factored in (kernel / kernel.sum(axis=1, keepdims=True), alpha[:, None] * kernel * beta):
+        for T, other in itertools.pairwise(plans):
+            mean = (energy(C_X, factored, T, "kl") + energy(C_X, factored, other, "kl")) / 2
+            assert energy(C_X, factored, (T + other) / 2, "kl") >= mean - 1e-10
     # without self-loops C_X is not CPD, and the objective bends the other way along some move
     bare = C_X * (1 - np.eye(n))
     Q = student_softmax(X[:, :q])
@@ -323,10 +372,18 @@ def test_cor_cross_entropy():
         return cost + math.log(1 + cost.sum())
 
     for seed in range(40):
-        S, Z = balanced(n, seed), rng.normal(size=(n, q))
+        S, Z = balanced(n, seed), rng.choice([0.3, 1, 5]) * rng.normal(size=(n, q))
         assert (parts(S @ Z) <= S @ parts(Z) @ S.T + 1e-10).all()
         shared = np.einsum("ij,kl,ik,jl", A, parts(Z), S, S)
         assert shared >= (A * parts(S @ Z)).sum() - 1e-10
+    # f must be log-concave: Student's is not, far out
+    Z, S = np.array([[0.0], [1.0], [9.0]]), np.array([[1, 0, 0], [0, 0.5, 0.5], [0, 0.5, 0.5]])
+
+    def heavy(Z):
+        return np.log1p(np.square(Z[:, None] - Z).sum(axis=2))
+
+    assert (parts(S @ Z) <= S @ parts(Z) @ S.T + 1e-10).all()
+    assert (heavy(S @ Z) > S @ heavy(Z) @ S.T + 0.5)[0, 1]
     # with the usual normaliser the inequality fails
     # between two points that stay when two others meet half way
     Z = np.array([[0.0], [0.5], [-3.0], [3.0]])
@@ -391,6 +448,8 @@ def test_prp_bilinear():
     # concave here (two Gram matrices): the two-plan minimum is the one-plan minimum
     two = min(np.square(A - P @ B @ Q.T).sum() for P in group for Q in group)
     assert two == pytest.approx(orbit) and min(f.values()) == pytest.approx(identity)
+    best = min(n * n * energy(A, B, P / n, "square") for P in group)
+    assert best == pytest.approx(orbit)
     for seed in range(60):
         assert n * n * energy(A, B, balanced(n, seed) / n, "square") >= orbit - 1e-9
     # not concave: two plans do strictly better, so the second part needs its hypothesis
@@ -410,6 +469,8 @@ def test_prp_bilinear_converse():
 
     values = [f(P) for P in permutations(3)]
     assert values[0] == pytest.approx(72) and min(values) == pytest.approx(18)
+    assert values[2] == pytest.approx(18)  # (1 2), in the order of the list
+    assert np.array_equal(permutations(3)[2], np.eye(3)[[1, 0, 2]])
     # the Gromov-Wasserstein side, by its definition, on a grid of a, b and many plans
     plans = [balanced(3, seed) for seed in range(60)] + permutations(3)
     for a, b in itertools.product(np.linspace(-9, 9, 37), np.linspace(-4, 4, 17)):

@@ -177,8 +177,9 @@ def test_the_best_length():
         (-1.0, 2.0),
         (0.0, -1.0),
         (0.0, 1.0),
+        (-1.0, 1.0),  # both ends alike: it stays
     ]
-    assert [Line(a, b).minimum() for a, b in lines] == [0.25, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0]
+    assert [Line(a, b).minimum() for a, b in lines] == [0.25, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -285,16 +286,22 @@ def test_prp_row_move(loss):
     """The objective along a move of one row, on a grid, is the quadratic of the statement."""
     A, B = problem(4, 5, 3)
     T, L = soft(weights(5), 3, seed=2), pointwise(A, B, loss)
-    for i, k, new in [(0, 0, 1), (3, 2, 0), (4, 1, 2)]:
+    moves, bent = [(0, 0, 1), (3, 2, 0), (4, 1, 2), (1, 2, 1)], 0
+    for i, k, new in moves:
         a = L[i, i, k, k] + L[i, i, new, new] - 2 * L[i, i, k, new]
         slope = drot.gw_gradient(A, B, T, loss=loss)
         b = float(slope[i, new] - slope[i, k])
+        if a <= 0:  # all of it or nothing
+            bent += 1
+            ends = min(0.0, b * float(T[i, k]) + a * float(T[i, k]) ** 2)
         for t in np.linspace(0, float(T[i, k]), 5):
             moved = T.clone()
             moved[i, k] -= t
             moved[i, new] += t
             change = energy(A, B, moved, loss) - energy(A, B, T, loss)
             assert change == pytest.approx(b * t + a * t * t, abs=1e-12)
+            assert a > 0 or change >= ends - 1e-12
+    assert 0 < bent < len(moves)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -314,6 +321,23 @@ def test_prp_mirror_descent_bound(loss):
     safe = run(bound)
     assert safe.max() < 1e-13 and safe[0] < -1e-8
     assert max(run(bound / 150).max(), run(bound / 1500).max()) > 1e-6
+    # half the largest loss is the least that will do: two places, near the middle
+    C = torch.ones(2, 2, dtype=torch.float64)
+    D = torch.tensor([[2.0, 1.0], [1.0, 2.0]], dtype=torch.float64)
+    L = pointwise(C, D, loss)[0, 0]
+    assert L.max() == L[0, 0] == L[1, 1] and L[0, 1] == L[1, 0] == 0
+    T = torch.tensor([[0.2505, 0.2495]], dtype=torch.float64).repeat(2, 1)
+    changes = []
+    for share in (0.49, 0.51):
+        slope = drot.gw_gradient(C, D, T, loss=loss)
+        S = torch.softmax(T.log() - slope / (share * float(L.max())), dim=1) / 2
+        changes.append(energy(C, D, S, loss) - energy(C, D, T, loss))
+    assert changes[0] > 1e-9 and changes[1] < -1e-9
+    # where a step goes nowhere, the plan is stationary: no slope along its rows
+    T = torch.full((2, 2), 0.25, dtype=torch.float64)
+    slope = drot.gw_gradient(C, D, T, loss=loss)
+    torch.testing.assert_close(torch.softmax(T.log() - slope, dim=1) / 2, T)
+    assert float((slope[:, 0] - slope[:, 1]).abs().max()) < 1e-12
     # the inequality of the proof, with both divergences and a step of any size
     for scale in (1, 0.1, 0.01):
         T = soft(weights(6), 3, seed=1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import os
 import re
 import socket
 import struct
@@ -443,6 +444,19 @@ def test_failing_write_leaves_nothing(server, cache, monkeypatch):
     refused("scgem", cache, "No space left on device")
 
 
+def test_folder_of_another_download_stays(server, cache, monkeypatch):
+    """What a process may still be working in is left alone for a day, and then swept away."""
+    publish("scgem", server, monkeypatch)
+    now = time.time()
+    for name, age in (("young", 86_300), ("old", 86_500)):
+        folder = cache / f".drot-{name}"
+        folder.mkdir(parents=True)
+        (folder / "half").write_bytes(b"half")
+        os.utime(folder, (now - age, now - age))
+    _fetch.find("scgem")
+    assert left(cache) == [".drot-young", ".drot-young/half", ORIGINS["scgem"].file]
+
+
 def test_unusable_cache_is_named(tmp_path, server, cache, monkeypatch):
     """A cache that cannot be written names the variable that moves it."""
     publish("scgem", server, monkeypatch)
@@ -532,6 +546,68 @@ def test_bad_idx(body, words, server, cache, monkeypatch):
     origin, _ = publish("mnist", server, monkeypatch)
     server.files[origin.sources[0].name] = body
     refused("mnist", cache, words)
+
+
+def test_images_without_labels(server, cache, monkeypatch):
+    """Twelve images and eleven labels, each a whole file."""
+    origin, _ = publish("mnist", server, monkeypatch)
+    images, labels = (source.name for source in origin.sources)
+    server.files[labels] = idx(np.arange(11, dtype=np.uint8) % 10)
+    refused("mnist", cache, f"{images} has 12 images for 11 labels")
+
+
+def spoil_cells(body, fault):
+    """A pbmc3k.h5ad as anndata 0.8 writes it, changed in one place."""
+    h5py = pytest.importorskip("h5py", reason="h5py reads this file, and it is not installed")
+    stream = io.BytesIO(body)
+    with h5py.File(stream, "r+") as file:
+        codes, classes = file["obs/louvain/codes"], file["obs/louvain/categories"]
+        match fault:
+            case "no scores":
+                del file["obsm/X_pca"]
+            case "scores in a table without them":
+                del file["obsm"]
+                file["obsm"] = np.zeros(30, [("X_umap", "<f8", (2,))])
+            case "no classes of cells":
+                del file["obs/louvain"]
+            case "no names of classes":
+                del file["obs/louvain/categories"]
+            case "another class":
+                classes[0] = b"Neurons"
+            case "a class twice":
+                classes[0] = classes[1]
+            case "a code below 0":
+                codes[3] = -1
+            case "a code too high":
+                codes[3] = 8
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["no scores", "scores in a table without them", "no classes of cells", "no names of classes"],
+)
+def test_cells_that_lack_a_part(fault, server, cache, monkeypatch):
+    """An HDF5 file without the scores, or without the classes, is not that of pbmc3k."""
+    publish("pbmc3k", server, monkeypatch, pbmc("pbmc3k", "0.8"))
+    server.files["pbmc3k.h5ad"] = spoil_cells(server.files["pbmc3k.h5ad"], fault)
+    refused("pbmc3k", cache, "pbmc3k.h5ad lacks a part of pbmc3k: ")
+
+
+@pytest.mark.parametrize(
+    "fault", ["another class", "a class twice", "a code below 0", "a code too high"]
+)
+def test_cells_of_other_classes(fault, server, cache, monkeypatch):
+    """What the file has and what it should have are both said; no code counts from the end."""
+    origin, _ = publish("pbmc3k", server, monkeypatch, pbmc("pbmc3k", "0.8"))
+    server.files["pbmc3k.h5ad"] = spoil_cells(server.files["pbmc3k.h5ad"], fault)
+    stored = sorted(origin.label_names)
+    if fault == "another class":
+        stored[0] = "Neurons"
+    elif fault == "a class twice":
+        stored[0] = stored[1]
+    words = f"pbmc3k.h5ad has the classes {stored}, not {list(origin.label_names)}"
+    refused("pbmc3k", cache, words)
 
 
 @pytest.mark.parametrize(
@@ -696,6 +772,15 @@ def test_no_download_without_leave(server, cache, monkeypatch):
         for source in origin.sources:
             assert source.name in text and source.urls[0] in text
     assert server.hits == [] and not cache.exists()
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (5, 3), (6,), (6, 3, 1)])
+def test_points_without_labels(shape, server, cache, monkeypatch):
+    """COIL-20, whose sha256 does not see the scores: as many of them as labels, in a table."""
+    origin, arrays = publish("coil20", server, monkeypatch)
+    content = {**arrays, "X": np.resize(arrays["X"], shape)}
+    monkeypatch.setitem(ORIGINS, "coil20", replace(origin, read=lambda paths: content))
+    refused("coil20", cache, f"X has shape {shape} for 6 labels")
 
 
 def test_principal_components_are_compared(server, cache, monkeypatch):

@@ -10,6 +10,10 @@ import drot
 import numpy as np
 import pytest
 import torch
+from drot._by_rows import Rows
+from drot._estimator import EmbeddingEstimator
+from drot.coupling import KernelLoss
+from drot.plot import draw_graph
 
 
 def points(n: int = 8, p: int = 3) -> np.ndarray:
@@ -774,3 +778,60 @@ def test_couplings_leave_their_inputs_alone():
     drot.umap(P, init=Z, max_iter=2, on_failure="ignore")
     for now, then in zip((P, C, Z), before, strict=True):
         assert torch.equal(now, then)
+
+
+class Mine(EmbeddingEstimator):
+    """An estimator that says nothing of its own."""
+
+
+BASES = {  # a use of a class that has to be filled in, and what it lacks
+    "affinity": (
+        lambda: (
+            drot.Affinity(
+                cost=drot.sqeuclidean(points()),
+                residual=0.0,
+                n_iter=0,
+                passes=0.0,
+                converged=True,
+                trace=(),
+            ).plan
+        ),
+        "Affinity does not define its weights",
+    ),
+    "rows": (
+        lambda: Rows([slice(0, 2)], torch.eye(2)).sum(),
+        "Rows does not say what its rows are",
+    ),
+    "objective": (
+        lambda: KernelLoss(torch.eye(3), "gaussian", symmetric=True, diagonal=True).evaluate(
+            torch.zeros(3, 2)
+        ),
+        "KernelLoss does not say how the kernel is normalised",
+    ),
+    "plan of an estimator": (
+        lambda: Mine()._plan(drot.sqeuclidean(points()), None),
+        "Mine does not say what its plan is",
+    ),
+    "method of an estimator": (
+        lambda: Mine()._embed(torch.eye(3), {}),
+        "Mine does not say what its method is",
+    ),
+}
+
+
+@pytest.mark.parametrize(("use", "says"), BASES.values(), ids=BASES)
+def test_classes_name_what_they_lack(use, says):
+    """The sentence has the name of the class in which the gap is to be filled."""
+    with pytest.raises(TypeError, match=f"^{says}$"):
+        use()
+
+
+@pytest.mark.parametrize(
+    ("X", "weights"), [(points(8, 3), matrix()), (points(8, 2), matrix()[:7]), (points(7, 2), 1.0)]
+)
+def test_a_drawing_wants_points_of_the_plane(X, weights):
+    """Shapes of both are named before anything is drawn."""
+    shape = np.shape(weights)
+    with pytest.raises(ValueError, match=r"weights .n, n.; got") as caught:
+        draw_graph(None, X, weights)  # no axes to draw on
+    assert str(caught.value) == f"X must be (n, 2) and weights (n, n); got {X.shape} and {shape}"

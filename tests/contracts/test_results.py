@@ -14,6 +14,7 @@ import drot
 import numpy as np
 import pytest
 import torch
+from drot.pairwise import restore
 
 DEVICES = [
     "cpu",
@@ -292,7 +293,10 @@ def test_load_never_unpickles(where, tmp_path):
     assert not Trap.sprung
 
 
-@pytest.mark.parametrize("fault", ["text", "npy", "empty", "other", "unknown kind", "a part lacks"])
+FAULTS = ["text", "npy", "empty", "other", "unknown kind", "unknown cost", "a part lacks"]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 def test_load_says_what_is_not_an_affinity(fault, tmp_path):
     """A file of another kind, or with a part missing, is one clear ValueError."""
     path = tmp_path / "file.npz"
@@ -311,6 +315,11 @@ def test_load_says_what_is_not_an_affinity(fault, tmp_path):
             np.savez(path, X=np.zeros((3, 2)))
         case "unknown kind":
             np.savez(path, **{**arrays, "kind": np.array("Pairwise")})
+        case "unknown cost":
+            arrays["cost.cosine"] = arrays.pop("cost.sqeuclidean")
+            with pytest.raises(ValueError, match=r"^no cost is made of the arrays cosine, other$"):
+                restore({"other": torch.eye(2), "cosine": torch.eye(2)}, None)
+            np.savez(path, **arrays)
         case "a part lacks":
             del arrays["eps"]
             np.savez(path, **arrays)

@@ -10,6 +10,7 @@ import oracles
 import pytest
 import torch
 from clouds import KINDS, cloud, clouds, quick
+from drot._ranks import Alone
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -181,3 +182,40 @@ def test_python_numbers_are_double():
     """Lists of Python floats keep their double precision, as NumPy would."""
     assert drot.sqeuclidean([[0.1], [0.3]]).dtype == torch.float64
     assert float(drot.row_entropy([0.5, 0.5])) == pytest.approx(math.log(2) + 1, rel=1e-15)
+
+
+class Share(Alone):
+    """The process that owns some of the rows."""
+
+    def __init__(self, start: int, stop: int):
+        self.own = slice(start, stop)
+
+    def rows(self, n: int) -> slice:
+        return self.own
+
+
+def test_costs_say_what_they_are():
+    """Shape, dtype, device, tiles, and the rows of this process where it has not all."""
+    X = torch.zeros(8, 2, dtype=torch.float64)
+    head = "Pairwise(8 x 8, torch.float64, cpu, "
+    assert repr(drot.sqeuclidean(X)) == head + "dense)"
+    assert repr(drot.sqeuclidean(X, block=5)) == head + "tiles of 5 rows)"
+    tall = drot.sqeuclidean(X.float(), X[:3].float())
+    assert repr(tall) == "Pairwise(8 x 3, torch.float32, cpu, dense)"
+    assert repr(drot.sqeuclidean(X).shared(Share(4, 8))) == head + "dense, rows 4 to 8 here)"
+    tiles = drot.sqeuclidean(X, block=2).shared(Share(0, 5))
+    assert repr(tiles) == head + "tiles of 2 rows, rows 0 to 5 here)"
+
+
+@pytest.mark.parametrize("own", [slice(2, 6), slice(3, 5)])
+@pytest.mark.parametrize("others", [slice(0, 2), slice(1, 6), slice(2, 7), slice(0, 8)])
+def test_rows_of_another_process_are_computed_and_not_kept(own, others):
+    """A dense cost keeps its own rows; to others it gives an answer, whether they are kept."""
+    X = torch.from_numpy(cloud("gaussian", 0, 8, 3))
+    whole = ((X[:, None] - X) ** 2).sum(dim=-1)
+    cost = drot.sqeuclidean(X).shared(Share(2, 6))
+    for kept in (0, 4):
+        np.testing.assert_allclose(cost.rows(others), whole[others], rtol=0, atol=1e-12)
+        assert kept == (0 if cost._dense is None else len(cost._dense))
+        np.testing.assert_allclose(cost.rows(own), whole[own], rtol=0, atol=1e-12)
+        assert len(cost._dense) == 4

@@ -629,3 +629,8 @@ def test_devices_agree(name):
     cost = drot.sqeuclidean(cloud("gaussian", 0, 30, 4))
     graph = umap_membership(cost.dense().cuda(), 8, local_connectivity=1.5).plan
     torch.testing.assert_close(graph.cpu(), umap_membership(cost, 8, local_connectivity=1.5).plan)
+
+
+def test_objectives_say_what_they_are():
+    assert repr(SNELoss(rows(), normalization="rows")) == "SNELoss(12 x 12, kernel='gaussian')"
+    assert repr(SNEkhornLoss(stochastic(9), "student")) == "SNEkhornLoss(9 x 9, kernel='student')"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import sys
 import warnings
 
 import drot
@@ -13,10 +14,12 @@ import torch
 from clouds import cloud as any_cloud
 from clouds import quick
 from drot import DistR
+from drot._prototype_loss import PrototypeLoss
+from drot._reduced_distribution import Run, read_problem
 from drot._srgw_starts import spectral_labels
 from hypothesis import given
 from hypothesis import strategies as st
-from plans import cloud
+from plans import cloud, energy, pointwise
 from sklearn.base import clone
 from sklearn.cluster import SpectralClustering
 from sklearn.exceptions import ConvergenceWarning
@@ -74,6 +77,20 @@ def test_spectral_clusters_find_the_parts_of_a_graph():
             labels = spectral_labels(graph, 30, np.random.default_rng(seed))
             assert adjusted_rand_score(y, labels) == 1
     assert spectral_labels(torch.zeros(700, 700), 3, np.random.default_rng(0)).shape == (700,)
+
+
+@pytest.mark.parametrize(("searches", "found"), [(0, False), (1, True)])
+def test_searches_for_missed_parts_are_counted(searches, found, monkeypatch):
+    """Twelve parts, of which Lanczos iteration from one vector sees a few: one block finds all."""
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, size=(360, 360))
+    weights = (weights + weights.T) * (np.arange(360)[:, None] // 30 == np.arange(360) // 30)
+    root = np.sqrt(weights.sum(axis=1))
+    graph = torch.from_numpy(weights / root / root[:, None])
+    monkeypatch.setattr(drot._srgw_starts, "_SEARCHES", searches)
+    V = drot._srgw_starts._largest(graph, 12, 3)
+    np.testing.assert_allclose(V.T @ V, np.eye(12), atol=1e-12)
+    least = float(torch.linalg.eigvalsh(V.T @ graph @ V)[0])
+    assert least == pytest.approx(1, abs=1e-9) if found else least < 0.5
 
 
 @quick
@@ -161,6 +178,99 @@ def test_seeds_callbacks_and_resuming():
     assert on.objective <= short.objective and on.converged
 
 
+FOLLOW = [("sum", "kl"), ("doubly_stochastic", "kl"), ("sum", "square")]
+
+
+@pytest.mark.parametrize(("normalization", "loss"), FOLLOW)
+def test_plan_follows_the_factors_of_the_kernel(normalization, loss, monkeypatch):
+    """One plan is the best for the factors of the plan before it; the rounds end at one that is
+    the best for its own, and the gap returned is that at the factors of the plan returned."""
+    rng = np.random.default_rng(4)
+    C = torch.exp(-drot.sqeuclidean(torch.from_numpy(rng.normal(size=(14, 3)))).dense() / 3)
+    terms, k = read_problem(C, 4, 2, "student", normalization, loss, None)
+    Z = torch.from_numpy(rng.normal(size=(4, 2)))
+    start = terms.hard(torch.arange(14) % 4, k)
+    values = [energy(C, terms.structure(Z, start)[0], start.T, loss)]
+    for rounds in (1, 20):
+        monkeypatch.setattr(drot._reduced_distribution, "_ROUNDS", rounds)
+        moved, gap = terms.transport(Z, start)
+        target, T = terms.structure(Z, moved)[0].numpy(), moved.T.numpy()
+        values.append(energy(C, target, T, loss))
+        slope = 2 * np.einsum("ijkl,jl->ik", pointwise(C, target, loss), T)
+        owed = (slope * T).sum() - slope.min(axis=1).sum() / 14
+        scale = terms._problem(Z, moved).scale
+        assert gap == pytest.approx(owed / scale, abs=1e-12) and (gap > 1e-5) == (rounds == 1)
+    assert values[0] > values[1] > values[2]
+
+
+def test_what_is_no_better_is_not_taken(monkeypatch):
+    """Where rounding, or a descent gone wrong, gives a higher value: positions stay, or plans."""
+    terms, k = read_problem(affinity(), 4, 2, "student", None, None, None)
+    start = terms.hard(torch.arange(24) % 4, k)
+    Z = terms.start(start, 2, np.random.default_rng(0))
+    monkeypatch.setattr(terms, "place", lambda c, Z, tol, most: 30 * Z)
+    assert terms.objective(30 * Z, start) > terms.objective(Z, start)
+    found = Run(terms, 1e-9, 1).descend(Z, start)
+    first, placed, moved = found.trace
+    assert torch.equal(found.Z, Z) and first == placed == terms.objective(Z, start)
+    assert placed > moved == terms.objective(Z, found.coupling)  # the plan goes on from there
+    monkeypatch.undo()
+    worst = terms.hard(torch.zeros(24, dtype=torch.int64), k)
+    monkeypatch.setattr(terms, "transport", lambda Z, c: (worst, 0.0))
+    found = Run(terms, 1e-9, 1).descend(Z, start)
+    first, placed, moved = found.trace
+    assert found.coupling is start and first > placed == moved == terms.objective(found.Z, start)
+    assert terms.objective(found.Z, worst) > moved
+
+
+@pytest.mark.parametrize("when", [1, 4])
+def test_interrupt_inside_the_positions(when, monkeypatch):
+    """Ctrl-C in a descent of the positions ends the rounds too, with one warning."""
+
+    def evaluate(self, Z, **options):
+        calls.append(Z)
+        if len(calls) == when:
+            raise KeyboardInterrupt
+        return evaluation(self, Z, **options)
+
+    calls, evaluation = [], PrototypeLoss.evaluate
+    monkeypatch.setattr(PrototypeLoss, "evaluate", evaluate)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model = DistR(perplexity=5.0, n_prototypes=5, init="random", n_starts=3, random_state=0)
+        model.fit(blobs()[0])
+    texts = [str(warning.message) for warning in seen]
+    told = [text for text in texts if "interrupted" in text]
+    assert len(told) == 1 and told[0].startswith("distributional reduction: interrupted after ")
+    assert not any("embed" in text for text in texts)
+    assert len(calls) == when and len(model.result_.values) == 1
+    assert np.isfinite(model.embedding_).all()
+
+
+def test_plan_of_prototypes_that_has_none(monkeypatch):
+    """Positions that are not finite, or a budget spent: how far off the rows are, and why."""
+    q = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
+    M = torch.diag(q) + 0.2 * q[:, None] * q
+    loss = PrototypeLoss(M, q, 0.0, "student", "doubly_stochastic")
+    Z = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
+    with pytest.raises(drot.NotConverged, match="row sums are nan off after 2 products; the embed"):
+        loss.evaluate(Z * torch.nan)
+    K = 1 / (1 + torch.cdist(Z, Z).square())
+    target = M.sum(dim=1) / q
+    f = (target / (K @ q)).log() / 2
+    first = f.exp() * (K @ (q * f.exp())) / target
+    f = f - 2 / 3 * first.log()
+    second = f.exp() * (K @ (q * f.exp())) / target
+    for most, sums in ((2, first), (3, second)):
+        monkeypatch.setattr(drot._prototype_loss, "_MOST", most)
+        residual = float((sums - 1).abs().max())
+        says = f"^the plan of the prototypes: row sums are {residual:.1e} off after {most} products"
+        with pytest.raises(drot.NotConverged, match=says):
+            loss.evaluate(Z, tol=1e-9)
+    monkeypatch.undo()
+    assert loss.evaluate(Z, tol=1e-9).products > 3
+
+
 def test_results_are_kept(tmp_path):
     """Saved without pickle, equal to the bit."""
     found = drot.distributional_reduction(affinity(), 4, **FAST)
@@ -245,6 +355,16 @@ def test_bad_input_of_scores_and_coot():
         drot.coot_clustering(np.eye(3), 2, n_components=4)
     with pytest.raises(ValueError, match="n_prototypes must be a whole number from 1 to 3"):
         drot.coot_clustering(np.eye(3), 4)
+
+
+def test_without_pot_the_sentence_names_it(monkeypatch):
+    """Good input, and the one optional library of this function is missed."""
+    for name in ("ot", "ot.lp"):
+        monkeypatch.setitem(sys.modules, name, None)
+    says = "^coot_clustering calls POT, which is not installed; pip install POT$"
+    with pytest.raises(ImportError, match=says) as caught:
+        drot.coot_clustering(np.eye(3), 2)
+    assert caught.value.__suppress_context__  # one sentence, not two tracebacks
 
 
 def test_check_estimator():

@@ -7,14 +7,15 @@ import math
 
 import drot
 import drot._by_rows
+import drot.snekhorn_loss
 import numpy as np
 import pytest
 import torch
 from clouds import cloud, quick
 from drot._embedding import Embedding, load_embedding
-from drot._minimize import Laplacian
-from drot.coupling import SNELoss
-from drot.embedding import embed
+from drot._minimize import Laplacian, Step, _search, lbfgs
+from drot.coupling import Evaluation, SNELoss
+from drot.embedding import descend, embed
 from drot.initial import pca_start, random_start, spectral_start
 from drot.methods import sne, snekhorn, tsne
 from drot.snekhorn_loss import SNEkhornLoss
@@ -372,6 +373,119 @@ def test_interrupt_keeps_the_work():
         found = snekhorn(plan(), init="random", callback=interrupt)
     assert found.n_iter == 3 and not found.converged
     assert found.value == found.values[-1]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("when", [0, 3])
+def test_interrupt_without_a_result_goes_on(keep, when, monkeypatch):
+    """Ctrl-C at the first evaluation, or in a descent that is part of another: nothing to keep."""
+
+    def evaluate(self, Z, **options):
+        calls.append(Z)
+        if len(calls) > when:
+            raise KeyboardInterrupt
+        return evaluation(self, Z, **options)
+
+    calls, evaluation = [], SNEkhornLoss.evaluate
+    monkeypatch.setattr(SNEkhornLoss, "evaluate", evaluate)
+    options = (2, "lbfgs", 0.1, None, 50, 0, None, "ignore")
+    if keep and when:
+        with pytest.warns(RuntimeWarning, match="interrupted after [12] iterations"):
+            found = descend(SNEkhornLoss(plan()), "random", *options, keep=keep)
+        assert 1 <= found.n_iter < when and len(calls) == when + 1
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            descend(SNEkhornLoss(plan()), "random", *options, keep=keep)
+        assert len(calls) == when + 1
+
+
+class Unit:
+    """The metric B = I."""
+
+    def solve(self, g):
+        return g.clone()
+
+
+@pytest.mark.parametrize(("memory", "trials"), [(0, 30), (5, 30)])
+def test_descent_ends_where_no_step_lowers(memory, trials):
+    """A slope that lies (the value rises against it): the start, after all trials, nothing else."""
+    lengths = []
+
+    def evaluate(Z, warm):
+        lengths.append(float(Z[0, 0]) - 1)
+        return Evaluation(value=float(Z.sum()), gradient=-torch.ones_like(Z))
+
+    start = torch.ones(3, 2, dtype=torch.float64)
+    steps = list(lbfgs(evaluate, start, Unit(), memory))
+    assert len(steps) == 1 and torch.equal(steps[0].Z, start)
+    assert lengths == [0.0, *(2.0**-k for k in range(trials))]
+
+
+def test_descent_ends_where_a_fresh_direction_does_too():
+    """Where the direction of L-BFGS lowers nothing, what it learned is forgotten, once; where
+    the plain one does not either, that is the end."""
+    center, calls = torch.tensor([[0.3, -0.2]], dtype=torch.float64), []
+    scale = torch.tensor([[1.0, 7.0]], dtype=torch.float64)
+
+    def evaluate(Z, warm):
+        calls.append(Z)
+        wall = 1.0 if len(calls) > 8 else 0.0  # from the ninth evaluation on all is worse
+        value = float((scale * (Z - center) ** 2).sum()) / 2 + wall
+        return Evaluation(value=value, gradient=scale * (Z - center))
+
+    steps = list(lbfgs(evaluate, torch.zeros(1, 2, dtype=torch.float64), Unit(), 5))
+    values = [step.found.value for step in steps]
+    assert len(steps) > 2 and max(values) < 1 and (np.diff(values) < 0).all()
+    assert len(calls) == 8 + 2 * 30  # two directions in vain
+
+
+@pytest.mark.parametrize("memory", [0, 5])
+def test_descent_ends_at_a_point_without_slope(memory):
+    """At a stationary point there is no direction to try."""
+    calls = []
+
+    def evaluate(Z, warm):
+        calls.append(Z)
+        return Evaluation(value=1.0, gradient=torch.zeros_like(Z))
+
+    start = torch.ones(3, 2, dtype=torch.float64)
+    steps = list(lbfgs(evaluate, start, Unit(), memory))
+    assert len(steps) == 1 == len(calls) and torch.equal(steps[0].Z, start)
+
+
+def test_search_stays_among_finite_points():
+    """A slope down to infinity: the objective is asked where numbers end, and not beyond."""
+
+    def evaluate(Z, warm):
+        assert torch.isfinite(Z).all()
+        return Evaluation(value=-float(Z.sum()) / 1e308, gradient=-torch.ones_like(Z) / 1e308)
+
+    Z = torch.tensor([[1e308]], dtype=torch.float64)
+    start = Step(Z, evaluate(Z, None))
+    new, length = _search(evaluate, start, Z.clone(), 1.0)
+    assert length == pytest.approx(torch.finfo(torch.float64).max / 1e308 - 1, abs=1e-6)
+    assert torch.equal(new.Z, Z + length * Z)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "student"])
+def test_plan_of_an_embedding_that_has_none(kernel, monkeypatch):
+    """Points that are not finite, or a budget spent: how far off the rows are, and why."""
+    loss, Z = SNEkhornLoss(plan(), kernel), random_start(40, random_state=2)
+    with pytest.raises(drot.NotConverged, match="row sums are nan off after 2 products; the embed"):
+        loss.evaluate(Z * math.nan)
+    D = torch.cdist(Z, Z).square()
+    K = torch.exp(-D) if kernel == "gaussian" else 1 / (1 + D)
+    f = -K.sum(dim=1).log() / 2
+    first = (f.exp() * (K @ f.exp()) - 1).abs().max()
+    f = f - 2 / 3 * (f.exp() * (K @ f.exp())).log()
+    second = (f.exp() * (K @ f.exp()) - 1).abs().max()
+    for most, residual in ((2, first), (3, second)):
+        monkeypatch.setattr(drot.snekhorn_loss, "_MOST", most)
+        says = f"^the plan of the embedding: row sums are {residual:.1e} off after {most} products"
+        with pytest.raises(drot.NotConverged, match=says):
+            loss.evaluate(Z, tol=1e-9)
+    monkeypatch.undo()
+    assert loss.evaluate(Z, tol=1e-9).products > 3
 
 
 def test_not_converged():

@@ -19,6 +19,7 @@ from drot._priors import (
     sample_graphs,
 )
 from drot.graph import (
+    Components,
     Graph,
     as_graph,
     connected_components,
@@ -474,6 +475,20 @@ def test_kernels_give_numbers_below_infinity():
         mrf_log_density(X, W, kernel=lambda x: 3.0)
     with pytest.raises(ValueError, match=r"NaN or \+inf"):
         mrf_log_density(X, W, kernel=lambda x: x[:, 0] + torch.inf)
+
+
+def test_components_say_what_they_are():
+    parts = connected_components([[0, 1, 0], [0, 0, 0], [0, 0, 0]])
+    assert repr(parts) == "Components(3 nodes, 2 components)"
+
+
+@pytest.mark.parametrize("method", ["mean", "center"])
+def test_components_stay_on_their_device(method):
+    """Points and labels on two devices: both are named."""
+    labels = torch.zeros(3, dtype=torch.int64, device="meta")
+    parts = Components(labels=labels, sizes=torch.ones(1, dtype=torch.int64, device="meta"))
+    with pytest.raises(ValueError, match=r"^X is on cpu and the graph on meta; move one of them$"):
+        getattr(parts, method)(np.zeros((3, 2)))
 
 
 def test_union_leaves_out_self_loops():

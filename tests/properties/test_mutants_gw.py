@@ -14,6 +14,7 @@ import torch
 from drot._srgw_barycenter import Reduced, alternation, polish, reassign, reduced_descent
 from drot._srgw_contraction import Contraction, contraction, hard_plan
 from drot._srgw_descent import (
+    Line,
     Problem,
     State,
     _exchange,
@@ -23,6 +24,7 @@ from drot._srgw_descent import (
     mirror_descent,
     row_moves,
 )
+from drot._srgw_lloyd import lloyd
 from drot.pairwise import Pairwise, as_pairwise
 from drot.semirelaxed import Watch, _Descent, _Run
 from plans import LOSSES, cloud, energy, problem, soft, weights
@@ -334,6 +336,89 @@ def test_rows_that_do_not_move_end_it(monkeypatch):
     terms = Problem(contraction(A, B, "square"), w)
     assert len(list(row_moves(terms, terms.state(soft(w, 3)), 1e-9))) == 1
     assert tried[0] > 4 and tried[-1] == 1 and sorted(set(tried), reverse=True) == tried
+
+
+def test_points_that_do_not_pay_end_a_barycentre(monkeypatch):
+    """Fewer points after each try in vain, and the end after one alone: the rest is rounding."""
+    A, _ = problem(0, 40, 3)
+    terms = Reduced(contraction(A, torch.zeros(3, 3).double(), "square"), weights(40), 3)
+    start = terms.hard(torch.arange(40) % 3)
+    assert len(list(islice(reassign(terms, start, 1e-9), 3))) == 3  # there is something to gain
+    tried, cell = [], terms.cell
+
+    def worse(T, CT=None):
+        tried.append(int((T != start.T).any(dim=1).sum()))
+        assert len(tried) < 50
+        found = cell(T, CT)
+        found.value = start.value
+        return found
+
+    monkeypatch.setattr(terms, "cell", worse)
+    steps = list(reassign(terms, start, 1e-9))
+    assert len(steps) == 1 and steps[0][0] is start
+    assert tried[0] > 4 and tried[-1] == 1 and sorted(set(tried), reverse=True) == tried
+
+
+def test_polish_ends_where_nothing_moves(monkeypatch):
+    """At a plan that it leaves as it is, and at one that it would make worse."""
+    X = torch.cat([cloud(6, 2), cloud(6, 2, 1) + 20])
+    terms = Reduced(contraction(X @ X.T, torch.zeros(2, 2).double(), "square"), weights(12), 2)
+    apart = terms.hard(torch.arange(12) // 6)
+    assert [found for found, _ in islice(polish(terms, apart, 1e-9), 9)] == [apart]
+    mixed = terms.cell(0.9 * apart.T + 0.1 * apart.T.flip(1))
+    found = [cell.value for cell, _ in islice(polish(terms, mixed, 1e-9), 50)]
+    assert 1 < len(found) < 50 and (np.diff(found) <= 1e-14 * terms.scale).all()
+    cell = terms.cell
+
+    def worse(T, CT=None):
+        found = cell(T, CT)
+        found.value = mixed.value + 1e-6 * terms.scale
+        return found
+
+    monkeypatch.setattr(terms, "cell", worse)
+    assert [found for found, _ in islice(polish(terms, mixed, 1e-9), 50)] == [mixed]
+
+
+def test_points_that_do_not_pay_end_kernel_kmeans(monkeypatch):
+    """Moves that promise and do not pay: all, then a quarter, ..., then one, then the end."""
+    X = torch.cat([cloud(20, 2), cloud(20, 2, 1) + 20])
+    labels, w = torch.arange(40) // 20, weights(40)
+    terms = Contraction(as_pairwise(X @ X.T), torch.zeros(1, 1).double(), "square")
+    made, means = [], drot._srgw_lloyd._Means
+
+    class Promising(means):
+        def __init__(self, contraction, diagonal, w, labels, k):
+            super().__init__(contraction, diagonal, w, labels, k)
+            made.append(labels.clone())
+            assert len(made) < 50
+
+        def gains(self):
+            gains = -torch.arange(1.0, 41.0).double()[:, None].expand(40, 2).clone()
+            gains[torch.arange(40), self.labels] = torch.inf
+            return gains
+
+    monkeypatch.setattr(drot._srgw_lloyd, "_Means", Promising)
+    found, value, steps = lloyd(terms, terms.diagonal(), w, labels, 2, 100)
+    assert torch.equal(found, labels) and steps == 0
+    within = sum((w[g] * (X[g] - w[g] @ X[g] / w[g].sum()).square().sum(dim=1)).sum()
+                 for g in (labels == 0, labels == 1))  # fmt: skip
+    assert value == pytest.approx(float(within), rel=1e-12)
+    moved = [(other != labels).nonzero()[:, 0].tolist() for other in made]
+    # the labels, Lloyd's step, then the points that promise most
+    assert moved == [[], [], *(list(range(40 - m, 40)) for m in (40, 10, 2, 1))]
+
+
+def test_epsilon_is_not_doubled_for_ever(monkeypatch):
+    """A model that never lies above the objective: after 100 doublings the plan stays put."""
+    A, B = problem(0, 10, 3)
+    terms = Problem(contraction(A, B, "square"), weights(10))
+    state = terms.state(soft(weights(10), 3))
+    monkeypatch.setattr(terms, "line", lambda *args: Line(1e300, -1e300))
+    before = terms.products
+    (first, _), (second, _) = islice(mirror_descent(terms, state, None), 2)
+    assert first is state and terms.products - before == 100
+    torch.testing.assert_close(second.T, state.T, rtol=1e-12, atol=0)
+    assert second.value == state.value
 
 
 @pytest.mark.parametrize("loss", LOSSES)

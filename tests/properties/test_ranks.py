@@ -11,6 +11,8 @@ from pathlib import Path
 import drot
 import pytest
 import torch
+import torch.distributed as dist
+from drot._ranks import RankFailed, Ranks
 
 WORKER = Path(__file__).parents[1] / "ranks_worker.py"
 
@@ -97,3 +99,39 @@ def test_a_dead_rank_is_noticed(tmp_path):
 def test_without_a_group():
     with pytest.raises(RuntimeError, match=r"torch\.distributed is not initialised; start with"):
         drot.shard(torch.eye(3))
+
+
+@pytest.fixture
+def alone(tmp_path):
+    """A group of this process only."""
+    where = f"file://{tmp_path / 'meeting'}"
+    dist.init_process_group("gloo", init_method=where, rank=0, world_size=1)
+    try:
+        yield Ranks()
+    finally:
+        dist.destroy_process_group()
+
+
+def test_a_rank_joins_its_own_rows(alone):
+    """Fewer or more than its share would come out as rows of others, or as zeros."""
+    part = torch.arange(6.0).reshape(3, 2)
+    assert torch.equal(alone.join(part, 3), part)
+    for n in (2, 4):
+        with pytest.raises(ValueError, match=rf"^3 rows to join; rank 0 owns {n}$"):
+            alone.join(part, n)
+
+
+def test_an_error_is_told_as_it_is_though_nobody_hears(alone, monkeypatch):
+    """Where the others are gone too, the error of this rank comes out, not that of the group."""
+
+    def gone(*args, **options):
+        calls.append(args)
+        raise RuntimeError("connection closed\nat some line")
+
+    calls = []
+    monkeypatch.setattr(dist, "all_gather", gone)
+    with pytest.raises(ArithmeticError, match="a disk has burnt"), alone.together():
+        raise ArithmeticError("a disk has burnt")
+    assert len(calls) == 1  # it was tried
+    with pytest.raises(RankFailed, match=r"^rank 0 of 1 lost the others: connection closed$"):
+        alone.total(torch.ones(2))

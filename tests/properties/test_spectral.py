@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import math
 import warnings
+from types import SimpleNamespace
 
 import drot
 import numpy as np
 import pytest
 import torch
 from clouds import clouds, quick
-from drot import spectral
+from drot import connected_pca, spectral
 from drot._ccpca_estimator import CCPCA
 from drot.affinity import entropic_affinity
-from drot.connected_pca import ccpca, precision_coupling_loss, precision_coupling_optimum
+from drot.connected_pca import (
+    ConnectedPCA,
+    ccpca,
+    precision_coupling_loss,
+    precision_coupling_optimum,
+)
 from drot.neighborhood import (
+    NeighborhoodCurve,
+    _argsort,
+    _nearest,
     continuity,
     neighborhood_curve,
     neighborhood_preservation,
@@ -404,6 +413,26 @@ def test_neighborhood_errors(call, says):
         call(np.random.default_rng(0).normal(size=(8, 2)))
 
 
+class Elsewhere(torch.Tensor):
+    """A tensor that says it lies on another device, where NumPy cannot read it."""
+
+    @property
+    def device(self):
+        return torch.device("meta")
+
+
+@pytest.mark.parametrize("K", [1, 3, 6])
+def test_neighbours_without_numpy(K):
+    """Where the tiles are not NumPy's to read, torch orders them alike; ties by number."""
+    tile = torch.from_numpy(np.random.default_rng(0).permuted(np.eye(5, 8) * 3, axis=1))
+    order = np.argsort(tile.numpy(), axis=1, kind="stable")
+    np.testing.assert_array_equal(_argsort(tile.as_subclass(Elsewhere)), order)
+    tile = torch.from_numpy(np.random.default_rng(1).normal(size=(5, 8)))
+    near = _nearest(tile.as_subclass(Elsewhere), K)
+    ranks = np.argsort(np.argsort(tile.numpy(), axis=1), axis=1)
+    np.testing.assert_array_equal(near, ranks <= K)
+
+
 # --- ccPCA ----------------------------------------------------------------------------------------
 
 
@@ -453,6 +482,33 @@ def test_ccpca_dtype_callback_and_errors():
         ccpca(X, np.full((40, 40), 5.0), prior="binary", n_samples=3)
     with pytest.raises(ValueError, match="n_components"):
         ccpca(X, affinity, n_components=5)
+
+
+def test_ccpca_wants_one_device(monkeypatch):
+    """X and the graphs on two devices: both are named."""
+    graph = SimpleNamespace(n=40, edges=torch.empty(2, 0, device="meta"))
+    monkeypatch.setattr(connected_pca, "sample_graphs", lambda *args, **options: [graph])
+    says = r"^X is on cpu and log_kernel on meta; move one of them$"
+    with pytest.raises(ValueError, match=says):
+        ccpca(blobs(), np.zeros((40, 40)))
+
+
+def test_results_say_what_they_are():
+    """Numbers of points, and the three digits that tell a good result from a bad one."""
+    Z = torch.zeros(4, 2)
+    kernel = spectral.SpectralEmbedding(
+        Z=Z, eigenvalues=torch.tensor([12.3456, 0.5]), weights=torch.ones(4) / 4
+    )
+    assert repr(kernel) == "SpectralEmbedding(4 points, eigenvalues 12.3, 0.5)"
+    curve = NeighborhoodCurve(overlap=torch.ones(3), values=torch.tensor([1.0, 0.5, 0.25]))
+    # (1 + 0.5 / 2 + 0.25 / 3) / (1 + 1 / 2 + 1 / 3) = 16 / 22
+    assert repr(curve) == "NeighborhoodCurve(5 points, area=0.727)"
+    found = ConnectedPCA(
+        Z=Z, means=torch.zeros(4, 3), n_connected=torch.tensor([3, 4, 4]), standard_error=0.0123
+    )
+    assert repr(found) == (
+        "ConnectedPCA(4 points in dimension 2, 3 graphs of 3.7 components, standard_error=1.2e-02)"
+    )
 
 
 def test_estimator():

@@ -422,3 +422,16 @@ def test_last_steps_are_quadratic():
     near = np.flatnonzero(trace < 1e-2)[:-1]
     assert len(near) >= 2
     assert all(trace[k + 1] <= max(10 * trace[k] ** 1.7, 1e-12) for k in near)
+
+
+def test_projections_report_each_pair():
+    """The callback sees the number and the residual of each pair of projections."""
+    seen = []
+    found = drot.symmetric_alternating_projections(
+        drot.sqeuclidean(cloud("gaussian", 0, 9, 2)),
+        3.0,
+        bandwidth=0.05,
+        tol=1e-3,
+        callback=lambda *news: seen.append(news),
+    )
+    assert len(seen) > 1 and seen == list(enumerate(found.trace, start=1))

@@ -8,6 +8,8 @@ import sys
 
 import drot
 import drot._by_rows
+import drot._krylov
+import drot._minimize
 import numpy as np
 import pytest
 import torch
@@ -274,7 +276,55 @@ def test_leading_eigenvectors():
     assert len(calls) <= 40 and all(shape == (n, 12) for shape in calls)
 
 
+@pytest.mark.parametrize("passes", [1, 2, 5])
+def test_leading_eigenvectors_of_a_few_products(passes, monkeypatch):
+    """With the products spent: the best of the space that they span, no more, no less."""
+    n, b, rng = 200, 3, np.random.default_rng(0)
+    A = rng.normal(size=(n, n))
+    A = torch.from_numpy(A + A.T)
+    start = torch.from_numpy(rng.normal(size=(n, b)))
+    calls = []
+
+    def product(v):
+        calls.append(v.shape)
+        return A @ v
+
+    monkeypatch.setattr(drot._krylov, "_PASSES", passes)
+    values, vectors = leading(product, start, 2, 1e-10)
+    assert calls == [(n, b)] * passes and vectors.shape == (n, 2)
+    blocks = [torch.linalg.qr(start).Q]  # of start, A start, ..., A^(passes - 1) start
+    for _ in range(passes - 1):
+        blocks.append(torch.linalg.qr(A @ blocks[-1]).Q)
+    space = torch.linalg.qr(torch.cat(blocks, dim=1)).Q
+    best, turn = torch.linalg.eigh(space.T @ A @ space)
+    torch.testing.assert_close(values, best[-2:], rtol=0, atol=1e-9)
+    cosines = (vectors * (space @ turn[:, -2:])).sum(dim=0).abs()
+    torch.testing.assert_close(cosines, torch.ones(2).double(), rtol=0, atol=1e-9)
+
+
 # ------------------------------------------------------------------------------------ descent
+@pytest.mark.parametrize("most", [1, 2, 4])
+def test_near_laplacian_of_a_few_products(most, monkeypatch):
+    """With the products spent: in each column the nearest to B^-1 g, in the norm of B, of the
+    space that D^-1 g, ..., (D^-1 B)^(most - 1) D^-1 g span, D the diagonal of B."""
+    n = 20
+    P = PlanRows(stochastic(n, 16))  # the nineteen others are among the twenty largest
+    W = P.affinity.plan.fill_diagonal_(0)
+    B = (torch.diag(4 * W.sum(dim=1) + 1e-3) - 4 * W).numpy()
+    g = random_start(n)
+    monkeypatch.setattr(drot._minimize, "_CG_MOST", most)
+    found = NearLaplacian(P).solve(g).numpy()
+    for column in range(2):
+        r = g[:, column].numpy()
+        space = [r / np.diag(B)]
+        for _ in range(most - 1):
+            space.append(B @ space[-1] / np.diag(B))
+        K = np.stack(space, axis=1)
+        wanted = K @ np.linalg.solve(K.T @ B @ K, K.T @ r)
+        np.testing.assert_allclose(found[:, column], wanted, rtol=0, atol=1e-8)
+        assert np.abs(B @ wanted - r).max() > 1e-5  # not there yet
+
+
 def test_near_laplacian():
     """B of the twenty largest weights of a row, both ways, against a dense solve."""
     n = 60

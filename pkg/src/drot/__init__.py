@@ -203,7 +203,7 @@ _ESTIMATORS = {
 }
 
 
-if _typing.TYPE_CHECKING:  # what a reader of types sees of them
+if _typing.TYPE_CHECKING:  # pragma: no cover, what a reader of types sees of them
     from ._ccpca_estimator import CCPCA
     from ._clustering_estimator import SemiRelaxedGWClustering
     from ._distributional_estimator import DistR

@@ -27,7 +27,7 @@ def solve_rows(
     last = torch.full_like(log_eps, torch.inf)  # error of the iteration before
     active = torch.arange(len(log_eps), device=excess.device)  # rows still to solve
     errors, work = [], 0
-    for k in range(max_iter):
+    for k in range(max_iter):  # pragma: no branch, the last one breaks
         z, shannon, slope, curvature = _moments(excess, log_eps[active], fused=fused)
         work += len(active)
         log_z[active], gap[active] = z, shannon - target[active]
@@ -123,7 +123,7 @@ def solve_mean(
     low, high = torch.full_like(t, -torch.inf), torch.full_like(t, torch.inf)
     last = torch.full_like(t, torch.inf)
     errors: list[float] = []
-    for k in range(max_iter):
+    for k in range(max_iter):  # pragma: no branch, the last one breaks
         mean = torch.zeros(3, dtype=torch.float64, device=cost.device)  # entropy, slope, curvature
         for _, tile in cost.tiles(tile_rows(cost)):
             excess = tile - tile.amin(dim=1, keepdim=True)

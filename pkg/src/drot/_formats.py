@@ -161,9 +161,6 @@ class _Bounded(io.RawIOBase):
     def __init__(self, stream, limit: int):
         self.stream, self.left = stream, limit
 
-    def readable(self) -> bool:
-        return True
-
     def read(self, size: int = -1) -> bytes:
         data = self.stream.read(size if 0 <= size <= self.left else self.left + 1)
         self.left -= len(data)

@@ -69,8 +69,9 @@ class Ranks(Alone):
 
     def join(self, part: Tensor, n: int) -> Tensor:
         counts = [self._count(n, rank) for rank in range(self.size)]
-        if part.shape[0] != counts[self.rank]:
-            raise ValueError(f"{part.shape[0]} rows to join; rank {self.rank} owns {counts}")
+        own = counts[self.rank]
+        if part.shape[0] != own:
+            raise ValueError(f"{part.shape[0]} rows to join; rank {self.rank} owns {own}")
         most = max(counts)
         padded = part.new_zeros(most, *part.shape[1:])
         padded[: part.shape[0]] = part

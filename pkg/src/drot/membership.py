@@ -181,7 +181,7 @@ def _solve(excess: Tensor, target: float, tol: float, max_iter: int) -> tuple[Te
     low, high = torch.full_like(t, -torch.inf), torch.full_like(t, torch.inf)
     last = torch.full_like(t, torch.inf)
     errors: list[float] = []
-    for k in range(max_iter):
+    for k in range(max_iter):  # pragma: no branch, the last one breaks
         if not len(active):
             break
         e = (excess * torch.exp(-t)[:, None]).clamp_max_(1e3)  # beyond, a weight is 0

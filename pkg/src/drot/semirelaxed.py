@@ -356,7 +356,7 @@ class _Run:
         else:
             steps = conditional_gradient(problem, problem.state(plan))
         last: tuple[State, float] | None = None
-        for state, gap in steps:
+        for state, gap in steps:  # pragma: no branch, they have no end
             self.watch.record(state.value, gap, state.T, trace)
             if gap <= tol or self.watch.full(trace):
                 break

@@ -115,7 +115,7 @@ def symmetric_dual_ascent(
             engine = torch.optim.Adam([theta, level], lr=learning_rate)
         case "gradient":
             engine = torch.optim.SGD([theta, level], lr=learning_rate)
-        case "lbfgs":
+        case _:  # "lbfgs"
             engine = torch.optim.LBFGS(
                 [theta, level], max_iter=20, history_size=10, line_search_fn="strong_wolfe"
             )

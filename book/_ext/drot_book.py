@@ -27,8 +27,10 @@ import notebooks
 import numpy
 import paper
 import torch
+from docutils import nodes
 from jupyter_cache.executors.utils import ExecutionResult
 from numpy.typing import ArrayLike
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.typing import stringify_annotation
 
 # Part of MathJax that one output format (CHTML) needs: 3 MB of 24.
@@ -37,9 +39,15 @@ MATHJAX = ("tex-chtml.js", "input/tex/extensions", "output/chtml/fonts", "ui", "
 # A formula in a line, and what must not begin the next one: punctuation, or the rest of "n-th".
 FORMULA = re.compile(r'(<span class="math[^"]*">[^<]*</span>)(-[a-z]+|[.,;:!?)\]”]+)')
 
+PROSE = (nodes.paragraph, nodes.emphasis, nodes.strong, nodes.term, nodes.caption, nodes.reference)
+
 # A label of the book in a docstring, and the role that makes it a link.
 LABEL = re.compile(r"``((thm|prp|lem|cor|rem|def|alg|eq|ch|sec|err)-[a-z0-9-]+)``")
 ROLES = {"eq": "eq", "ch": "ref", "sec": "ref", "err": "ref"}
+
+
+# A word or number with a hyphen at which no line may end.
+HYPHENED = re.compile(r"\b(?:[A-Za-z]-[A-Za-z]\w*|\d[\d.]*e-\d+)")
 
 
 class NotAmongTheExecutionsOfPytest(Exception):
@@ -60,6 +68,24 @@ def check_cache(app):
         nb_cache.single_nb_execution = refuse
     else:
         executions.prepare()
+
+
+class KeepWordsWhole(SphinxPostTransform):
+    """t-SNE, k-means and 1e-8 stay in one line."""
+
+    default_priority = 900
+    formats = ("html",)
+
+    def run(self, **options) -> None:
+        for text in list(self.document.findall(nodes.Text)):
+            if isinstance(text.parent, PROSE) and HYPHENED.search(text):
+                parts, done = [], 0
+                for word in HYPHENED.finditer(text):
+                    parts += [nodes.Text(text[done : word.start()])]
+                    parts += [nodes.inline("", word[0], classes=["together"])]
+                    done = word.end()
+                parts += [nodes.Text(text[done:])]
+                text.parent.replace(text, [part for part in parts if part.astext()])
 
 
 def copy_mathjax(app, exception):
@@ -132,4 +158,5 @@ def setup(app):
     paper.setup(app)
     app.connect("html-page-context", drop_repeated_scripts, priority=900)
     app.connect("html-page-context", mend_markup)
+    app.add_post_transform(KeepWordsWhole)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

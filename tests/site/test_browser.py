@@ -35,6 +35,21 @@ class Visit:
     faint: dict[str, list[str]] = field(default_factory=dict)
     keyboard: dict[str, list[str]] = field(default_factory=dict)
     cost: dict = field(default_factory=dict)
+    cut: list[str] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
+
+
+# Displayed formulas, those of proofs and solutions too, that are wider than their box.
+CUT = """async () => {
+  for (const part of document.querySelectorAll("details")) part.open = true;
+  await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+  return [...document.querySelectorAll('.bd-article mjx-container[display="true"]')]
+    .filter(e => [e, e.parentElement].some(box => box.scrollWidth > box.clientWidth + 1))
+    .map(e => e.textContent.slice(0, 60));
+}"""
+# Figures that scroll and that the keyboard cannot reach.
+STUCK = """() => [...document.querySelectorAll(".bd-article figure")]
+  .filter(e => e.scrollWidth > e.clientWidth && e.tabIndex !== 0).map(e => e.id)"""
 
 
 def settle(page) -> None:
@@ -87,6 +102,9 @@ def visit(contexts, site_url):
         page.goto(f"{site_url}{name}.html")
         settle(page)
         seen.facts = page.evaluate("probe.facts()")
+        if width == "phone":
+            seen.cut = page.evaluate(CUT)
+            seen.stuck = page.evaluate(STUCK)
         if width == "desk":
             seen.cost = page.evaluate("probe.cost()")
             page.evaluate(axe)
@@ -132,6 +150,15 @@ def test_page_is_whole(visit, name, width):
 def test_page_fits(visit, name, width):
     facts = visit(name, width).facts
     assert facts["overflow"] <= 0, facts["wide"]
+
+
+@every_page
+def test_nothing_is_cut_on_a_phone(visit, name):
+    """Formulas of chapters need no scrolling; figures that do can be scrolled by keyboard."""
+    seen = visit(name, "phone")
+    if re.match(r"book/(\d\d_|reproductions/)", name):
+        assert not seen.cut
+    assert not seen.stuck
 
 
 @every_width

@@ -177,6 +177,30 @@ def test_the_map(page, given):
     np.testing.assert_allclose(at, unit * places, atol=0.05)
 
 
+def test_no_image_hides_another(page):
+    """In the data of the chapter, the frames that the eye sees and the finger meets stay apart."""
+    x, y, side = (
+        np.array(
+            page.locator(f"{BOX} [data-prototype] rect").evaluate_all(
+                "(all, name) => all.map(e => Number(e.getAttribute(name)))", name
+            )
+        )
+        for name in ("x", "y", "width")
+    )
+    middle = np.stack([x + side / 2, y + side / 2], axis=1)
+    apart = np.abs(middle[:, None] - middle).max(axis=2)  # (k, k)
+    room = apart - (side[:, None] + side) / 2
+    assert room[~np.eye(len(side), dtype=bool)].min() > -0.5
+    width, height = map(
+        float, page.locator(f"{BOX} svg").first.get_attribute("viewBox").split()[2:]
+    )
+    assert min(x.min(), y.min(), width - (x + side).max(), height - (y + side).max()) > 1
+    images = page.locator(f"{BOX} [data-prototype] [data-image]").evaluate_all(
+        "all => all.map(e => 8 * e.transform.baseVal.consolidate().matrix.a)"
+    )
+    assert min(images) > 10, "large enough to be read"
+
+
 def test_pointing_and_focus(page, given):
     data = given[1]
     order = np.argsort(np.array(data["positions"])[:, 0], kind="stable").tolist()

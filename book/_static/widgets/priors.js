@@ -153,9 +153,9 @@
     const items = [
       ["tau", "bandwidth"],
       ["edges", "edges at it, expected"],
-      ["drawn", "drawn"],
+      ["drawn", "edges drawn"],
       ["alone", "chance of no edge"],
-      ["lonely", "drawn"],
+      ["lonely", "no edge, drawn"],
     ].map(item);
     output.append(point, ...items.flatMap((one) => [" ", one]), " ", verdict);
     function update(text, numbers, says) {

@@ -14,10 +14,12 @@
 
   const SVG = "http://www.w3.org/2000/svg";
   const WIDTH = 340; // user units; about one CSS pixel on a phone
-  const HEIGHT = 320;
-  const MARGIN = 22; // kept between the middle of an image and the border of the map
-  const AREA = 0.2; // of the map, covered by all images together
-  const LEAST = 9; // half the side of the square that a finger meets
+  const HEIGHT = 340;
+  const MARGIN = 17; // kept between the middle of an image and the border of the map
+  const AREA = 0.12; // of the map, covered by all images together: at most, and at least
+  const LEAST_AREA = 0.03;
+  const PAD = 1.2; // between an image and its frame
+  const LEAST = 8.5; // half the side of the square that a finger meets
   const COLUMNS = 8; // of members
   const ROWS = 3;
   const CELL = WIDTH / COLUMNS;
@@ -107,15 +109,30 @@
     return positions.map(([u, v]) => [WIDTH / 2 + unit * (u - x), HEIGHT / 2 - unit * (v - y)]);
   }
 
+  /* side of the image of a weight of 1: no image hides another if AREA can be made small enough */
+  function sideOfUnit({ weights, order }, at) {
+    const side = (area) => Math.sqrt(area * WIDTH * HEIGHT);
+    let found = side(AREA);
+    order.forEach((a, i) => {
+      for (const b of order.slice(i + 1)) {
+        const apart = Math.max(...[0, 1].map((q) => Math.abs(at[a][q] - at[b][q])));
+        const sides = Math.sqrt(weights[a]) + Math.sqrt(weights[b]);
+        found = Math.min(found, (2 * (apart - 2 * PAD)) / sides);
+      }
+    });
+    return Math.max(found, side(LEAST_AREA));
+  }
+
   function makeMap(data, hint, act) {
     const svg = document.createElementNS(SVG, "svg");
     set(svg, { viewBox: "0 0 " + WIDTH + " " + HEIGHT, role: "group" });
     svg.setAttribute("aria-label", "Map of the prototypes, each drawn as its medoid");
     const at = places(data);
+    const unit = sideOfUnit(data, at);
     const nodes = {};
     for (const a of data.order) {
-      const size = Math.sqrt(AREA * WIDTH * HEIGHT * data.weights[a]);
-      const half = Math.max(size / 2 + 2, LEAST);
+      const size = unit * Math.sqrt(data.weights[a]);
+      const half = Math.max(size / 2 + PAD, LEAST);
       const [x, y] = at[a];
       const group = draw(svg, "g", { "data-prototype": a, role: "button", tabindex: -1 });
       set(group, { "aria-describedby": hint, style: "cursor: pointer" });

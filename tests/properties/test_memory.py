@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from drot import _memory, plan
-from drot._tiles import gather
+from drot._tiles import Pairwise, gather
 
 CPU = torch.device("cpu")
 
@@ -132,3 +132,22 @@ def test_gathered_parts_stand_in_order():
     assert gather(parts[:1], 3) is parts[0]  # nothing to copy
     with pytest.raises(ValueError, match="no tile"):
         gather([], 3)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 600, 1100])
+def test_a_dense_array_is_made_of_tiles(n):
+    """Of as many rows as a working tile has; where it is symmetric, each pair is averaged."""
+    M = torch.rand(n, n, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    asked = []
+
+    def rows_of(rows: slice) -> torch.Tensor:
+        asked.append(rows)
+        return M[rows].clone()
+
+    cost = Pairwise(rows_of, (n, n), M, symmetric=True)
+    dense = cost.dense()
+    assert torch.equal(dense, (M + M.T) / 2)
+    assert [rows.start for rows in asked] == list(range(0, n, 2**18 // n))
+    assert [rows.stop for rows in asked[:-1]] == [rows.start for rows in asked[1:]]
+    assert asked[-1].stop == n
+    assert torch.equal(Pairwise(rows_of, (n, n), M).dense(), M)  # not known to be symmetric

@@ -519,6 +519,29 @@ def test_arrays_are_kept_where_they_fit_and_no_loop_is_compiled(monkeypatch, blo
         assert not told
 
 
+def test_a_point_in_use_keeps_its_matrices():
+    """Memory of a point that nobody holds serves the next one; that of the others is left alone."""
+    C = torch.tensor(squares(cloud("gaussian", 2, 9, 3)))
+    dual, none = Dual(as_pairwise(C), torch.ones(9).double()), torch.zeros(9, dtype=torch.bool)
+    values = [tuple(map(torch.tensor, moderate(seed, C.numpy(), 0.3))) for seed in range(4)]
+    g, h = torch.randn(2, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    first = dual.at(*values[0], none)
+    before = torch.cat(dual.product(first, g, h))
+    second = dual.at(*values[1], none)
+    place = second.kept[0].data_ptr()
+    assert place != first.kept[0].data_ptr()
+    del second
+    third = dual.at(*values[2], none)
+    assert third.kept[0].data_ptr() == place
+    fourth = dual.at(*values[3], none)
+    assert len({point.kept[0].data_ptr() for point in (first, third, fourth)}) == 3
+    assert torch.equal(torch.cat(dual.product(first, g, h)), before)
+    fresh = Dual(as_pairwise(C), torch.ones(9).double())
+    for point, value in ((third, values[2]), (fourth, values[3])):
+        found = torch.cat(dual.product(point, g, h))
+        assert torch.equal(found, torch.cat(fresh.product(fresh.at(*value, none), g, h)))
+
+
 @pytest.mark.parametrize("most", [2, 100])
 def test_copies_are_counted_though_costs_are_rounded(monkeypatch, most):
     """Pinned points at one place, by tiles of some of them; others do not count."""

@@ -111,10 +111,18 @@ class Pairwise:
         if self._dense is None:
             own = self.own
             check_fits((own.stop - own.start, self.shape[1]), self.dtype, self.device)
-            self._dense = self._evaluate(own)
+            # by tiles, since whole arrays in between would cost more than they hold
+            step = tile_rows(self)
+            slices = [slice(k, min(k + step, own.stop)) for k in range(own.start, own.stop, step)]
+            parts = (self._evaluate(rows) for rows in slices or [own])
+            self._dense = gather(parts, own.stop - own.start)
             if self.symmetric and own == slice(0, self.shape[0]):
                 # a matrix product may round (i, j) and (j, i) differently
-                self._dense = (self._dense + self._dense.T) / 2
+                for rows in slices:
+                    right, below = self._dense[rows, rows.start :], self._dense[rows.start :, rows]
+                    mean = (right + below.T).div_(2)
+                    right.copy_(mean)
+                    below.copy_(mean.T)
         return self._dense
 
     def tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:

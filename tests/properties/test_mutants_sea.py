@@ -488,6 +488,17 @@ def test_cost_that_needs_nothing_is_taken_as_it_is(power, self_cost):
     assert scale == 1 if power == 0 else 0.5 < float(shifted.dense().mean()) < 2
 
 
+@pytest.mark.parametrize(("ulps", "left"), [(8, 0), (9, 9), (-8, 0), (-9, -9)])
+def test_what_is_left_of_a_copy_is_rounding(ulps, left):
+    """Up to four roundings of each of two costs of 2, that is eight of the numbers from 2 to 4."""
+    ulp = 2 * torch.finfo(torch.float64).eps
+    near = 2 + ulps * ulp  # exact
+    C = torch.tensor([[2, near, 5], [near, 2, 5], [5, 5, 2]], dtype=torch.float64)
+    shifted, _, scale = normalized(as_pairwise(C))
+    assert scale == 1
+    assert shifted.dense().tolist() == [[0, left * ulp, 3], [left * ulp, 0, 3], [3, 3, 0]]
+
+
 @pytest.mark.parametrize("block", [None, 1])
 @pytest.mark.parametrize("fused", [False, True])
 def test_arrays_are_kept_where_they_fit_and_no_loop_is_compiled(monkeypatch, block, fused):
@@ -528,11 +539,11 @@ def test_a_point_in_use_keeps_its_matrices():
     first = dual.at(*values[0], none)
     before = torch.cat(dual.product(first, g, h))
     second = dual.at(*values[1], none)
-    place = second.kept[0].data_ptr()
-    assert place != first.kept[0].data_ptr()
+    room = second.kept
+    assert room is not first.kept
     del second
     third = dual.at(*values[2], none)
-    assert third.kept[0].data_ptr() == place
+    assert third.kept is room
     fourth = dual.at(*values[3], none)
     assert len({point.kept[0].data_ptr() for point in (first, third, fourth)}) == 3
     assert torch.equal(torch.cat(dual.product(first, g, h)), before)

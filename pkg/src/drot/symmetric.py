@@ -120,8 +120,9 @@ def symmetric_entropic_affinity(
 
     Notes
     -----
-    A dense cost keeps three more arrays of its size; with tiles nothing of that size is held and
-    each product evaluates the array again. Not differentiable.
+    A dense cost keeps six more arrays of its size, three at a point and three at the next; with
+    tiles nothing of that size is held and each product evaluates the array again. Not
+    differentiable.
 
     Examples
     --------

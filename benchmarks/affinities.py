@@ -66,7 +66,10 @@ METHODS = ("drot", "adam 0.03", "adam 0.1", "adam 1", "lbfgs")
 PEERS = ("TorchDR Adam 0.1", "TorchDR Adam 1", "TorchDR LBFGS 1")
 RACE_FIELDS = ["data", "n", "p", "perplexity", "method", "work", "cpu_seconds", "residual", "ended"]
 
-TILES = {"symmetric": ("float32", 1e-3), "entropic": ("float64", 1e-9)}
+TILES = {
+    "symmetric": (drot.symmetric_entropic_affinity, "float32", 1e-3),
+    "entropic": (drot.entropic_affinity, "float64", 1e-9),
+}
 TILE_FIELDS = ["affinity", "data", "n", "p", "dtype", "block", "perplexity", "tol", "residual"]
 TILE_FIELDS += ["passes", "products", "n_iter", "seconds", "cpu_seconds", "base_mb", "peak_mb"]
 MEMORY_MB = 1000  # what a run in tiles may hold beyond the imports, at any n: no n x n array
@@ -246,10 +249,7 @@ def report(data: str, X: Tensor, method: str, ended: str, trace: list[list]) -> 
 
 def tiles(kind: str, n: int, p: int, block: int, xi: int) -> None:
     """One process: large n, duals only."""
-    dtype, tol = TILES[kind]
-    make = getattr(
-        drot, "symmetric_entropic_affinity" if kind == "symmetric" else "entropic_affinity"
-    )
+    make, dtype, tol = TILES[kind]
     X = blobs(n, p).to(getattr(torch, dtype))
     make(drot.sqeuclidean(X[:1000], block=block), 5, tol=1e-2)
     base, wall, cpu = recording.peak_mb(), time.perf_counter(), time.process_time()
@@ -280,6 +280,12 @@ def write(name: str, fields: list[str], lines: list[list], *facts: str) -> None:
     with (RESULTS / name).open("w", encoding="utf8", newline="") as file:
         file.write(recording.header(*facts))
         csv.writer(file, lineterminator="\n").writerows([fields, *lines])
+
+
+def recorded(name: str) -> list[list[str]]:
+    """The lines of a recorded table, without comments and heads."""
+    texts = (RESULTS / name).read_text("utf8").splitlines()
+    return list(csv.reader(text for text in texts if not text.startswith("#")))[1:]
 
 
 def present(names: Sequence[str]) -> list[str]:
@@ -323,9 +329,7 @@ def run_race(python: str | None, names: list[str] | None) -> None:
         f"processor time ({seconds_allowed(5000):.0f} s at n = 5000)"
     ]
     if names:
-        recorded = (RESULTS / name).read_text("utf8").splitlines()
-        rows = csv.reader(text for text in recorded if not text.startswith("#"))
-        lines = [row for row in rows if row != RACE_FIELDS and row[0] not in names]
+        lines = [row for row in recorded(name) if row[0] not in names]
     if python:
         question = (
             "import torch, torchdr; print(torchdr.__version__, 'with torch', torch.__version__)"
@@ -348,9 +352,7 @@ def run_race(python: str | None, names: list[str] | None) -> None:
 
 def run_tiles(kinds: list[str], sizes: list[int]) -> None:
     """Record these affinities anew, and keep the lines of the others."""
-    recorded = (RESULTS / "tiles.csv").read_text("utf8").splitlines()
-    rows = csv.reader(text for text in recorded if not text.startswith("#"))
-    lines = [row for row in rows if row[0] in set(TILES) - set(kinds)]
+    lines = [row for row in recorded("tiles.csv") if row[0] not in kinds]
     for kind in kinds:
         for n in sizes:
             found = apart("tiles", kind, n, 50, 256, 30)

@@ -3,6 +3,7 @@
 - Serves MathJax from the site itself, from the wheel of ``sphinx-mathjax-offline``.
 - Takes icons from the theme's web font, and not from 1.5 MB of script that draws the same.
 - Drops scripts that are emitted twice, and mends the markup of signatures and of the bibliography.
+- Keeps words with a hyphen, and formulas with the comma behind them, in one line.
 - Ships every chapter as an executed notebook, and links it to Colab (``notebooks.py``).
 - Tells the LaTeX builder what the book looks like on paper (``paper.py``).
 - Keeps the build honest: a cache of executions that does not fit the package is emptied before
@@ -39,14 +40,12 @@ MATHJAX = ("tex-chtml.js", "input/tex/extensions", "output/chtml/fonts", "ui", "
 # A formula in a line, and what must not begin the next one: punctuation, or the rest of "n-th".
 FORMULA = re.compile(r'(<span class="math[^"]*">[^<]*</span>)(-[a-z]+|[.,;:!?)\]”]+)')
 
-PROSE = (nodes.paragraph, nodes.emphasis, nodes.strong, nodes.term, nodes.caption, nodes.reference)
-
 # A label of the book in a docstring, and the role that makes it a link.
 LABEL = re.compile(r"``((thm|prp|lem|cor|rem|def|alg|eq|ch|sec|err)-[a-z0-9-]+)``")
 ROLES = {"eq": "eq", "ch": "ref", "sec": "ref", "err": "ref"}
 
-
-# A word or number with a hyphen at which no line may end.
+# A word or number with a hyphen at which no line may end, and where it may stand.
+PROSE = (nodes.paragraph, nodes.emphasis, nodes.strong, nodes.term, nodes.caption, nodes.reference)
 HYPHENED = re.compile(r"\b(?:[A-Za-z]-[A-Za-z]\w*|\d[\d.]*e-\d+)")
 
 
@@ -81,11 +80,10 @@ class KeepWordsWhole(SphinxPostTransform):
             if isinstance(text.parent, PROSE) and HYPHENED.search(text):
                 parts, done = [], 0
                 for word in HYPHENED.finditer(text):
-                    parts += [nodes.Text(text[done : word.start()])]
-                    parts += [nodes.inline("", word[0], classes=["together"])]
+                    parts.append(nodes.Text(text[done : word.start()]))
+                    parts.append(nodes.inline("", word[0], classes=["together"]))
                     done = word.end()
-                parts += [nodes.Text(text[done:])]
-                text.parent.replace(text, [part for part in parts if part.astext()])
+                text.parent.replace(text, [*parts, nodes.Text(text[done:])])
 
 
 def copy_mathjax(app, exception):

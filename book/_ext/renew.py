@@ -23,7 +23,6 @@ CONSTRAINTS = ROOT / "pkg" / "constraints.txt"
 # Not pinned: the project, the tools that install it, and what torch pins itself.
 FREE = re.compile(r"drot|pip|setuptools|wheel|torch|triton|nvidia-.*|cuda-.*", re.I)
 
-
 PROJECT = tomllib.loads((ROOT / "pkg" / "pyproject.toml").read_text("utf8"))["project"]
 OLDEST = PROJECT["requires-python"].removeprefix(">=")  # 3.11 is 3.11.0
 

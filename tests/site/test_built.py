@@ -157,6 +157,16 @@ def test_a_line_does_not_begin_with_the_comma_of_a_formula(chapters):
     assert chapters["book/03_symmetric_affinity"].select("span.together > span.math")
 
 
+def test_no_line_ends_within_a_word_with_a_hyphen(chapters):
+    """t-SNE and k-means stand whole; what is typed, and code, is left as it is."""
+    for name, article in chapters.items():
+        for paragraph in article.find_all("p"):
+            loose = "".join(paragraph.find_all(string=True, recursive=False))
+            assert not re.search(r"\b[tkL]-[A-Za-z]", loose), (name, loose)
+    words = {span.text for span in chapters["book/04_snekhorn"].select("p span.together")}
+    assert {"t-SNE", "t-SNEkhorn"} <= words
+
+
 def test_chapters_are_numbered_as_their_files(chapters):
     for name in TOC:
         if number := re.match(r"book/(\d\d)_", name):

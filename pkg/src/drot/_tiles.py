@@ -111,18 +111,19 @@ class Pairwise:
         if self._dense is None:
             own = self.own
             check_fits((own.stop - own.start, self.shape[1]), self.dtype, self.device)
-            # by tiles, since whole arrays in between would cost more than they hold
-            step = tile_rows(self)
-            slices = [slice(k, min(k + step, own.stop)) for k in range(own.start, own.stop, step)]
-            parts = (self._evaluate(rows) for rows in slices or [own])
-            self._dense = gather(parts, own.stop - own.start)
-            if self.symmetric and own == slice(0, self.shape[0]):
+            count, step = own.stop - own.start, tile_rows(self)
+            whole = torch.empty(count, self.shape[1], dtype=self.dtype, device=self.device)
+            slices = [slice(k, min(k + step, count)) for k in range(0, count, step)]
+            for rows in slices:  # arrays of full size in between would cost more than they hold
+                whole[rows] = self._evaluate(slice(own.start + rows.start, own.start + rows.stop))
+            if self.symmetric and count == self.shape[0]:
                 # a matrix product may round (i, j) and (j, i) differently
                 for rows in slices:
-                    right, below = self._dense[rows, rows.start :], self._dense[rows.start :, rows]
+                    right, below = whole[rows, rows.start :], whole[rows.start :, rows]
                     mean = (right + below.T).div_(2)
                     right.copy_(mean)
                     below.copy_(mean.T)
+            self._dense = whole
         return self._dense
 
     def tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:

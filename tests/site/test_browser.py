@@ -205,7 +205,7 @@ def test_page_keeps_its_budget(visit, name, site, site_url):
     weights = {file.name: sent(file) for file in files}
     pictures = [file.stat().st_size for file in files if file.suffix in (".png", ".svg", ".jpg")]
     assert sum(weights.values()) < 2e6, sorted(weights.items(), key=lambda w: -w[1])[:5]
-    assert max(pictures) < 500e3
+    assert max(pictures, default=0) < 500e3  # the icon may come later than the page
     assert len(files) <= 60
     assert cost["elements"] <= 15_000 * everything
     assert cost["loaded"] < 10_000 * everything

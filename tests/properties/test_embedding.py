@@ -16,7 +16,7 @@ from drot._embedding import Embedding, load_embedding
 from drot._minimize import Laplacian, Step, _search, lbfgs
 from drot.coupling import Evaluation, SNELoss
 from drot.embedding import descend, embed
-from drot.initial import pca_start, random_start, spectral_start
+from drot.initial import apart, pca_start, random_start, spectral_start
 from drot.methods import sne, snekhorn, tsne
 from drot.snekhorn_loss import SNEkhornLoss
 from hypothesis import given
@@ -250,6 +250,78 @@ def test_same_seed_same_bits(init, device):
         assert not torch.equal(snekhorn(P, random_state=4, **options).Z, runs[0].Z)
 
 
+# ---------------------------------------------------------------------------------- starts
+def clusters(dtype: torch.dtype = torch.float64, block: int | None = None):
+    """The symmetric entropic affinity of three clusters that exchange no mass."""
+    X = torch.from_numpy(cloud("gaussian", 1, 60, 4)) + 50.0 * torch.eye(4)[torch.arange(60) % 3]
+    cost = drot.sqeuclidean(X.to(dtype), block=block)
+    return drot.symmetric_entropic_affinity(cost, 8)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("kernel", ["gaussian", "student"])
+def test_a_collapsed_start_is_left(kernel, dtype, device):
+    """Spectral or given, dense or in tiles; another seed, another noise."""
+    affinity = clusters(dtype)
+    P = affinity.plan.to(device)
+    start = spectral_start(P)
+    near = torch.cdist(start, start)[P > 1e-3]
+    assert near.max() < 1e-2  # each cluster in one place
+    options = {"kernel": kernel, "max_iter": 60, "on_failure": "ignore"}
+    loss = SNEkhornLoss(P, kernel)
+    collapsed = loss.evaluate(300.0 * start).value
+    runs = [snekhorn(P, **options), snekhorn(P, init=start, **options)]
+    runs.append(snekhorn(P, init=start, random_state=1, **options))
+    if device == "cpu":
+        runs.append(snekhorn(clusters(dtype, block=16), **options))
+    for found in runs:
+        assert found.value < collapsed - 1
+        assert found.Z.dtype == dtype and found.Z.device.type == device
+    same(snekhorn(P, **options), runs[0])
+    assert not torch.equal(runs[1].Z, runs[2].Z)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_leaves_a_collapsed_start(name):
+    """Points that all are in one place, and a slope of zero: the noise is all there is."""
+    place = torch.full((40, 2), 7.0, dtype=torch.float64)
+    found = METHODS[name](init=place, max_iter=40, on_failure="ignore")
+    assert found.n_iter > 5 and found.value < found.values[0] - 1
+    assert torch.pdist(found.Z).min() > 0
+
+
+def test_other_starts_stay_as_they_are():
+    """To the bit, small ones too; so does what an earlier run ended with, and who has no tie."""
+    loss = LOSSES["t-snekhorn"]()
+    for Z in (random_start(40), 1e-9 * random_start(40), pca_start(cloud("gaussian", 0, 40, 5))):
+        Z = Z - Z.mean(dim=0)
+        assert apart(Z, loss.attraction, 0) is Z
+    P = clusters().plan
+    loss = SNEkhornLoss(P, "student")
+    start = spectral_start(P)
+    ended = embed(loss, start, max_iter=1, on_failure="ignore")
+    collapsed = dataclasses.replace(ended, Z=start, dual=None)
+    first = embed(loss, collapsed, max_iter=1, on_failure="ignore").values[0]
+    assert first == loss.evaluate(start, tol=1e-6).value
+    alone = torch.eye(6).double()  # each tied to itself only
+    alone[1:, 1:] = 0.2
+    Z = torch.tensor([[5.0, 0.0], *5 * [[-1.0, 0.0]]]).double()
+    moved = apart(Z, alone, 0)
+    assert torch.equal(moved[0], Z[0])
+    steps = (moved - Z)[1:].norm(dim=1) / Z.square().sum(dim=1).mean().sqrt()
+    assert ((steps > 0) & (steps < 0.05)).all()
+    assert torch.equal(Z[1], torch.tensor([-1.0, 0.0]).double())  # not written into
+
+
+def test_the_diagonal_does_not_tell_who_is_near():
+    """A point that holds nearly all its mass itself still has neighbours."""
+    P = 0.999 * torch.eye(8).double() + 0.001 * clusters().plan[::3, ::3][:8, :8]
+    Z = random_start(8)
+    Z = Z - Z.mean(dim=0)
+    assert apart(Z, P, 0) is Z
+
+
 def test_the_past_of_an_objective_does_not_matter():
     """An objective remembers nothing: the same Z gives the same bits after any other."""
     loss, Z = LOSSES["t-snekhorn"](), random_start(40)
@@ -391,11 +463,11 @@ def test_interrupt_without_a_result_goes_on(keep, when, monkeypatch):
     options = (2, "lbfgs", 0.1, None, 50, 0, None, "ignore")
     if keep and when:
         with pytest.warns(RuntimeWarning, match="interrupted after [12] iterations"):
-            found = descend(SNEkhornLoss(plan()), "random", *options, keep=keep)
+            found = descend(SNEkhornLoss(plan()), "random", *options, inner=not keep)
         assert 1 <= found.n_iter < when and len(calls) == when + 1
     else:
         with pytest.raises(KeyboardInterrupt):
-            descend(SNEkhornLoss(plan()), "random", *options, keep=keep)
+            descend(SNEkhornLoss(plan()), "random", *options, inner=not keep)
         assert len(calls) == when + 1
 
 

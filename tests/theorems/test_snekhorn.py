@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import drot
@@ -290,3 +291,82 @@ def test_gaussian_recovers_the_points():
     found = embed(SNEkhornLoss(P), X + 0.05 * points(24, 40), tol=1e-8)
     np.testing.assert_allclose(torch.pdist(found.Z), torch.pdist(X), atol=1e-6)
     assert found.kl == pytest.approx(0, abs=1e-10)
+
+
+# ------------------------------------------------------------------------------ prp-one-place
+def parted(sizes: tuple[int, ...], seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """A plan of several parts, with no mass between them, and the part of each point."""
+    blocks = [plan(seed + k, n) for k, n in enumerate(sizes)]
+    return torch.block_diag(*blocks), torch.repeat_interleave(torch.tensor(sizes))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("delta", [1.0, 1.5, 3.0, 30.0])
+def test_prp_one_place_forces(kernel, delta):
+    """Parts in one place each: forces within are zero, those between at most the bound."""
+    sizes = (4, 7, 20)
+    P, part = parted(sizes)
+    places = delta * torch.tensor([[0.0, 0.0], [1.0, 0.0], [-1.0, 1.5]]).double()
+    gradient = SNEkhornLoss(P, kernel).evaluate(places[part], tol=1e-12).gradient
+    s = delta * math.exp(-(delta**2)) if kernel == "gaussian" else delta / (1 + delta**2) ** 2
+    for a, n in enumerate(sizes):
+        rest = sum(math.sqrt(m / n) for b, m in enumerate(sizes) if b != a)
+        slopes = gradient[part == a].norm(dim=1)
+        assert slopes.max() <= 4 * s * rest + 1e-12
+        assert slopes.max() - slopes.min() < 1e-12  # one force for all
+    if delta == 1.0:
+        assert slopes.max() > 0.05 * 4 * s * rest  # the bound is no giant
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_prp_one_place_second_order(kernel):
+    """All in one place: no slope, and F(Z + tV) - F(Z) = -2 t^2 tr V^T P V + O(t^4)."""
+    P, V = plan(3, 12), points(4, 12)
+    V -= V.mean(dim=0)
+    loss, Z = SNEkhornLoss(P, kernel), torch.ones(12, 2, dtype=torch.float64)
+    here = loss.evaluate(Z, tol=1e-14)
+    assert here.gradient.abs().max() < 1e-13
+    wanted = -2 * float(torch.trace(V.T @ P @ V))
+    assert wanted < -1
+    errors = []
+    for t in (0.1, 0.05, 0.025):
+        change = loss.evaluate(Z + t * V, tol=1e-13).value - here.value
+        errors.append(abs(change - t**2 * wanted))
+    ratios = [first / second for first, second in itertools.pairwise(errors)]
+    assert all(13 < ratio < 20 for ratio in ratios), errors  # 16: the error is of fourth order
+    assert errors[-1] < 0.01 * 0.025**2 * abs(wanted)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_prp_one_place_is_a_maximum(kernel):
+    """Where P is positive definite; a shift of all points, which is no way down, aside."""
+    P = plan(5, 10)
+    assert torch.linalg.eigvalsh(P).min() > 1e-3
+    loss, Z = SNEkhornLoss(P, kernel), torch.zeros(10, 2, dtype=torch.float64)
+    top = loss.evaluate(Z, tol=1e-13).value
+    for seed in range(20):
+        V = points(seed, 10, scale=0.05)
+        assert loss.evaluate(V, tol=1e-13).value < top - 1e-4
+    assert loss.evaluate(Z + 3.0, tol=1e-13).value == pytest.approx(top, abs=1e-12)
+
+
+def test_prp_one_place_needs_a_positive_eigenvalue():
+    """Two points that want nothing but each other: the collapse is their minimum."""
+    swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]]).double()  # eigenvalues 1 and -1
+    loss = SNEkhornLoss(swap)
+    V = torch.tensor([[1.0, 0.0], [-1.0, 0.0]]).double()
+    low, up = (loss.evaluate(t * V, tol=1e-13).value for t in (0.0, 0.1))
+    assert up - low == pytest.approx(2 * 0.1**2 * 2, rel=0.05)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_prp_one_place_is_not_where_embed_stays(kernel):
+    """Its slope is below the tolerance, its F far above what a noisy start leads to."""
+    P, part = parted((12, 12, 12))
+    Z = 30.0 * torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]).double()[part]
+    loss = SNEkhornLoss(P, kernel)
+    collapsed = loss.evaluate(Z, tol=1e-12)
+    assert collapsed.gradient.abs().max() < 1e-3
+    for start in (Z, Z.tolist(), torch.zeros_like(Z)):
+        found = embed(loss, start, max_iter=60, on_failure="ignore")
+        assert found.value < collapsed.value - 1

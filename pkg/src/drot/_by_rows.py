@@ -97,7 +97,8 @@ class PlanRows(Rows):
         """The same weights in another unit."""
         other = object.__new__(PlanRows)
         other.__dict__.update(self.__dict__)
-        other.factor, other.sums = self.factor * factor, self.sums * factor
+        other.factor = self.factor * factor
+        other.sums, other.loops = self.sums * factor, self.loops * factor
         return other
 
     def both(self, v: Tensor) -> tuple[Tensor, Tensor]:

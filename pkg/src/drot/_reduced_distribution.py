@@ -158,7 +158,7 @@ class Reduction:
             0,
             None,
             "ignore",
-            keep=False,  # an interrupt ends the rounds too
+            inner=True,  # an interrupt ends the rounds too
         )
         return found.Z
 

@@ -16,7 +16,7 @@ from ._embedding import Embedding
 from ._minimize import Step, adam, lbfgs, metric_of
 from ._report import OnFailure, settle
 from .coupling import Evaluation
-from .initial import random_start, spectral_start
+from .initial import apart, random_start, spectral_start
 
 __all__ = ["Callback", "Init", "Objective", "Solver", "embed"]
 
@@ -80,7 +80,9 @@ def embed(
         :class:`SNEkhornLoss`, :class:`SNELoss` or :class:`BernoulliLoss`.
     init : {"spectral", "random"}, array_like of shape (n, q), or Embedding
         Where to start: the plan's slow eigenvectors, standard normal coordinates, given
-        positions, or where an earlier run ended, which it continues.
+        positions, or where an earlier run ended, which it continues. Points that start where all
+        their neighbours are, but for 1 % of the spread of the cloud, get noise of that size: no
+        force moves them apart (book ``prp-one-place``).
     n_components : int
         :math:`q`, for starts by name.
     solver : {"lbfgs", "spectral", "adam"}
@@ -143,7 +145,6 @@ def embed(
         random_state,
         callback,
         on_failure,
-        keep=True,
     )
 
 
@@ -159,14 +160,17 @@ def descend(
     callback: Callback | None,
     on_failure: OnFailure,
     *,
-    keep: bool,
+    inner: bool = False,
 ) -> Embedding:
-    """What :func:`embed` does. ``keep``: whether an interrupted run returns what it has."""
+    """What :func:`embed` does. ``inner``: a round of a longer descent, whose start stays as it is
+    and whose interruption is passed on."""
     check_choice("solver", solver, get_args(Solver))
     check_choice("on_failure", on_failure, get_args(OnFailure))
     max_iter = check_count("max_iter", max_iter, 1)
     learning_rate = check_positive("learning_rate", learning_rate)
     Z, warm = _start(objective, init, n_components, random_state)
+    if not inner and not isinstance(init, Embedding):
+        Z = apart(Z, objective.attraction, random_state)
     tol = _TOL if tol is None else check_positive("tol", tol)
     row = objective.mass / objective.n
     run = _Run(objective, warm, tol / 1000)
@@ -188,7 +192,7 @@ def descend(
             if stopped or trace[-1] <= tol or len(trace) > max_iter:
                 break
     except KeyboardInterrupt:
-        if step is None or not keep:
+        if step is None or inner:
             raise
         stopped = True
         warnings.warn(

@@ -14,7 +14,9 @@ from ._dataset import Seed, as_rng
 from ._krylov import EXTRA, leading
 from .plan import symmetrize
 
-__all__ = ["pca_start", "random_start", "spectral_start"]
+__all__ = ["apart", "pca_start", "random_start", "spectral_start"]
+
+_CLOSE = 1e-2  # distance to all neighbours, in units of the spread, that counts as none
 
 
 def random_start(
@@ -107,7 +109,7 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
 
     Points that the plan holds together start together; its diagonal does not count. Where the
     plan falls into parts that exchange (almost) no mass the eigenvectors separate the parts and
-    little else.
+    little else; :func:`drot.embed` adds noise then.
 
     An affinity whose cost is met in tiles is never formed: block Lanczos, one pass over the plan
     for each product with a block of vectors (15 to 60 of them), to a residual of 1e-9 (1e-5 in
@@ -182,6 +184,31 @@ def _by_products(plan, n_components: int, random_state: Seed) -> Tensor:
     Z = (vectors / scale).flip(1)[:, 1:]  # without the constant one, the slowest first
     Z = Z * Z.gather(0, Z.abs().argmax(dim=0, keepdim=True)).sign()
     return _unit(Z).to(rows.dtype)
+
+
+def apart(Z: Tensor, weights: Tensor | PlanRows, random_state: Seed) -> Tensor:
+    """Z, centred, with noise for points that lie where all their neighbours lie.
+
+    There the forces on the points of a part of the plan vanish (book ``prp-one-place``).
+    ``weights`` are symmetric, (n, n). One product.
+    """
+    squares = Z.square().sum(dim=1, keepdim=True)  # (n, 1)
+    spread = float(squares.mean().sqrt())
+    sums = weights.sum(dim=1)
+    tied = sums - weights.diagonal()  # to others
+    pulled = weights @ torch.cat([Z, squares], dim=1)  # (n, q + 1)
+    # sum_j W_ij |z_i - z_j|^2
+    gaps = sums * squares[:, 0] - 2 * (Z * pulled[:, :-1]).sum(dim=1) + pulled[:, -1]
+    together = gaps <= tied * (_CLOSE * spread) ** 2
+    together &= tied > torch.finfo(Z.dtype).eps ** 0.5 * sums  # who has no neighbour stays
+    if not together.any():
+        return Z
+    n, q = Z.shape
+    noise = random_start(
+        n, n_components=q, random_state=random_state, dtype=Z.dtype, device=Z.device
+    )
+    size = _CLOSE * spread or _CLOSE  # in units of the bandwidth where all are in one place
+    return torch.where(together[:, None], Z + size * noise, Z)
 
 
 def _unit(Z: Tensor) -> Tensor:

@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["NAMES", "blobs", "even", "load"]
+__all__ = ["NAMES", "blobs", "even", "load", "mixture"]
 
 NAMES = ("digits", "chromatin", "expression", "scgem", "coil20", "pbmc3k", "olivetti")
-NAMES += ("mnist_N", "fashion_mnist_N", "even_N", "blobs_N")
+NAMES += ("mnist_N", "fashion_mnist_N", "even_N", "blobs_N", "mixture_N")
 
 
 def blobs(n: int, p: int) -> Tensor:
@@ -28,6 +28,15 @@ def even(n: int, p: int) -> Tensor:
     return torch.from_numpy(centres[rng.integers(10, size=n)] + rng.normal(size=(n, p)))
 
 
+def mixture(n: int, p: int) -> Tensor:
+    """Ten clusters that overlap, in five dimensions, and a little noise in all others."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(scale=2.0, size=(10, 5))
+    low = centres[rng.integers(10, size=n)] + rng.normal(size=(n, 5))
+    axes = np.linalg.qr(rng.normal(size=(p, 5)))[0]
+    return torch.from_numpy(low @ axes.T + 0.1 * rng.normal(size=(n, p)))
+
+
 def load(name: str) -> Tensor:
     """Points (n, p) in float64; OSError where a data file is absent.
 
@@ -38,8 +47,8 @@ def load(name: str) -> Tensor:
     if not size.isdigit():
         kind, size = name, ""
     match kind, size:
-        case "blobs" | "even", n if n:
-            return {"blobs": blobs, "even": even}[kind](int(n), 50)
+        case "blobs" | "even" | "mixture", n if n:
+            return {"blobs": blobs, "even": even, "mixture": mixture}[kind](int(n), 50)
         case "mnist" | "fashion_mnist", n if n:
             return getattr(drot.datasets, f"load_{kind}")(download=False).X[: int(n)]
         case "digits", _:

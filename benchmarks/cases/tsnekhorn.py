@@ -29,7 +29,7 @@ from torch import Tensor
 
 from cases.pairing import Method, Outcome, Problem, absent, present
 
-STEPS, FEW = 2000, 10
+STEPS, FEW, FEW_OURS = 2000, 10, 50
 METHODS = ("adam 0.1", "adam 1", "to adam", "lbfgs", "autograd", "TorchDR")
 SETTINGS = {
     "small": [{"data": "even_100", "perplexity": 10, "steps": 20, "most": 40}],
@@ -37,7 +37,7 @@ SETTINGS = {
     "cuda": [
         {"data": "coil20", "perplexity": 30, "methods": ("adam 1", "to adam", "lbfgs")},
         {
-            "data": "blobs_20000",
+            "data": "mixture_20000",
             "perplexity": 30,
             "dtype": "float32",
             "steps": 200,
@@ -71,6 +71,8 @@ def problem(
         "lbfgs": lambda: ours(plan, start, most),
         "autograd": lambda: autograd(plan, start),
         "TorchDR": lambda: torchdr(X, plan, start, steps),
+        "steps": lambda: ours(plan, start, FEW_OURS),
+        "rest": lambda: ours(plan, "spectral", most),
     }
     shown = f"{data}, perplexity {perplexity}"
     made = [makers[name]() for name in methods]
@@ -88,7 +90,7 @@ def operations(plan: Tensor, found: drot.Embedding, *, factor: bool) -> Operatio
     return Operations(flops, found.passes * n * n, moved)
 
 
-def ours(plan: Tensor, start: Tensor, most: int, level: list[float] | None = None) -> Method:
+def ours(plan: Tensor, start: Tensor | str, most: int, level: list[float] | None = None) -> Method:
     def run() -> drot.Embedding:
         loss = SNEkhornLoss(plan, "student")
         if level is None:
@@ -110,6 +112,8 @@ def ours(plan: Tensor, start: Tensor, most: int, level: list[float] | None = Non
         return Outcome(found.value, work, passes=found.passes, products=found.products)
 
     name = "drot, to 1e-03" if level is None else "drot, to Adam's objective"
+    if most == FEW_OURS:
+        name = f"drot, {most} steps"
     return Method(name, "drot", run, read)
 
 

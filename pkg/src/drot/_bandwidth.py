@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from ._fused import Fusable, row_sum
+from ._fused import Fusable, exp, row_sum
 from .pairwise import Pairwise, tile_rows
 
 __all__ = ["halley", "solve_mean", "solve_rows"]
@@ -65,7 +65,7 @@ def _moments(excess: Tensor, log_eps: Tensor) -> tuple[Tensor, Tensor, Tensor, T
     """
     # beyond 1e3 a weight is 0 in float64, and its moments must be 0 rather than 0 * inf
     e = (excess * torch.exp(-log_eps)[:, None]).clamp_max_(1e3)  # (b, k)
-    weight = torch.exp(-e)
+    weight = exp(e, -1)
     z = row_sum(weight)
     first, second, third = (row_sum(weight.mul_(e)) / z for _ in range(3))
     variance = (second - first.square()).clamp_min_(0.0)

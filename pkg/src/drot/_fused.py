@@ -1,4 +1,4 @@
-"""Reductions over the rows of a tile, one operation after the other or fused into one loop.
+"""Exponentials of a tile and sums along its rows, one operation after the other or in one loop.
 
 A chain of elementwise operations reads and writes its tile once per operation. Compiled, it is
 one loop that reads the tile once and keeps the rest in registers: 1 to 2 ns an entry instead of
@@ -7,6 +7,7 @@ one loop that reads the tile once and keeps the rest in registers: 1 to 2 ns an 
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import warnings
@@ -16,8 +17,9 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
-__all__ = ["Fusable", "automatic_fusion", "dots", "log_sum_exp", "log_sums", "row_sum"]
+__all__ = ["Fusable", "automatic_fusion", "dots", "exp", "log_sum_exp", "log_sums", "row_sum"]
 
+_LOG2_E = 1 / math.log(2)
 _WORTH = 4e8  # entries of an array for which compiling, some seconds, pays
 
 
@@ -68,6 +70,16 @@ def automatic_fusion(shape: tuple[int, int], device: torch.device) -> bool:
     return any(shutil.which(name) for name in ([named] if named else ["g++", "clang++"]))
 
 
+def exp(x: Tensor, factor: float = 1.0, out: Tensor | None = None) -> Tensor:
+    """e^(factor x), in ``out`` (which may be x) if given, as a power of 2.
+
+    The relative error is at most 2 |factor x| + 4 roundings, where nothing underflows. On a CPU
+    ``torch.exp2`` takes a third of the time of ``torch.exp``, and a fiftieth where the result is
+    0 or nearly so, as weights between far clusters are.
+    """
+    return torch.mul(x, factor * _LOG2_E, out=out).exp2_()
+
+
 def row_sum(tile: Tensor) -> Tensor:
     """Sums of the rows (b,); a compiled loop on a CPU adds in double precision.
 
@@ -83,14 +95,16 @@ def dots(tile: Tensor, *vectors: Tensor | None) -> list[Tensor]:
     """Products of the tile (b, n) with vectors (n,); None stands for ones. Each (b,)."""
     if torch.compiler.is_compiling():  # pragma: no cover, read by the compiler alone
         return [row_sum(tile if v is None else tile * v) for v in vectors]
-    columns = [torch.ones_like(tile[0]) if v is None else v for v in vectors]
-    return list((tile @ torch.stack(columns, dim=1)).unbind(dim=1))
+    lines = [torch.ones_like(tile[0]) if v is None else v for v in vectors]
+    # (k, n) x (n, b): with a thin matrix on the right it takes three to six times as long
+    return list((torch.stack(lines) @ tile.T).unbind(dim=0))
 
 
 def log_sum_exp(x: Tensor) -> Tensor:
     """log sum_j exp(x_ij), (b,), of rows that are not all minus infinity; x is overwritten."""
     top = x.amax(dim=1)
-    return row_sum(x.sub_(top[:, None]).exp_()).log_().add_(top)
+    x.sub_(top[:, None])
+    return row_sum(exp(x, out=x)).log_().add_(top)
 
 
 @Fusable

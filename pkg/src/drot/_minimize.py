@@ -75,7 +75,9 @@ class Laplacian:
 
     def solve(self, g: Tensor) -> Tensor:
         """B^-1 g, (n, q)."""
-        return torch.cholesky_solve(g, self.factor)
+        # torch.cholesky_solve copies the factor, which takes longer than to read it twice
+        half = torch.linalg.solve_triangular(self.factor, g, upper=False)
+        return torch.linalg.solve_triangular(self.factor.mT, half, upper=True)
 
 
 class NearLaplacian:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ._fused import Fusable, dots
+from ._fused import Fusable, dots, exp
 from .pairwise import Pairwise, tile_rows
 
 __all__ = ["Dual", "Point", "normalized"]
@@ -93,10 +93,10 @@ def _weights_of(
         numerator.masked_fill_(apart, _FAR)
     log_p = numerator.div_(s)
     if out is not None:
-        a = torch.exp(log_p, out=out[0]).div_(s)
+        a = exp(log_p, out=out[0]).div_(s)
         b = torch.mul(log_p.neg_(), a, out=out[1])
         return a, b, torch.mul(log_p, b, out=out[2])
-    a = torch.exp(log_p).div_(s)
+    a = exp(log_p).div_(s)
     b = log_p.neg_() * a
     return a, b, log_p.mul_(b)
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ._by_rows import PlanRows, squared_distances
 from ._checks import check_fits, check_positive
+from ._fused import exp
 from .coupling import Evaluation, KernelLoss
 
 __all__ = ["BernoulliLoss"]
@@ -203,6 +204,6 @@ class BernoulliLoss(KernelLoss):
             if self.a != 1:
                 cost.add_(math.log(self.a))
             if self.b != 1:
-                torch.exp(torch.neg(cost, out=odds), out=odds)
+                exp(cost, -1, out=odds)
             odds.diagonal(rows.start).zero_()
             yield cost, slope, odds

@@ -242,15 +242,15 @@ class KernelLoss:
         ``weights`` takes rows and memory for them, (b, n), and returns those rows of w.
         """
         q = Z.shape[1]
-        points = torch.cat([Z, torch.ones_like(Z[:, :1])], dim=1)  # (n, q + 1)
-        sums = torch.zeros_like(points)  # w [Z, 1], or (w + w^T) [Z, 1]
+        lines = torch.cat([Z.T, torch.ones_like(Z[:, :1]).T])  # (q + 1, n)
+        sums = torch.zeros_like(lines)  # [Z, 1]^T w^T, or [Z, 1]^T (w + w^T)
         work = torch.empty(self._tiles[0].stop, self.n, dtype=Z.dtype, device=Z.device)
         for rows in self._tiles:
             w = weights(rows, work[: rows.stop - rows.start])
-            sums[rows] += w @ points
+            sums[:, rows] += lines @ w.T
             if not self.symmetric:
-                sums.addmm_(w.T, points[rows])
-        return (4 if self.symmetric else 2) * (sums[:, q:] * Z - sums[:, :q])
+                sums.addmm_(lines[:, rows], w)
+        return (4 if self.symmetric else 2) * (sums[q, :, None] * Z - sums[:q].T)
 
 
 class SNELoss(KernelLoss):

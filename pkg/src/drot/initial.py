@@ -113,7 +113,8 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
 
     An affinity whose cost is met in tiles is never formed: block Lanczos, one pass over the plan
     for each product with a block of vectors (15 to 60 of them), to a residual of 1e-9 (1e-5 in
-    float32). Memory: some tiles and about 450 n numbers.
+    float32). Memory: some tiles and about 450 n numbers. A plan on a GPU stays there, by the same
+    products.
 
     Source: Laplacian eigenmaps (Belkin and Niyogi, 2003) as scikit-learn computes them; book
     ``sec-starts``.
@@ -147,10 +148,13 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
     True
     """
     if is_tiled(plan):
-        return _by_products(plan, n_components, random_state)
+        rows = plan if isinstance(plan, PlanRows) else PlanRows(plan)
+        return _by_products(rows, n_components, random_state)
+    matrix = symmetrize(plan)
+    if matrix.device.type != "cpu":  # pragma: no cover, a GPU
+        return _by_products(matrix, n_components, random_state)
     from sklearn.manifold import spectral_embedding
 
-    matrix = symmetrize(plan)
     n = matrix.shape[0]
     n_components = check_count("n_components", n_components, 1, max(1, n - 2))
     weights = matrix.cpu().double().numpy()
@@ -164,19 +168,22 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
     return _unit(torch.from_numpy(np.ascontiguousarray(Z)).to(matrix))
 
 
-def _by_products(plan, n_components: int, random_state: Seed) -> Tensor:
-    """The start of a plan that is met in tiles, by its products with vectors."""
-    rows = plan if isinstance(plan, PlanRows) else PlanRows(plan)
+def _by_products(rows: Tensor | PlanRows, n_components: int, random_state: Seed) -> Tensor:
+    """The start of a plan by its products with vectors; a tensor is symmetric."""
     n, loops = rows.shape[0], rows.diagonal().double()[:, None]
+    largest = float(rows.max()) if isinstance(rows, Tensor) else rows.largest
     k = 1 + check_count("n_components", n_components, 1, max(1, n - 2))
 
     def weigh(v: Tensor) -> Tensor:
         """W v, with W the plan made symmetric, without its diagonal."""
-        there, back = rows.both(v.to(rows.dtype))
+        v_rows = v.to(rows.dtype)
+        if isinstance(rows, Tensor):
+            return (rows @ v_rows).double() - loops * v
+        there, back = rows.both(v_rows)
         return (there + back).double() / 2 - loops * v
 
     degrees = weigh(torch.ones_like(loops))  # (n, 1)
-    lonely = degrees <= torch.finfo(rows.dtype).eps * rows.largest
+    lonely = degrees <= torch.finfo(rows.dtype).eps * largest
     scale = torch.where(lonely, 1.0, degrees).sqrt()
     block = torch.from_numpy(as_rng(random_state).standard_normal((n, k + EXTRA))).to(scale)
     tol = 1e-9 if rows.dtype == torch.float64 else 1e-5

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ._bandwidth import halley
 from ._checks import check_count, check_positive
+from ._fused import exp
 from ._report import OnFailure, read_limits, settle
 from .pairwise import Nearest, WithoutDiagonal, as_pairwise, tile_rows
 from .plan import Affinity
@@ -185,7 +186,7 @@ def _solve(excess: Tensor, target: float, tol: float, max_iter: int) -> tuple[Te
         if not len(active):
             break
         e = (excess * torch.exp(-t)[:, None]).clamp_max_(1e3)  # beyond, a weight is 0
-        weight = torch.exp(-e)
+        weight = exp(e, -1)
         gap = weight.sum(dim=1) - target
         slope = weight.mul_(e).sum(dim=1)
         curvature = weight.mul_(e - 1).sum(dim=1)

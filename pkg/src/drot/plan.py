@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ._checks import as_real, check_finite, check_fits
+from ._fused import exp, log_sum_exp
 from ._saved import read, unpack, write
 from .pairwise import Pairwise, restore, tile_rows
 
@@ -51,7 +52,7 @@ class Affinity:
     def tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:
         """Yield ``(rows, P[rows])`` in row tiles of at most ``most`` rows."""
         for rows, tile in self.log_tiles(most):
-            yield rows, tile.exp_()
+            yield rows, tile.exp_()  # as _fused.exp is not, the same bits wherever an entry stands
 
     def _whole(self, tiles: Iterator[tuple[slice, Tensor]]) -> Tensor:
         check_fits(self.cost.shape, self.cost.dtype, self.cost.device)
@@ -101,9 +102,8 @@ def _kinds(base: type[Affinity]) -> dict[str, type[Affinity]]:
 
 def _entropies(log_p: Tensor) -> Tensor:
     """Shannon's entropy of rows (b, m), each divided by its mass; (b,)."""
-    log_p = log_p - torch.logsumexp(log_p, dim=1, keepdim=True)
-    p = log_p.exp()
-    return -(p * log_p.clamp_min(-1e4)).sum(dim=1)  # 0 log 0 = 0
+    log_p = log_p - log_sum_exp(log_p.clone())[:, None]
+    return -exp(log_p).mul_(log_p.clamp_min(-1e4)).sum(dim=1)  # 0 log 0 = 0
 
 
 def load_affinity(path: str | os.PathLike) -> Affinity:

@@ -351,14 +351,16 @@ def run_race(python: str | None, names: list[str] | None) -> None:
 
 
 def run_tiles(kinds: list[str], sizes: list[int]) -> None:
-    """Record these affinities anew, and keep the lines of the others."""
-    lines = [row for row in recorded("tiles.csv") if row[0] not in kinds]
+    """Record these affinities of these sizes anew, and keep the other lines."""
+    lines = [
+        row for row in recorded("tiles.csv") if row[0] not in kinds or int(row[2]) not in sizes
+    ]
     for kind in kinds:
         for n in sizes:
             found = apart("tiles", kind, n, 50, 256, 30)
             show(found)
             lines += found
-            lines.sort(key=lambda line: list(TILES).index(line[0]))
+            lines.sort(key=lambda line: (list(TILES).index(line[0]), int(line[2])))
             write("tiles.csv", TILE_FIELDS, lines)
 
 

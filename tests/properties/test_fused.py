@@ -107,12 +107,14 @@ def test_without_a_compiler(monkeypatch):
 
 
 def test_fusion_is_automatic_for_large_arrays_only(monkeypatch):
-    cpu = torch.device("cpu")
+    cpu, double, single = torch.device("cpu"), torch.float64, torch.float32
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/" + name)
-    assert _fused.automatic_fusion((20_000, 20_000), cpu)
-    assert not _fused.automatic_fusion((19_999, 20_000), cpu)
+    assert _fused.automatic_fusion((40_000, 25_000), double, cpu)
+    assert not _fused.automatic_fusion((40_000, 24_999), double, cpu)
+    assert not _fused.automatic_fusion((40_000, 40_000), single, cpu)
+    assert not _fused.automatic_fusion((40_000, 40_000), double, torch.device("meta"))
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert not _fused.automatic_fusion((20_000, 20_000), cpu)
+    assert not _fused.automatic_fusion((40_000, 25_000), double, cpu)
     assert not drot.sqeuclidean(torch.rand(5, 2)).fused
     assert drot.sqeuclidean(torch.rand(5, 2), fused=True).fused
     with pytest.raises(ValueError, match="fused='yes' does not exist; choose from 'auto'"):

@@ -129,8 +129,9 @@ def sqeuclidean(X, Y=None, *, block: Block = "auto", fused: Fused = "auto") -> P
         and otherwise what makes a tile of 2^18 entries (2^26 on a GPU), 16 rows at least.
     fused : {"auto"} or bool
         Whether solvers compile their loops over the tiles (``torch.compile``, which needs a C++
-        compiler or Triton): some seconds once, then several times faster in tiles. ``"auto"``
-        from 4e8 entries on, where a compiler is found. Without one: a warning, and no fusion.
+        compiler or Triton): some seconds once, then faster in tiles. ``"auto"``: on a GPU from
+        4e8 entries on, on a CPU from 1e9 on and in float64 only, where a compiler is found.
+        Without one: a warning, and no fusion.
 
     Returns
     -------
@@ -209,7 +210,7 @@ def _fuse(fused: Fused, shape: tuple[int, int], like: Tensor) -> bool:
     if isinstance(fused, bool):
         return fused
     check_choice("fused", fused, ("auto", True, False))
-    return automatic_fusion(shape, like.device)
+    return automatic_fusion(shape, like.dtype, like.device)
 
 
 def _sqeuclidean(

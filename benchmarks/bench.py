@@ -19,7 +19,7 @@ the code is from its machine, where ``passes`` and ``products`` say how good the
 A process that takes longer than the cap is stopped, and larger ones of its kind are not started.
 
 Prediction for two quiet cores: machine 10 s; ea 1 minute; sea 2; tsnekhorn 2; tsne 1; srgw 1;
-growth 4: 11 minutes.
+growth 8: 15 minutes.
 """
 
 from __future__ import annotations

@@ -176,10 +176,10 @@ def _by_products(rows: Tensor | PlanRows, n_components: int, random_state: Seed)
 
     def weigh(v: Tensor) -> Tensor:
         """W v, with W the plan made symmetric, without its diagonal."""
-        v_rows = v.to(rows.dtype)
+        narrow = v.to(rows.dtype)
         if isinstance(rows, Tensor):
-            return (rows @ v_rows).double() - loops * v
-        there, back = rows.both(v_rows)
+            return (rows @ narrow).double() - loops * v
+        there, back = rows.both(narrow)
         return (there + back).double() / 2 - loops * v
 
     degrees = weigh(torch.ones_like(loops))  # (n, 1)

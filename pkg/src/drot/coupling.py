@@ -250,7 +250,7 @@ class KernelLoss:
             sums[:, rows] += lines @ w.T
             if not self.symmetric:
                 sums.addmm_(lines[:, rows], w)
-        return (4 if self.symmetric else 2) * (sums[q, :, None] * Z - sums[:q].T)
+        return (4 if self.symmetric else 2) * (sums[q:].T * Z - sums[:q].T)
 
 
 class SNELoss(KernelLoss):

@@ -67,12 +67,12 @@ def problem(
     makers = {
         "adam 0.1": lambda: adam(plan, start, steps, 0.1, level),
         "adam 1": lambda: adam(plan, start, steps, 1.0, level),
-        "to adam": lambda: ours(plan, start, most, level),
-        "lbfgs": lambda: ours(plan, start, most),
+        "to adam": lambda: ours(plan, start, most, "drot, to Adam's objective", level),
+        "lbfgs": lambda: ours(plan, start, most, "drot, to 1e-03"),
         "autograd": lambda: autograd(plan, start),
         "TorchDR": lambda: torchdr(X, plan, start, steps),
-        "steps": lambda: ours(plan, start, FEW_OURS),
-        "rest": lambda: ours(plan, "spectral", most),
+        "steps": lambda: ours(plan, start, FEW_OURS, f"drot, {FEW_OURS} steps"),
+        "rest": lambda: ours(plan, "spectral", most, "drot, to 1e-03"),
     }
     shown = f"{data}, perplexity {perplexity}"
     made = [makers[name]() for name in methods]
@@ -90,7 +90,9 @@ def operations(plan: Tensor, found: drot.Embedding, *, factor: bool) -> Operatio
     return Operations(flops, found.passes * n * n, moved)
 
 
-def ours(plan: Tensor, start: Tensor | str, most: int, level: list[float] | None = None) -> Method:
+def ours(
+    plan: Tensor, start: Tensor | str, most: int, name: str, level: list[float] | None = None
+) -> Method:
     def run() -> drot.Embedding:
         loss = SNEkhornLoss(plan, "student")
         if level is None:
@@ -111,9 +113,6 @@ def ours(plan: Tensor, start: Tensor | str, most: int, level: list[float] | None
         work = operations(plan, found, factor=True)
         return Outcome(found.value, work, passes=found.passes, products=found.products)
 
-    name = "drot, to 1e-03" if level is None else "drot, to Adam's objective"
-    if most == FEW_OURS:
-        name = f"drot, {most} steps"
     return Method(name, "drot", run, read)
 
 

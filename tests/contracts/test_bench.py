@@ -175,6 +175,24 @@ def test_the_peers_are_pinned_within_their_bounds():
         assert peer.specifier.contains(pins[peer.name]), str(peer)
 
 
+def test_tiles_are_recorded_by_size(tmp_path, monkeypatch):
+    """The lines of other affinities and of other sizes stay; by affinity, then by size."""
+    import affinities
+
+    def line(kind: str, n: int, residual: str) -> list:
+        rest = len(affinities.TILE_FIELDS) - 4
+        return [kind, "blobs", n, residual, *rest * [0]]
+
+    monkeypatch.setattr(affinities, "RESULTS", tmp_path)
+    monkeypatch.setattr(affinities, "apart", lambda *order: [line(order[1], order[2], "new")])
+    old = [("symmetric", 10), ("symmetric", 200), ("entropic", 10), ("entropic", 200)]
+    affinities.write("tiles.csv", affinities.TILE_FIELDS, [line(*one, "old") for one in old])
+    affinities.run_tiles(["symmetric"], [30, 10])
+    found = [(row[0], int(row[2]), row[3]) for row in affinities.recorded("tiles.csv")]
+    kept = [("symmetric", 200, "old"), ("entropic", 10, "old"), ("entropic", 200, "old")]
+    assert found == [("symmetric", 10, "new"), ("symmetric", 30, "new"), *kept]
+
+
 def test_floor_is_the_longest_part(machine):
     rates = machine.Rates("cpu", "float64", 1, gemm=10.0, exp=5.0, stream=2.0)
     work = machine.Operations(flops=20.0, exps=20.0, bytes=2.0)

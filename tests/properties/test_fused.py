@@ -146,8 +146,8 @@ def test_exponential(dtype, factor):
     special = torch.tensor([0.0, -torch.inf, torch.inf, -1e4, torch.nan], dtype=dtype) / factor
     zero, low, high, far, none = _fused.exp(special, factor).tolist()
     assert (zero, low, high, far) == (1.0, 0.0, float("inf"), 0.0) and none != none
-    before = x.clone()
-    assert torch.equal(_fused.exp(before, factor, out=before), found)  # in place
+    place = x.clone()
+    assert _fused.exp(place, factor, out=place) is place and torch.equal(place, found)
     assert found.dtype == dtype and torch.equal(x, t / factor)
 
 

@@ -246,6 +246,17 @@ def test_asymmetry_is_seen(n):
     assert not found.symmetric and found.worst in (3, 5)
 
 
+def test_weights_in_another_unit():
+    """Rows, row sums and the diagonal alike; the first ones stay."""
+    some = PlanRows(stochastic(20, 7))
+    twice, before = some * 2.0, some.diagonal().clone()
+    whole = torch.cat([tile.clone() for _, tile in twice.tiles()])
+    torch.testing.assert_close(whole, 2 * some.affinity.plan)
+    torch.testing.assert_close(twice.sum(dim=1), whole.sum(dim=1))
+    torch.testing.assert_close(twice.diagonal(), whole.diagonal())
+    assert torch.equal(some.diagonal(), before)
+
+
 # ------------------------------------------------------------------------------------- starts
 @pytest.mark.parametrize("make", [stochastic, rows, fuzzy])
 def test_spectral_start_in_tiles(make):

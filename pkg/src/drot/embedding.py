@@ -169,8 +169,9 @@ def descend(
     max_iter = check_count("max_iter", max_iter, 1)
     learning_rate = check_positive("learning_rate", learning_rate)
     Z, warm = _start(objective, init, n_components, random_state)
+    attraction = objective.attraction
     if not inner and not isinstance(init, Embedding):
-        Z = apart(Z, objective.attraction, random_state)
+        Z = apart(Z, attraction, random_state)
     tol = _TOL if tol is None else check_positive("tol", tol)
     row = objective.mass / objective.n
     run = _Run(objective, warm, tol / 1000)
@@ -178,7 +179,8 @@ def descend(
         steps = adam(run.evaluate, Z, learning_rate)
     else:
         memory = _MEMORY if solver == "lbfgs" else 0
-        steps = lbfgs(run.evaluate, Z, metric_of(objective.attraction), memory)
+        steps = lbfgs(run.evaluate, Z, metric_of(attraction), memory)
+    del attraction  # for a kept plan one more (n, n)
     trace: list[float] = []
     values: list[float] = []
     step: Step | None = None

@@ -52,7 +52,7 @@ class Affinity:
     def tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:
         """Yield ``(rows, P[rows])`` in row tiles of at most ``most`` rows."""
         for rows, tile in self.log_tiles(most):
-            yield rows, tile.exp_()  # as _fused.exp is not, the same bits wherever an entry stands
+            yield rows, tile.exp_()  # not _fused.exp: its last bit depends on the place, P = P^T
 
     def _whole(self, tiles: Iterator[tuple[slice, Tensor]]) -> Tensor:
         check_fits(self.cost.shape, self.cost.dtype, self.cost.device)

@@ -10,6 +10,7 @@ import hypothesis
 import numpy as np
 import pytest
 import torch
+from card import make_believe
 
 # A shell that runs the tests in its background has SIGINT ignored, and so would the processes that
 # tests of interrupts start.
@@ -32,6 +33,22 @@ def pytest_terminal_summary(terminalreporter) -> None:
     reasons = Counter(r.longrepr[2] for r in reports if isinstance(r.longrepr, tuple))
     for reason, count in reasons.most_common():
         terminalreporter.write_line(f"{count} skipped: {reason.removeprefix('Skipped: ')}")
+
+
+@pytest.fixture
+def gpu() -> Iterator[str]:
+    """A device other than the CPU: CUDA where there is one, a make-believe one elsewhere."""
+    if torch.cuda.is_available():
+        yield "cuda"
+        return
+    with make_believe() as name:
+        yield name
+
+
+@pytest.fixture(params=["cpu", "gpu"])
+def device(request) -> str:
+    """Both kinds, one after the other."""
+    return "cpu" if request.param == "cpu" else request.getfixturevalue("gpu")
 
 
 @pytest.fixture(autouse=True)

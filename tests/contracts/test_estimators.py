@@ -187,14 +187,13 @@ def test_errors(estimator, options, says):
         estimator(**{"perplexity": 6.0, **options}).fit(points())
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_device(estimator):
-    """On a CUDA device: the same embedding from the same start, NumPy out."""
+def test_device(estimator, gpu):
+    """On a GPU: the same embedding from the same start, NumPy out."""
     X = points()
     options = {"perplexity": 6.0, "init": "pca"}
-    here, there = (estimator(device=d, **options).fit(X) for d in (None, "cuda"))
-    assert there.result_.Z.device.type == "cuda" and type(there.embedding_) is np.ndarray
+    here, there = (estimator(device=d, **options).fit(X) for d in (None, gpu))
+    assert there.result_.Z.device.type == gpu and type(there.embedding_) is np.ndarray
     assert there.kl_divergence_ == pytest.approx(here.kl_divergence_, rel=1e-3)
 
 

@@ -21,7 +21,6 @@ from plans import energy
 from torch import Tensor
 
 N = 40
-CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 
 
 def points(n: int = N, p: int = 3, seed: int = 0) -> Tensor:
@@ -180,41 +179,38 @@ def test_float32(name):
     assert gap(found, wanted) <= bound
 
 
-@CUDA
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("name", CASES)
-def test_cuda(name, dtype):
-    """The same numbers on a CUDA device, and there they stay."""
+def test_device(name, dtype, gpu):
+    """The same numbers on a GPU, and there they stay."""
     call, bound = CASES[name]
     X = points().to(dtype)
-    found = call(X.cuda())
-    assert found.device.type == "cuda" or found.ndim == 0
+    found = call(X.to(gpu))
+    assert found.device.type == gpu or found.ndim == 0
     assert gap(found, call(X)) <= (bound if dtype == torch.float32 else max(1e-6, bound / 20))
 
 
-@CUDA
 @pytest.mark.parametrize("prior", ["row", "binary", "edges"])
-def test_cuda_ccpca(prior):
+def test_device_ccpca(prior, gpu):
     """Graphs drawn on either device have the same law: means within their standard errors."""
     X = points()
     affinity = drot.entropic_affinity(drot.sqeuclidean(X), 2.0, diagonal="drop")
-    there = drot.entropic_affinity(drot.sqeuclidean(X.cuda()), 2.0, diagonal="drop")
+    there = drot.entropic_affinity(drot.sqeuclidean(X.to(gpu)), 2.0, diagonal="drop")
     options = {"prior": prior, "n_samples": 300}
-    here, other = drot.ccpca(X, affinity, **options), drot.ccpca(X.cuda(), there, **options)
-    assert other.Z.device.type == "cuda"
+    here, other = drot.ccpca(X, affinity, **options), drot.ccpca(X.to(gpu), there, **options)
+    assert other.Z.device.type == gpu
     error = 6 * (here.standard_error + other.standard_error)
     centred = here.means - here.means.mean(dim=0)
     assert float((other.means.cpu() - here.means).norm() / centred.norm()) <= error
-    with pytest.raises(ValueError, match=r"X is on cuda.* and log_kernel on cpu; move one"):
-        drot.ccpca(X.cuda(), affinity, **options)
+    with pytest.raises(ValueError, match=rf"X is on {gpu}.* and log_kernel on cpu; move one"):
+        drot.ccpca(X.to(gpu), affinity, **options)
 
 
-@CUDA
 @pytest.mark.parametrize("name", CASES)
-def test_cuda_same_bits(name):
-    """Twice on the same CUDA device: the same bits, or the same to rounding where sums race."""
+def test_device_same_bits(name, gpu):
+    """Twice on the same GPU: the same bits, or the same to rounding where sums race."""
     call, _ = CASES[name]
-    X = points().cuda()
+    X = points().to(gpu)
     assert gap(call(X), call(X)) <= 1e-9
 
 

@@ -16,14 +16,6 @@ import pytest
 import torch
 from drot.pairwise import restore
 
-DEVICES = [
-    "cpu",
-    pytest.param(
-        "cuda",
-        marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here"),
-    ),
-]
-
 
 def points(n: int = 12, p: int = 3) -> torch.Tensor:
     generator = torch.Generator().manual_seed(0)
@@ -132,7 +124,6 @@ def test_global_seeds_are_left_alone(solve):
     assert (after[1] == legacy[1]).all() and after[2:] == legacy[2:]
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("solve", RESULTS.values(), ids=RESULTS)
 def test_same_call_same_bits(solve, device):
     """The same call twice gives the same bits, on the device of its input."""
@@ -146,13 +137,12 @@ def test_same_call_same_bits(solve, device):
             assert not isinstance(value, torch.Tensor) or value.device.type == device
 
 
-@pytest.mark.parametrize("device", DEVICES[1:])
 @pytest.mark.parametrize("solve", RESULTS.values(), ids=RESULTS)
-def test_devices_agree(solve, device):
+def test_devices_agree(solve, gpu):
     """Another device gives the same plan, to rounding."""
     here, there = (
         solve(drot.sqeuclidean(points(40))),
-        solve(drot.sqeuclidean(points(40).to(device))),
+        solve(drot.sqeuclidean(points(40).to(gpu))),
     )
     torch.testing.assert_close(there.plan.cpu(), here.plan, rtol=1e-6, atol=1e-9)
 

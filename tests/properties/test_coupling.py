@@ -610,24 +610,23 @@ def test_loops_count_where_they_are_kept():
 
 
 # ------------------------------------------------------------------------------------- devices
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 @pytest.mark.parametrize("name", BERNOULLI)
-def test_devices_agree(name):
+def test_devices_agree(name, gpu):
     """Another device gives the same value, gradient and forces, to rounding."""
     here, Z = BERNOULLI[name](), random_start(12)
-    there = BERNOULLI[name](here.plan.cuda())
-    a, b = here.evaluate(Z), there.evaluate(Z.cuda())
-    assert b.value == pytest.approx(a.value, rel=1e-12) and b.gradient.device.type == "cuda"
+    there = BERNOULLI[name](here.plan.to(gpu))
+    a, b = here.evaluate(Z), there.evaluate(Z.to(gpu))
+    assert b.value == pytest.approx(a.value, rel=1e-12) and b.gradient.device.type == gpu
     torch.testing.assert_close(b.gradient.cpu(), a.gradient, rtol=0, atol=1e-9)
-    for x, y in zip(there.forces(Z.cuda()), here.forces(Z), strict=True):
+    for x, y in zip(there.forces(Z.to(gpu)), here.forces(Z), strict=True):
         torch.testing.assert_close(x.cpu(), y, rtol=0, atol=1e-9)
     c = log_kernel(here, Z).fill_diagonal_(0.0)
     value = drot.coupling_loss(here.plan, c, prior="binary")
-    assert drot.coupling_loss(here.plan.cuda(), c.cuda(), prior="binary").item() == pytest.approx(
+    assert drot.coupling_loss(here.plan.to(gpu), c.to(gpu), prior="binary").item() == pytest.approx(
         value.item(), rel=1e-12
     )
     cost = drot.sqeuclidean(cloud("gaussian", 0, 30, 4))
-    graph = umap_membership(cost.dense().cuda(), 8, local_connectivity=1.5).plan
+    graph = umap_membership(cost.dense().to(gpu), 8, local_connectivity=1.5).plan
     torch.testing.assert_close(graph.cpu(), umap_membership(cost, 8, local_connectivity=1.5).plan)
 
 

@@ -22,14 +22,6 @@ from drot.snekhorn_loss import SNEkhornLoss
 from hypothesis import given
 from hypothesis import strategies as st
 
-DEVICES = [
-    "cpu",
-    pytest.param(
-        "cuda",
-        marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here"),
-    ),
-]
-
 
 def plan(n: int = 40, seed: int = 0, diagonal: bool = True) -> torch.Tensor:
     """Symmetric, rows of sum 1 (with the diagonal) or of any sum (without)."""
@@ -234,7 +226,6 @@ def test_the_first_direction_is_spectral():
 
 
 # -------------------------------------------------------------------------- reproducibility
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("init", ["random", "spectral"])
 def test_same_seed_same_bits(init, device):
     """Twice the same call, on one device: equal to the bit. Another seed: another embedding."""
@@ -258,7 +249,6 @@ def clusters(dtype: torch.dtype = torch.float64, block: int | None = None):
     return drot.symmetric_entropic_affinity(cost, 8)
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("kernel", ["gaussian", "student"])
 def test_a_collapsed_start_is_left(kernel, dtype, device):
@@ -363,16 +353,15 @@ def test_float32(name):
     assert runs[1].value == pytest.approx(runs[0].value, rel=1e-5)
 
 
-@pytest.mark.parametrize("device", DEVICES[1:])
 @pytest.mark.parametrize("name", LOSSES)
-def test_devices_agree(name, device):
+def test_devices_agree(name, gpu):
     """Another device gives the same value and gradient, to rounding."""
     loss, Z = LOSSES[name](), random_start(40)
     there = LOSSES[name]()
-    there.plan = there.plan.to(device)
+    there.plan = there.plan.to(gpu)
     if isinstance(there, SNELoss):
-        there.masses = there.masses.to(device)
-    a, b = loss.evaluate(Z, tol=1e-12), there.evaluate(Z.to(device), tol=1e-12)
+        there.masses = there.masses.to(gpu)
+    a, b = loss.evaluate(Z, tol=1e-12), there.evaluate(Z.to(gpu), tol=1e-12)
     assert b.value == pytest.approx(a.value, rel=1e-12)
     torch.testing.assert_close(b.gradient.cpu(), a.gradient, rtol=0, atol=1e-10)
 

@@ -551,23 +551,22 @@ def test_estimator_is_silent_unless_asked(capsys):
     assert loud.out == "" and "standard_error=" in loud.err
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
-def test_device():
-    """On a CUDA device: the same scores, and the same points from the same graphs."""
+def test_device(gpu):
+    """On a GPU: the same scores, and the same points from the same graphs."""
     X = torch.from_numpy(blobs())
-    there = X.cuda()
+    there = X.to(gpu)
     Z = spectral.pca(X).Z
-    assert neighborhood_preservation(there, Z.cuda(), 5) == neighborhood_preservation(X, Z, 5)
-    assert trustworthiness(there, Z.cuda(), 5) == trustworthiness(X, Z, 5)
+    assert neighborhood_preservation(there, Z.to(gpu), 5) == neighborhood_preservation(X, Z, 5)
+    assert trustworthiness(there, Z.to(gpu), 5) == trustworthiness(X, Z, 5)
     np.testing.assert_allclose(
-        neighborhood_curve(there, Z.cuda()).values, neighborhood_curve(X, Z).values
+        neighborhood_curve(there, Z.to(gpu)).values, neighborhood_curve(X, Z).values
     )
     found = {}
     for cloud in (X, there):
         affinity = entropic_affinity(drot.sqeuclidean(cloud), 5, diagonal="drop")
         found[cloud.device.type] = ccpca(cloud, affinity, n_samples=10)
-    assert found["cuda"].Z.is_cuda
-    same_points(found["cuda"].Z.cpu(), found["cpu"].Z, 1e-8)
+    assert found[gpu].Z.device.type == gpu
+    same_points(found[gpu].Z.cpu(), found["cpu"].Z, 1e-8)
     for method in (spectral.pca, spectral.isomap, spectral.locally_linear_embedding):
         options = {} if method is spectral.pca else {"n_neighbors": 20}
         same_points(method(there, **options).Z.cpu(), method(X, **options).Z, 1e-6)

@@ -447,15 +447,14 @@ print(*run(int(sys.argv[1]) if len(sys.argv) > 1 else 5000), peak() - before, pe
 
 
 # ------------------------------------------------------------------------------------- devices
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 @pytest.mark.parametrize("name", LOSSES)
-def test_devices_agree(name, monkeypatch):
+def test_devices_agree(name, monkeypatch, gpu):
     """Another device gives the same value, gradient, start and metric, to rounding."""
     here, Z = LOSSES[name](45, 16), random_start(45)
-    monkeypatch.setitem(DEVICE, "name", "cuda")
+    monkeypatch.setitem(DEVICE, "name", gpu)
     there = LOSSES[name](45, 16)
-    a, b = here.evaluate(Z, tol=1e-12), there.evaluate(Z.cuda(), tol=1e-12)
-    assert b.value == pytest.approx(a.value, rel=1e-8) and b.gradient.device.type == "cuda"
+    a, b = here.evaluate(Z, tol=1e-12), there.evaluate(Z.to(gpu), tol=1e-12)
+    assert b.value == pytest.approx(a.value, rel=1e-8) and b.gradient.device.type == gpu
     torch.testing.assert_close(b.gradient.cpu(), a.gradient, rtol=0, atol=1e-6)
     starts = [spectral_start(loss.plan.affinity).cpu() for loss in (here, there)]
     torch.testing.assert_close(starts[1], starts[0], rtol=0, atol=1e-6)

@@ -65,7 +65,7 @@ def automatic_fusion(shape: tuple[int, int], dtype: torch.dtype, device: torch.d
     """Whether an array is so large that fused loops pay, and a compiler seems to be there."""
     if shape[0] * shape[1] < _WORTH.get(device.type, math.inf):
         return False
-    if device.type == "cuda":  # pragma: no cover, a GPU
+    if device.type == "cuda":
         return find_spec("triton") is not None
     if dtype == torch.float32:
         return False

@@ -17,7 +17,7 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 def free_memory(device: torch.device) -> int | None:
     """Bytes that may still be taken on ``device``; None where the system does not say."""
-    if device.type == "cuda":  # pragma: no cover, a GPU
+    if device.type == "cuda":
         cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + cached
     if device.type != "cpu":
@@ -49,7 +49,7 @@ def _container() -> int | None:
 
 def physical_memory(device: torch.device) -> int | None:
     """Bytes that ``device`` has, taken or not; None where the system does not say."""
-    if device.type == "cuda":  # pragma: no cover, a GPU
+    if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[1]
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -248,7 +248,7 @@ def ccpca(
     return ConnectedPCA(
         Z=pca(average, n_components).Z,
         means=average + X.mean(dim=0),
-        n_connected=torch.tensor(counts),
+        n_connected=torch.tensor(counts, device=X.device),
         standard_error=_standard_error(total, squares, len(graphs)),
     )
 

@@ -151,7 +151,7 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
         rows = plan if isinstance(plan, PlanRows) else PlanRows(plan)
         return _by_products(rows, n_components, random_state)
     matrix = symmetrize(plan)
-    if matrix.device.type != "cpu":  # pragma: no cover, a GPU
+    if matrix.device.type != "cpu":
         return _by_products(matrix, n_components, random_state)
     from sklearn.manifold import spectral_embedding
 

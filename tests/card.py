@@ -1,0 +1,138 @@
+"""A make-believe GPU: a device of its own whose tensors lie in this machine's memory.
+
+What runs on the CPU and breaks on a GPU nearly always mixes tensors of two devices, makes a tensor
+on the wrong one, or hands one to NumPy that NumPy cannot read. All three show without a GPU. Here a
+tensor of the device ``card`` wraps one of the CPU; each operation first asks whether its arguments
+lie on one device, as CUDA does, and then runs on the wrapped tensors. Other roundings, races and
+speed show on a real GPU only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+from torch.utils._mode_utils import no_dispatch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+__all__ = ["NAME", "make_believe"]
+
+NAME = "card"
+_DEVICE: list[torch.device] = []  # none before the first test that asks for it
+_aten = torch.ops.aten
+_COPIES = {_aten._to_copy.default, _aten.copy_.default}  # from one device to another
+_POSITIONS = {_aten.index.Tensor, _aten.index_put.default, _aten.index_put_.default}
+_POSITIONS |= {_aten._index_put_impl_.default}  # positions may lie on the CPU
+
+
+class _Card(Tensor):
+    """A tensor that says ``card:0``; ``inner`` has its numbers."""
+
+    inner: Tensor
+
+    @staticmethod
+    def __new__(cls, inner: Tensor) -> _Card:
+        outer = Tensor._make_wrapper_subclass(
+            cls,
+            inner.size(),
+            strides=inner.stride(),
+            storage_offset=inner.storage_offset(),
+            dtype=inner.dtype,
+            device=_DEVICE[0],
+        )
+        outer.inner = inner
+        return outer
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        return _run(function, args, kwargs or {})
+
+    def tolist(self) -> list:
+        return self.inner.tolist()
+
+    def __repr__(self, *, tensor_contents=None) -> str:
+        return f"{self.inner!r} on {self.device}"
+
+
+def _tensors(values) -> Iterator[Tensor]:
+    """Those among the arguments, and in lists of them."""
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _tensors(value)
+
+
+def _inner(value):
+    if isinstance(value, _Card):
+        return value.inner
+    return type(value)(map(_inner, value)) if type(value) in (list, tuple) else value
+
+
+def _one_device(function, args: tuple, tensors: list[Tensor], out: Tensor | None) -> bool:
+    """Whether the arguments lie on the card; an error where CUDA would raise one."""
+    plain = [x for x in tensors if not isinstance(x, _Card)]
+    if len(plain) == len(tensors):
+        return False
+    if function in _COPIES:
+        return isinstance(args[0], _Card)
+    if function in _POSITIONS and isinstance(args[0], _Card):
+        plain = [x for x in plain if any(x is y for y in args[2:])]
+    if not plain:
+        return True
+    # elementwise, one number of the CPU may meet a tensor of the card, and the card has the result
+    meets = torch.Tag.pointwise in function.tags or function in _POSITIONS
+    written = args[0] if function._schema.name.endswith("_") else out
+    if not meets or any(x.ndim > 0 or x is written for x in plain):
+        raise RuntimeError(
+            f"{function}: expected all tensors to be on the same device, but found at least two "
+            f"devices, {NAME}:0 and cpu"
+        )
+    return True
+
+
+def _run(function, args: tuple, kwargs: dict):
+    tensors = [*_tensors(args), *_tensors(kwargs.values())]
+    there = _one_device(function, args, tensors, kwargs.get("out"))
+    if kwargs.get("device") is not None:
+        there = torch.device(kwargs["device"]).type == NAME
+        kwargs = {**kwargs, "device": torch.device("cpu")}
+    if there and torch.Tag.inplace_view in function.tags:  # another shape in place: both take it
+        with no_dispatch():
+            function(*args, **kwargs)
+    outer = {id(x.inner): x for x in tensors if isinstance(x, _Card)}
+    found = function(*map(_inner, args), **{key: _inner(x) for key, x in kwargs.items()})
+
+    def wrap(x):  # in place, the same tensor comes back
+        if isinstance(x, Tensor):
+            return outer[id(x)] if id(x) in outer else _Card(x)
+        return type(x)(map(wrap, x)) if type(x) in (list, tuple) else x
+
+    return wrap(found) if there else found
+
+
+class _Maker(TorchDispatchMode):
+    """Makes on the card what is asked for there."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        return _run(function, args, kwargs or {})
+
+
+@contextmanager
+def make_believe() -> Iterator[str]:
+    """The name of the device, while it is there."""
+    if not _DEVICE:
+        _setup_privateuseone_for_python_backend(NAME)
+        _DEVICE.append(torch.device(NAME, 0))
+    lifted = torch._C._only_lift_cpu_tensors()
+    torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device=) through the mode
+    try:
+        with _Maker():
+            yield NAME
+    finally:
+        torch._C._set_only_lift_cpu_tensors(lifted)

@@ -1,0 +1,224 @@
+"""Every public function on another device: the same numbers, and there they stay.
+
+Without CUDA the other device is the make-believe one of ``card``; the first tests show that it
+refuses what CUDA refuses.
+"""
+
+from __future__ import annotations
+
+import math
+
+import drot
+import numpy as np
+import pytest
+import torch
+from card import make_believe
+from drot import _fused, _memory
+from faults import ROWS, call, is_estimator, parameters
+from torch import Tensor
+
+MIXED = r"expected all tensors to be on the same device"
+
+
+# --------------------------------------------------------------------- the make-believe device
+@pytest.fixture
+def card():
+    with make_believe() as name:
+        yield name
+
+
+def test_it_is_another_device(card):
+    """What is made there is there, and what is computed from it."""
+    X = torch.arange(6.0).reshape(2, 3)
+    Y = X.to(card)
+    made = (torch.zeros(2, device=card), torch.tensor([1.0], device=card), torch.ones_like(Y))
+    made += (Y.new_zeros(3), torch.as_tensor(np.ones(2), device=card), Y.T @ Y, Y.sum(dim=0))
+    made += (*torch.linalg.eigh(Y.T @ Y), *Y.unbind(), *torch.sort(Y))
+    assert all(y.device == torch.device(card, 0) for y in made)
+    assert torch.equal(Y.cpu(), X) and Y.cpu().device.type == "cpu" and Y.tolist() == X.tolist()
+    assert float(Y.sum()) == 15.0 and Y[1, 2].item() == 5.0 and bool((Y >= 0).all())
+
+
+def test_it_writes_in_place(card):
+    """Into the same memory, also through a view; a new shape in place shows."""
+    Y = torch.zeros(2, 3, device=card)
+    assert Y.add_(1) is Y and torch.mul(Y, 2, out=Y) is Y
+    Y[0].sub_(2)
+    Y[:, 1] = 7.0
+    assert Y.tolist() == [[0.0, 7.0, 0.0], [2.0, 7.0, 2.0]]
+    line = Y[:1]
+    line.squeeze_(0)
+    assert line.shape == (3,) and line.tolist() == [0.0, 7.0, 0.0]
+    Y.copy_(torch.ones(2, 3))
+    here = torch.zeros(2, 3)
+    assert here.copy_(Y) is here and torch.equal(here, torch.ones(2, 3))
+    assert here.device.type == "cpu" and Y.device.type == card
+
+
+@pytest.mark.parametrize(
+    "mix",
+    [
+        lambda x, y: x + y,
+        lambda x, y: y + x,
+        lambda x, y: x @ y.T,
+        lambda x, y: torch.maximum(y, x),
+        lambda x, y: torch.cat([x, y]),
+        lambda x, y: torch.where(y > 0, y, x),
+        lambda x, y: x[(y > 0).nonzero()[:, 0]],
+        lambda x, y: y.index_select(0, torch.tensor([0])),
+        lambda x, y: torch.add(x, 1, out=y),
+        lambda x, y: torch.tensor(0.0).add_(y[0, 0]),
+        lambda x, y: y.mv(torch.ones(3)),
+        lambda x, y: y.unbind()[0].dot(x[0]),
+    ],
+)
+def test_it_mixes_with_no_other(card, mix):
+    X = torch.arange(6.0).reshape(2, 3)
+    with pytest.raises(RuntimeError, match=MIXED):
+        mix(X, X.to(card))
+
+
+def test_it_meets_numbers_and_positions(card):
+    """As CUDA does: one number in an elementwise operation, positions on the CPU."""
+    Y = torch.arange(6.0, device=card).reshape(2, 3)
+    for found in (Y * torch.tensor(2.0), torch.tensor(2.0) * Y, Y[torch.tensor([1, 0])]):
+        assert found.device.type == card
+    Y[torch.tensor([0])] = torch.tensor(-1.0)
+    assert Y.tolist() == [[-1.0] * 3, [3.0, 4.0, 5.0]]
+    with pytest.raises(RuntimeError, match=MIXED):
+        Y[torch.tensor([0])] = torch.ones(1, 3)
+
+
+@pytest.mark.parametrize("read", [Tensor.numpy, np.asarray])
+def test_numpy_cannot_read_it(card, read):
+    with pytest.raises((TypeError, RuntimeError)):
+        read(torch.ones(2, device=card))
+
+
+def test_it_leaves(card):
+    """Outside, nothing is changed: tensors are those of torch."""
+    with make_believe():
+        pass
+    assert type(torch.ones(2)) is Tensor
+    assert torch.ones(2, device=card).device.type == card  # the outer one is there still
+
+
+# --------------------------------------------------------------------------- public functions
+HERE = {  # what returns numbers on the CPU, and why
+    "drot.neighborhood_curve": "a histogram, as its docstring says",
+    "drot.embed": "the objective has a device of its own, and the start moves there",
+    "drot.attraction_repulsion": "the objective has a device of its own, and the points move there",
+}
+
+
+# Parameters of geoopt are made of torch's own tensors only.
+NOT_MADE_UP = ("drot.hyperbolic.kmeans", "drot.hyperbolic.reduce")
+
+
+def arrays(given: dict) -> dict[str, np.ndarray]:
+    return {key: value for key, value in given.items() if isinstance(value, np.ndarray)}
+
+
+def leaves(found) -> list[Tensor | float]:
+    """Tensors and numbers of a result, lists of them included."""
+    if isinstance(found, Tensor | float):
+        return [found]
+    if isinstance(found, drot.Pairwise):
+        return [found.dense()]
+    if isinstance(found, tuple | list):
+        return [x for value in found for x in leaves(value)]
+    values = vars(found).values() if hasattr(found, "__dict__") else ()
+    return [
+        x for value in values if isinstance(value, Tensor | float | list) for x in leaves(value)
+    ]
+
+
+def agree(found, wanted, device: str) -> None:
+    assert len(found) == len(wanted) > 0
+    for x, y in zip(found, wanted, strict=True):
+        assert isinstance(x, float) or x.device.type == device
+        x, y = torch.as_tensor(x).cpu(), torch.as_tensor(y)
+        torch.testing.assert_close(x, y, rtol=1e-6, atol=1e-8, equal_nan=True)
+
+
+FUNCTIONS = [name for name in ROWS if not is_estimator(name) and arrays(ROWS[name].good())]
+ESTIMATORS = [name for name in ROWS if is_estimator(name) and "device" in parameters(name)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_function(name, dtype, gpu):
+    """All arrays on the device: the result is there, and equal to rounding."""
+    if name in NOT_MADE_UP and gpu != "cuda":
+        pytest.skip(f"geoopt makes no parameters of a make-believe device: {name}")
+    given = ROWS[name].good()
+    here = {key: torch.from_numpy(value) for key, value in arrays(given).items()}
+    here = {key: x.to(dtype) if x.is_floating_point() else x for key, x in here.items()}
+    there = {key: x.to(gpu) for key, x in here.items()}
+    wanted, found = leaves(call(name, given | here)), leaves(call(name, given | there))
+    assert len(found) == len(wanted) > 0
+    for x, y in zip(found, wanted, strict=True):
+        assert isinstance(x, float) or x.device.type == ("cpu" if name in HERE else gpu)
+        x, y = (torch.as_tensor(z).cpu() for z in (x, y))
+        size = float(y.double().abs().nan_to_num(posinf=0).max()) if y.numel() else 1.0
+        close = 1e-4 if dtype == torch.float32 else 1e-8
+        torch.testing.assert_close(x, y, rtol=0, atol=close * max(1.0, size), equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimator(name, gpu):
+    """By its parameter: results on the device, what scikit-learn reads in NumPy."""
+    given = ROWS[name].good()
+    here, there = call(name, given | {"device": "cpu"}), call(name, given | {"device": gpu})
+    tensors = [x for x in leaves(there.result_) if isinstance(x, Tensor)]
+    assert tensors and all(x.device.type == gpu for x in tensors)
+    for key, value in vars(here).items():
+        assert not isinstance(vars(there)[key], Tensor)
+        if isinstance(value, np.ndarray):
+            assert vars(there)[key].shape == value.shape
+
+
+def test_random_start(gpu):
+    """The same points on every device."""
+    Z = drot.random_start(7, device=gpu)
+    assert Z.device.type == gpu and torch.equal(Z.cpu(), drot.random_start(7))
+
+
+# ------------------------------------------------------------------------ what a GPU has room for
+@pytest.fixture
+def room(monkeypatch) -> dict[str, int]:
+    """Bytes of a CUDA device: free to all, of it all, kept by torch, of these in use."""
+    found = {"free": 2**30, "all": 2**34, "kept": 2**29, "used": 2**28}
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (found["free"], found["all"]))
+    monkeypatch.setattr("torch.cuda.memory_reserved", lambda device: found["kept"])
+    monkeypatch.setattr("torch.cuda.memory_allocated", lambda device: found["used"])
+    return found
+
+
+def test_memory_of_a_gpu(room):
+    """Free is also what torch keeps and does not use; a tile fills the device."""
+    cuda = torch.device("cuda", 0)
+    assert _memory.free_memory(cuda) == 2**30 + 2**29 - 2**28
+    assert _memory.physical_memory(cuda) == 2**34
+    for dtype, size in ((torch.float64, 8), (torch.float32, 4)):
+        n = math.isqrt(5 * 2**28 // 2 // (7 * size))  # seven arrays in half of 1.25 GiB
+        assert _memory.automatic_block((n, n), dtype, cuda) is None
+        assert _memory.automatic_block((n + 1, n + 1), dtype, cuda) == 2**26 // (n + 1)
+    assert _memory.automatic_block((10**7, 10**7), torch.float32, cuda) == 16
+
+
+@pytest.mark.parametrize("compiler", [True, False])
+def test_loops_of_a_gpu(monkeypatch, compiler):
+    """Compiled from 4e8 entries on, in both dtypes, where Triton is installed."""
+    asked = []
+
+    def find(name):
+        asked.append(name)
+        return object() if compiler else None
+
+    monkeypatch.setattr(_fused, "find_spec", find)
+    for dtype in (torch.float64, torch.float32):
+        cuda = torch.device("cuda")
+        assert _fused.automatic_fusion((20_000, 20_000), dtype, cuda) is compiler
+        assert not _fused.automatic_fusion((19_999, 20_000), dtype, cuda)
+    assert asked == ["triton"] * 2

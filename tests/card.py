@@ -21,7 +21,8 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 __all__ = ["NAME", "make_believe"]
 
 NAME = "card"
-_DEVICE: list[torch.device] = []  # none before the first test that asks for it
+# When it first runs, autograd counts the devices: this one is there before any test.
+_setup_privateuseone_for_python_backend(NAME)
 _aten = torch.ops.aten
 _COPIES = {_aten._to_copy.default, _aten.copy_.default}  # from one device to another
 _POSITIONS = {_aten.index.Tensor, _aten.index_put.default, _aten.index_put_.default}
@@ -41,7 +42,7 @@ class _Card(Tensor):
             strides=inner.stride(),
             storage_offset=inner.storage_offset(),
             dtype=inner.dtype,
-            device=_DEVICE[0],
+            device=torch.device(NAME, 0),
         )
         outer.inner = inner
         return outer
@@ -126,9 +127,6 @@ class _Maker(TorchDispatchMode):
 @contextmanager
 def make_believe() -> Iterator[str]:
     """The name of the device, while it is there."""
-    if not _DEVICE:
-        _setup_privateuseone_for_python_backend(NAME)
-        _DEVICE.append(torch.device(NAME, 0))
     lifted = torch._C._only_lift_cpu_tensors()
     torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device=) through the mode
     try:

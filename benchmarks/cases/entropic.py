@@ -40,8 +40,13 @@ SETTINGS = {
     "cuda": [{"data": "blobs_10000", "perplexity": 30, "dtype": "float32"}],
 }
 METHODS = ("dense", "tiles", "scikit-learn", "openTSNE", "TorchDR")
-BLOCK = {"cpu": 256, "cuda": 4096}  # rows of a tile
+BLOCK = 256  # rows of a tile on a CPU
+CARD = 2**26  # entries of a tile on a GPU: four such arrays of float32 take 1 GB at any n
 CHECKED = 20_000  # points; beyond, the error is the one that the solver reports
+
+
+def tile_rows(X: Tensor) -> int:
+    return BLOCK if X.device.type == "cpu" else max(16, CARD // len(X))
 
 
 def problem(
@@ -56,12 +61,12 @@ def problem(
     n, p = X.shape
     makers = {
         "dense": lambda: ours(X, perplexity, None),
-        "tiles": lambda: ours(X, perplexity, BLOCK[X.device.type]),
+        "tiles": lambda: ours(X, perplexity, tile_rows(X)),
         "scikit-learn": lambda: sklearn(X, perplexity),
         "openTSNE": lambda: opentsne(X, perplexity),
         "TorchDR": lambda: torchdr(X, perplexity),
     }
-    off_card = ("scikit-learn", "openTSNE") if X.device.type == "cuda" else ()
+    off_card = () if device == "cpu" else ("scikit-learn", "openTSNE")
     return Problem(
         f"{data}, perplexity {perplexity}",
         *(n, p, dtype, device, "log perplexity error"),

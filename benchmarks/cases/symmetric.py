@@ -24,7 +24,7 @@ from machine import Operations, cache_bytes
 from point_clouds import load
 from torch import Tensor
 
-from cases.entropic import BLOCK
+from cases.entropic import tile_rows
 from cases.pairing import Method, Outcome, Problem, absent, present
 
 STEPS = 500  # TorchDR's own limit
@@ -68,7 +68,7 @@ def problem(
             case "rough":
                 made.append(ours(X, perplexity, None, 1e-3))
             case "tiles":
-                made.append(ours(X, perplexity, BLOCK[X.device.type], 1e-3))
+                made.append(ours(X, perplexity, tile_rows(X), 1e-3))
             case "ascent":
                 made.append(ascent(X, perplexity, float(rate), steps))
             case "TorchDR":

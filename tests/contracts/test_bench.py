@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import math
 import subprocess
 import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -148,6 +150,47 @@ def test_semi_relaxed_gw(rates):
 
 def test_growth(rates):
     check(smallest("growth", rates))
+
+
+@pytest.fixture
+def gpu_meters(gpu, machine, monkeypatch):
+    """The device, with the meters of CUDA where it is a make-believe one."""
+    if gpu != "cuda":
+        for name in ("empty_cache", "synchronize", "reset_peak_memory_stats"):
+            monkeypatch.setattr(f"torch.cuda.{name}", lambda device=None: None)
+        monkeypatch.setattr("torch.cuda.max_memory_allocated", lambda device: 5 * 10**6)
+        monkeypatch.setattr("torch.cuda.get_device_name", lambda device: "a card")
+        facts = SimpleNamespace(L2_cache_size=2**25)
+        monkeypatch.setattr("torch.cuda.get_device_properties", lambda device: facts)
+    return gpu
+
+
+@pytest.mark.parametrize("name", ["ea", "sea", "tsnekhorn", "tsne", "srgw", "growth"])
+def test_the_section_of_a_gpu(name, rates, gpu_meters):
+    """Each method that runs there runs, on the smallest cloud, and meets the memory of the card."""
+    from cases import case
+    from cases.pairing import compare
+
+    tried = set()
+    for setting in case(name).SETTINGS["cuda"]:
+        inspect.signature(case(name).problem).bind(**setting, device=gpu_meters)  # it can be called
+        named = {key: setting[key] for key in ("kind", "method") if key in setting}
+        small = next(s for s in case(name).SETTINGS["small"] if named.get("kind") == s.get("kind"))
+        same = {key: setting[key] for key in ("methods", "dtype") if key in setting}
+        chosen = small | same | named
+        if str(chosen) in tried:
+            continue
+        tried.add(str(chosen))
+        problem = case(name).problem(**chosen, device=gpu_meters)
+        (fitting,) = (r for r in rates if r.dtype == problem.dtype)
+        for row in compare(problem, fitting, repeats=1):
+            if row["note"] == "absent":
+                assert row["method"].startswith("TorchDR")
+                continue
+            assert "seconds" in row, row["note"]
+            assert math.isfinite(row["reached"]) and row["device"] != "cpu"
+            if row["method"].startswith(OURS):
+                assert row["peak_gpu_mb"] > 0
 
 
 def test_a_method_that_fails_does_not_stop_the_others(rates):

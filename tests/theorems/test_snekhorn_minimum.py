@@ -1,0 +1,214 @@
+"""Chapter 4: which plans have a best picture, and how far apart it puts their parts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import drot
+import numpy as np
+import pytest
+import torch
+from drot.coupling import SNELoss
+from drot.snekhorn_loss import SNEkhornLoss
+from torch import Tensor
+
+KERNELS = ("gaussian", "student")
+
+
+def points(seed: int, n: int, q: int = 2, scale: float = 1.0) -> Tensor:
+    return scale * torch.from_numpy(np.random.default_rng(seed).normal(size=(n, q)))
+
+
+def plan(seed: int, n: int) -> Tensor:
+    """Symmetric, rows of sum 1, positive everywhere."""
+    if n == 1:
+        return torch.ones(1, 1, dtype=torch.float64)
+    cost = drot.sqeuclidean(points(seed, n, 4))
+    return drot.doubly_stochastic_affinity(cost, bandwidth=2.0, tol=1e-13).plan
+
+
+def cost(Z: Tensor, kernel: str) -> Tensor:
+    D = (Z[:, None] - Z[None]).square().sum(dim=2)
+    return D if kernel == "gaussian" else torch.log1p(D)
+
+
+def dual(Z: Tensor, kernel: str) -> Tensor:
+    """f of the picture by Newton's method on the rows' equations: nothing of the package."""
+    K = torch.exp(-cost(Z, kernel))
+    f = torch.zeros(len(Z), dtype=torch.float64)
+    for _ in range(60):  # damped first, as far as it needs to be
+        Q = torch.exp(f[:, None] + f) * K
+        step = torch.linalg.solve(torch.diag(Q.sum(dim=1)) + Q, 1 - Q.sum(dim=1))
+        f = f + step / max(1.0, float(step.abs().max()))
+    return f
+
+
+def value(P: Tensor, Z: Tensor, kernel: str) -> float:
+    return float((P * cost(Z, kernel)).sum() - 2 * dual(Z, kernel).sum())
+
+
+# ------------------------------------------------------------------------------- prp-no-best
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 5), (3, 4), (2, 3, 5), (1, 4, 4)])
+def test_prp_no_best_sandwich(kernel, sizes):
+    """Mass lost between parts <= F - sum F_a <= the bound, for parts near, far and mixed."""
+    P = torch.block_diag(*(plan(k, n) for k, n in enumerate(sizes)))
+    part = torch.repeat_interleave(torch.tensor(sizes))
+    across = part[:, None] != part
+    for seed, (q, far) in enumerate(itertools.product((1, 2, 3), (0.0, 1.0, 4.0))):
+        Z = points(seed, len(P), q) + far * part[:, None]
+        found = SNEkhornLoss(P, kernel).evaluate(Z, tol=1e-13)
+        assert found.value == pytest.approx(value(P, Z, kernel), rel=1e-12, abs=1e-11)
+        f0 = torch.cat([dual(Z[part == a], kernel) for a in range(len(sizes))])
+        alone = sum(
+            value(P[part == a][:, part == a], Z[part == a], kernel) for a in range(len(sizes))
+        )
+        gap = found.value - alone
+        Q = torch.exp(found.dual[:, None] + found.dual - cost(Z, kernel))
+        lost = float(Q[across].sum())
+        bound = float(torch.exp(f0[:, None] + f0 - cost(Z, kernel))[across].sum())
+        assert 0 < lost <= gap + 1e-10 and gap <= bound + 1e-10
+        if far == 0 and len(P) > 2:
+            assert lost > 1e-3 and bound > 1.001 * lost  # it says something
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_prp_no_best_infimum(kernel):
+    """Farther is lower, down to the sum of the parts' own minima, which nothing reaches."""
+    plans = [plan(5, 6), plan(6, 8)]
+    parts = [drot.snekhorn(P, kernel=kernel, tol=1e-9) for P in plans]
+    least = sum(part.value for part in parts)
+    loss = SNEkhornLoss(torch.block_diag(*plans), kernel)
+    above = []
+    for far in (1.0, 4.0, 8.0) if kernel == "gaussian" else (3.0, 30.0, 300.0, 3000.0):
+        Z = torch.cat([parts[0].Z, parts[1].Z + far * torch.tensor([1.0, 0.0])])
+        above.append(loss.evaluate(Z, tol=1e-13).value - least)
+    assert all(x > y > 0 for x, y in itertools.pairwise(above)) and above[-1] < 1e-5
+    if kernel == "student":  # 2 sigma sigma / D^2
+        s = [float(dual(part.Z, kernel).exp().sum()) for part in parts]
+        assert above[-1] == pytest.approx(2 * s[0] * s[1] / 3000.0**2, rel=0.01)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_prp_no_best_connected(kernel):
+    """F >= <P, C>, F = n log n in one place, and the minimum lies within the radius."""
+    for seed in range(4):
+        n = 10 + 5 * seed
+        P = plan(seed, n)
+        loss = SNEkhornLoss(P, kernel)
+        for scale in (0.1, 1.0, 10.0, 100.0):
+            Z = points(seed, n, scale=scale)
+            found = loss.evaluate(Z, tol=1e-12)
+            assert found.value >= float((P * cost(Z, kernel)).sum()) - 1e-9
+            assert found.dual.max() <= 1e-12
+        top = loss.evaluate(torch.ones(n, 2, dtype=torch.float64), tol=1e-13).value
+        assert top == pytest.approx(n * math.log(n), rel=1e-12)
+        if kernel == "gaussian":
+            gap = float(torch.linalg.eigvalsh(torch.eye(n) - P)[1])
+            assert gap > 0
+            radius = math.log(n) / (2 * gap)
+            Z = drot.snekhorn(P, kernel=kernel, init="random", tol=1e-6).Z
+            assert float((Z - Z.mean(dim=0)).square().sum(dim=1).mean()) <= radius
+            shifted = points(seed, n)
+            shifted -= shifted.mean(dim=0)
+            shifted *= math.sqrt(1.01 * radius / float(shifted.square().sum(dim=1).mean()))
+            assert loss.evaluate(shifted, tol=1e-12).value > top  # outside: worse than one place
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("mass", [0.3, 1e-2, 1e-5])
+def test_prp_no_best_two_points(kernel, mass):
+    """They exchange some mass: the best picture is exact, at a distance known in closed form."""
+    P = torch.tensor([[1 - mass, mass], [mass, 1 - mass]], dtype=torch.float64)
+    square = math.log(1 / mass - 1) if kernel == "gaussian" else 1 / mass - 2
+    Z = torch.tensor([[0.0], [math.sqrt(square)]], dtype=torch.float64)
+    best = SNEkhornLoss(P, kernel).evaluate(Z, tol=1e-13)
+    assert best.gradient.abs().max() < 1e-9
+    Q = SNEkhornLoss(P, kernel).latent_plan(Z, tol=1e-13)
+    torch.testing.assert_close(Q, P, rtol=1e-9, atol=0)
+    for factor in (0.5, 0.9, 1.1, 2.0):
+        assert value(P, factor * Z, kernel) > best.value
+
+
+def test_prp_no_best_distance():
+    """Student's kernel: clusters that exchange little mass lie at sqrt(2 sigma sigma / e)."""
+    half = torch.arange(16) // 8
+    cloud = points(3, 16, 3)
+    for far in (11.0, 12.0, 13.0):
+        X = cloud.clone()
+        X[:, 0] += far * half
+        P = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 4.0, tol=1e-10).plan
+        e = 2 * float(P[:8, 8:].sum())
+        assert 1e-9 < e < 0.05
+        found = drot.snekhorn(P, kernel="student", tol=1e-7, max_iter=3000)
+        one, two = found.Z[:8], found.Z[8:]
+        s = [float(dual(z, "student").exp().sum()) for z in (one, two)]
+        apart = float((one.mean(dim=0) - two.mean(dim=0)).norm())
+        assert apart == pytest.approx(math.sqrt(2 * s[0] * s[1] / e), rel=0.1)
+
+
+# -------------------------------------------------------------------------------- prp-square
+CORNERS = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]).double()
+
+
+def of_the_square() -> Tensor:
+    row = torch.tensor([0.0, 2.0, 1.0, 2.0], dtype=torch.float64) / 5
+    return torch.stack([row.roll(k) for k in range(4)])
+
+
+def test_prp_square_is_an_affinity():
+    """At the perplexity of the statement, the rows are 2/5, 2/5, 1/5; the square is any."""
+    xi = math.exp(math.log(5) - 0.8 * math.log(2))
+    for side in (1.0, 7.0):
+        found = drot.entropic_affinity(drot.sqeuclidean(side * CORNERS), xi, diagonal="drop")
+        torch.testing.assert_close(found.plan, of_the_square(), rtol=0, atol=1e-8)
+
+
+def test_prp_square():
+    """t-SNE's KL falls to 0 like s^-4 as the square grows, and no picture found is at 0."""
+    P = of_the_square()
+    loss = SNELoss(P, "student")
+    found = [
+        float(drot.kl_divergence(P, loss.latent_plan(s * CORNERS))) * s**4 for s in (10, 50, 250)
+    ]
+    assert found == pytest.approx([0.08] * 3, rel=0.02) and found[-1] == pytest.approx(0.08, 1e-3)
+    # sides^2 - diagonals^2 >= 0 for any four points, which proportional kernels deny
+    for q in (1, 2, 3, 5):
+        z = points(q, 4, q)
+        sides = sum((z[i] - z[(i + 1) % 4]).square().sum() for i in range(4))
+        diagonals = (z[0] - z[2]).square().sum() + (z[1] - z[3]).square().sum()
+        whole = (z[0] - z[1] + z[2] - z[3]).square().sum()
+        torch.testing.assert_close(sides - diagonals, whole)
+    ends = [
+        drot.tsne(P, init=points(k, 4), tol=1e-9, max_iter=400, on_failure="ignore")
+        for k in range(5)
+    ]
+    spread = [float(torch.pdist(end.Z).max()) for end in ends]
+    assert min(end.kl for end in ends) > 0 and max(spread) > 30
+
+
+def test_prp_square_needs_a_ratio():
+    """With less than twice the weight on the sides, squares of a finite size are exact."""
+    for ratio in (1.2, 1.9):
+        row = torch.tensor([0.0, ratio, 1.0, ratio], dtype=torch.float64)
+        P = torch.stack([row.roll(k) for k in range(4)])
+        P /= P.sum(dim=1, keepdim=True)
+        # sides x - 1, diagonals ratio x - 1, which are twice as long: x = 1 / (2 - ratio)
+        side = math.sqrt(1 / (2 - ratio) - 1)
+        Q = SNELoss(P, "student").latent_plan(side * CORNERS)
+        torch.testing.assert_close(Q, P, rtol=1e-9, atol=1e-12)
+
+
+def test_prp_square_is_held_by_a_self_loop():
+    """SNEkhorn grows with the square; its minimum is found, the same from every start."""
+    P = of_the_square()
+    for kernel in KERNELS:
+        loss = SNEkhornLoss(P, kernel)
+        values = [loss.evaluate(s * CORNERS, tol=1e-12).value for s in (2, 10, 50, 250)]
+        assert all(x < y for x, y in itertools.pairwise(values))
+        ends = [
+            drot.snekhorn(P, kernel=kernel, init=points(k, 4), tol=1e-7, max_iter=2000)
+            for k in range(4)
+        ]
+        assert max(float(torch.pdist(end.Z).max()) for end in ends) < 5

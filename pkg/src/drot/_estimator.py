@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from ._checks import as_device, check_choice, check_finite
+from ._checks import as_device, as_points, check_choice, check_finite
 from ._embedding import Embedding
 from .affinity import entropic_affinity
 from .connected_pca import ccpca
@@ -96,6 +96,12 @@ class EmbeddingEstimator(BaseEmbedding):
 
     def _init(self, points: Tensor, cost: Pairwise, seed: int):
         if not isinstance(self.init, str):
+            Z = self.init.Z if isinstance(self.init, Embedding) else as_points(self.init, "init")
+            if Z.shape[1] != self.n_components:
+                raise ValueError(
+                    f"init has {Z.shape[1]} columns and n_components={self.n_components}; make "
+                    "them equal"
+                )
             return self.init
         check_choice("init", self.init, ("spectral", "pca", "random", "ccpca"))
         if self.init == "pca":

@@ -2,6 +2,7 @@ r"""Embeddings: minimise an objective over the positions of points (Chapter 4 an
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Literal, Protocol, get_args
@@ -14,9 +15,9 @@ from ._checks import as_points, check_choice, check_count, check_positive
 from ._dataset import Seed
 from ._embedding import Embedding
 from ._minimize import Step, adam, lbfgs, metric_of
-from ._report import OnFailure, settle
+from ._report import NotConverged, OnFailure, settle
 from .coupling import Evaluation
-from .initial import apart, random_start, spectral_start
+from .initial import apart, at_scale, random_start, spectral_start
 
 __all__ = ["Callback", "Init", "Objective", "Solver", "embed"]
 
@@ -80,9 +81,12 @@ def embed(
         :class:`SNEkhornLoss`, :class:`SNELoss` or :class:`BernoulliLoss`.
     init : {"spectral", "random"}, array_like of shape (n, q), or Embedding
         Where to start: the plan's slow eigenvectors, standard normal coordinates, given
-        positions, or where an earlier run ended, which it continues. Points that start where all
-        their neighbours are, but for 1 % of the spread of the cloud, get noise of that size: no
-        force moves them apart (book ``prp-one-place``).
+        positions, or where an earlier run ended, which it continues. Of positions whose spread is
+        below 1/100 of the kernel's bandwidth only the shape counts: they start at spread 1. Those
+        above 100 are divided by 10 as long as F falls. Points that start where all their
+        neighbours are, but for 1 % of the spread of the cloud, get noise of that size, and so
+        does a direction in which the cloud has no extent: no force would move them there (book
+        ``prp-one-place``).
     n_components : int
         :math:`q`, for starts by name.
     solver : {"lbfgs", "spectral", "adam"}
@@ -170,11 +174,12 @@ def descend(
     learning_rate = check_positive("learning_rate", learning_rate)
     Z, warm = _start(objective, init, n_components, random_state)
     attraction = objective.attraction
-    if not inner and not isinstance(init, Embedding):
-        Z = apart(Z, attraction, random_state)
     tol = _TOL if tol is None else check_positive("tol", tol)
     row = objective.mass / objective.n
     run = _Run(objective, warm, tol / 1000)
+    if not inner and not isinstance(init, Embedding):
+        Z = at_scale(Z, run.value)
+        Z = apart(Z, attraction, random_state)
     if solver == "adam":
         steps = adam(run.evaluate, Z, learning_rate)
     else:
@@ -225,6 +230,13 @@ class _Run:
     def __init__(self, objective: Objective, warm: Tensor | None, tol: float):
         self.objective, self.warm, self.tol = objective, warm, tol
         self.passes, self.products = 0.0, 0
+
+    def value(self, Z: Tensor) -> float:
+        """F(Z), infinite where it cannot be found."""
+        try:
+            return self.evaluate(Z, None).value
+        except NotConverged:
+            return math.inf
 
     def evaluate(self, Z: Tensor, warm: Tensor | None) -> Evaluation:
         warm = self.warm if warm is None else warm

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -14,9 +15,11 @@ from ._dataset import Seed, as_rng
 from ._krylov import EXTRA, leading
 from .plan import symmetrize
 
-__all__ = ["apart", "pca_start", "random_start", "spectral_start"]
+__all__ = ["apart", "at_scale", "pca_start", "random_start", "spectral_start"]
 
 _CLOSE = 1e-2  # distance to all neighbours, in units of the spread, that counts as none
+_FLAT = 1e-6  # extent across, in units of that along, that counts as none
+_SHAPES = (1e-2, 1e2)  # spreads, in bandwidths of the kernel, beyond which only the shape counts
 
 
 def random_start(
@@ -156,7 +159,7 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
     from sklearn.manifold import spectral_embedding
 
     n = matrix.shape[0]
-    n_components = check_count("n_components", n_components, 1, max(1, n - 2))
+    n_components = _slow(n_components, n)
     weights = matrix.cpu().double().numpy()
     seed = int(as_rng(random_state).integers(2**31))
     with warnings.catch_warnings():
@@ -168,11 +171,22 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
     return _unit(torch.from_numpy(np.ascontiguousarray(Z)).to(matrix))
 
 
+def _slow(n_components: int, n: int) -> int:
+    """The number of slow eigenvectors asked for, if there are as many."""
+    most = max(1, n - 2)
+    if check_count("n_components", n_components, 1) > most:
+        raise ValueError(
+            f"n_components={n_components} is too many for the spectral start of {n} points, which "
+            f"has up to {most}; pass init='random', or positions"
+        )
+    return n_components
+
+
 def _by_products(rows: Tensor | PlanRows, n_components: int, random_state: Seed) -> Tensor:
     """The start of a plan by its products with vectors; a tensor is symmetric."""
     n, loops = rows.shape[0], rows.diagonal().double()[:, None]
     largest = float(rows.max()) if isinstance(rows, Tensor) else rows.largest
-    k = 1 + check_count("n_components", n_components, 1, max(1, n - 2))
+    k = 1 + _slow(n_components, n)
 
     def weigh(v: Tensor) -> Tensor:
         """W v, with W the plan made symmetric, without its diagonal."""
@@ -193,11 +207,34 @@ def _by_products(rows: Tensor | PlanRows, n_components: int, random_state: Seed)
     return _unit(Z).to(rows.dtype)
 
 
-def apart(Z: Tensor, weights: Tensor | PlanRows, random_state: Seed) -> Tensor:
-    """Z, centred, with noise for points that lie where all their neighbours lie.
+def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:
+    """Z, centred: at spread 1 if its own is far too small; if far too large, smaller where better.
 
-    There the forces on the points of a part of the plan vanish (book ``prp-one-place``).
-    ``weights`` are symmetric, (n, n). One product.
+    Forces vanish at either end, so the slope does not tell a start from a solution. ``value``,
+    the objective, does: a large Z is divided by 10 as long as it falls. A solution with far parts
+    stays.
+    """
+    largest = float(Z.abs().max())
+    if largest == 0:
+        return Z
+    unit = Z / largest  # whose squares neither overflow nor vanish
+    share = float(unit.square().mean().sqrt())
+    spread = largest * share
+    if spread < _SHAPES[0]:
+        return unit / share
+    lowest = value(Z) if spread > _SHAPES[1] else 0.0
+    noise = torch.finfo(Z.dtype).eps ** 0.5  # t-SNE's objective is all but level far out
+    while spread > _SHAPES[1] and not (found := value(Z / 10)) > lowest + noise * abs(lowest):
+        Z, spread, lowest = Z / 10, spread / 10, found
+    return Z
+
+
+def apart(Z: Tensor, weights: Tensor | PlanRows, random_state: Seed) -> Tensor:
+    """Z, centred, with noise for points that lie where all their neighbours lie, and across flats.
+
+    There the forces on the points of a part of the plan vanish (book ``prp-one-place``); and no
+    force leads out of a line or plane that holds all points. ``weights`` are symmetric, (n, n).
+    One product.
     """
     squares = Z.square().sum(dim=1, keepdim=True)  # (n, 1)
     spread = float(squares.mean().sqrt())
@@ -208,14 +245,19 @@ def apart(Z: Tensor, weights: Tensor | PlanRows, random_state: Seed) -> Tensor:
     gaps = sums * squares[:, 0] - 2 * (Z * pulled[:, :-1]).sum(dim=1) + pulled[:, -1]
     together = gaps <= tied * (_CLOSE * spread) ** 2
     together &= tied > torch.finfo(Z.dtype).eps ** 0.5 * sums  # who has no neighbour stays
-    if not together.any():
-        return Z
+    extents, axes = torch.linalg.eigh(Z.double().T @ Z.double())  # squares, ascending; (q, q)
     n, q = Z.shape
+    extents[: max(0, q - n + 1)] = torch.inf  # n centred points span n - 1 dimensions
+    across = axes[:, extents <= _FLAT**2 * extents[-1]].to(Z.dtype)  # (q, missing)
+    if spread and not together.any() and not across.shape[1]:
+        return Z
     noise = random_start(
         n, n_components=q, random_state=random_state, dtype=Z.dtype, device=Z.device
     )
-    size = _CLOSE * spread or _CLOSE  # in units of the bandwidth where all are in one place
-    return torch.where(together[:, None], Z + size * noise, Z)
+    if spread == 0:  # nothing is known but the scale, that of the kernel
+        return noise - noise.mean(dim=0)
+    flat = noise @ across @ across.T
+    return Z + _CLOSE * spread * torch.where(together[:, None], noise, flat)
 
 
 def _unit(Z: Tensor) -> Tensor:

@@ -1,0 +1,165 @@
+"""Starts that a small slope would take for solutions: too small, too wide, flat."""
+
+from __future__ import annotations
+
+import math
+
+import drot
+import numpy as np
+import pytest
+import torch
+from clouds import cloud
+from drot.coupling import SNELoss
+from drot.embedding import embed
+from drot.initial import apart, at_scale
+from drot.snekhorn_loss import SNEkhornLoss
+from torch import Tensor
+
+N = 60
+
+
+def points() -> Tensor:
+    X = torch.from_numpy(cloud("gaussian", 3, N, 4))
+    X[:, 0] += 4.0 * (torch.arange(N) % 3)
+    return X
+
+
+def rows() -> Tensor:
+    return drot.entropic_affinity(drot.sqeuclidean(points()), 8.0, diagonal="drop").plan
+
+
+def doubly() -> Tensor:
+    return drot.symmetric_entropic_affinity(drot.sqeuclidean(points()), 8.0).plan
+
+
+def graph() -> Tensor:
+    return drot.fuzzy_union(drot.umap_membership(drot.sqeuclidean(points()), 8))
+
+
+METHODS = {
+    "SNE": lambda init: drot.sne(rows(), normalization="rows", init=init),
+    "symmetric SNE": lambda init: drot.sne(drot.symmetrize(rows()), init=init),
+    "t-SNE": lambda init: drot.tsne(drot.symmetrize(rows()), init=init),
+    "SNEkhorn": lambda init: drot.snekhorn(doubly(), init=init),
+    "t-SNEkhorn": lambda init: drot.snekhorn(doubly(), kernel="student", init=init),
+    "LargeVis": lambda init: drot.largevis(drot.symmetrize(rows()), init=init),
+    "UMAP": lambda init: drot.umap(graph(), init=init),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_size_of_a_start(name):
+    """From any size the picture is as good as from size 1, and its slope was small for a reason."""
+    shape = drot.pca_start(points())
+    wanted = METHODS[name](shape).kl
+    for size in (1e-30, 1e-4, 1e3, 1e6, 1e30):
+        found = METHODS[name](size * shape)
+        assert found.converged and found.n_iter > 5
+        assert found.kl < 1.1 * wanted + 0.2, size
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("size", [1e-30, 1e-4, 9e-3])
+def test_small_starts_keep_their_shape(dtype, size):
+    """They become the start of spread 1; what is not small stays to the bit."""
+    Z = torch.tensor([[3.0, 0.0], [-1.0, 1.0], [-2.0, -1.0]], dtype=dtype)
+    Z = Z / Z.square().mean().sqrt()
+    never = {"value": lambda _: pytest.fail("asked for a value")}
+    torch.testing.assert_close(at_scale(size * Z, **never), Z)
+    for kept in (Z, 0.02 * Z, 90 * Z, torch.zeros_like(Z)):
+        assert at_scale(kept, **never) is kept
+
+
+def test_wide_starts_shrink_while_the_objective_falls():
+    """By tens; a value that is not a number is worse than any, and where it rises that is all."""
+    Z = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)
+    best = lambda size: lambda Z: abs(math.log10(float(Z[0, 0]) / size))  # noqa: E731
+    assert at_scale(1e8 * Z, best(1e5))[0] == pytest.approx(1e5)
+    assert at_scale(1e8 * Z, best(1e9))[0] == 1e8
+    assert 9 < at_scale(1e8 * Z, best(1.0))[0] < 101  # and no farther
+    broken = lambda Z: math.inf if Z[0, 0] > 1e4 else float(Z[0, 0])  # noqa: E731
+    assert 9 < at_scale(1e300 * Z, broken)[0] < 101
+    level = lambda Z: 1.0 + 1e-15 * float(Z[0, 0] < 1e5)  # noqa: E731
+    assert 9 < at_scale(1e8 * Z, level)[0] < 101
+
+
+def test_a_solution_with_far_parts_is_left():
+    """Parts that exchange little mass belong far apart: the array of such a solution stays."""
+    mass = 1e-7
+    P = torch.tensor([[1 - mass, mass], [mass, 1 - mass]], dtype=torch.float64)
+    Z = torch.tensor([[0.0], [math.sqrt(1 / mass - 2)]], dtype=torch.float64)
+    found = embed(SNEkhornLoss(P, "student"), Z)
+    assert found.n_iter == 0 and found.converged
+    torch.testing.assert_close(found.Z, Z - Z.mean())
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("axis", ["first", "oblique"])
+def test_a_start_on_a_line_leaves_it(name, axis):
+    """As good as the plane start of the same method, and wide in two directions."""
+    X = drot.pca_start(points())
+    direction = torch.tensor([[1.0, 0.0]] if axis == "first" else [[0.6, 0.8]]).double()
+    found = METHODS[name](X[:, :1] @ direction)
+    across, along = torch.linalg.svdvals(found.Z).flip(0)
+    assert across > 0.05 * along
+    assert found.kl < 1.1 * METHODS[name](X).kl + 0.2
+
+
+def test_noise_across_a_flat_start():
+    """1 % of the spread in the missing directions alone, the same for a seed, and only there."""
+    Z = torch.from_numpy(cloud("gaussian", 5, N, 3))
+    Z -= Z.mean(dim=0)
+    P = doubly()
+    assert apart(Z, P, 0) is Z
+    plane = torch.linalg.qr(torch.from_numpy(cloud("gaussian", 6, 3, 3))).Q  # third axis missing
+    flat = Z * torch.tensor([1.0, 1.0, 0.0]) @ plane.T
+    for seed in (0, 1):
+        moved = apart(flat, P, seed)
+        assert torch.equal(moved, apart(flat, P, seed))
+        change = (moved - flat) @ plane
+        assert change[:, :2].abs().max() < 1e-12
+        spread = float(flat.square().sum(dim=1).mean().sqrt())
+        assert float(change[:, 2].square().mean().sqrt()) == pytest.approx(0.01 * spread, rel=0.3)
+    assert not torch.equal(apart(flat, P, 0), apart(flat, P, 1))
+    thin = Z * torch.tensor([1.0, 1.0, 1e-4])  # thin is not flat
+    assert apart(thin, P, 0) is thin
+
+
+def test_few_points_span_few_dimensions():
+    """Three centred points are flat in three dimensions, and no noise would help."""
+    Z = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-1.0, -1.0, 0.0]]).double()
+    P = torch.full((3, 3), 1 / 3).double()
+    assert apart(Z, P, 0) is Z
+    line = Z * torch.tensor([1.0, 0.0, 0.0])
+    assert torch.linalg.matrix_rank(apart(line, P, 0) - apart(line, P, 0).mean(dim=0)) == 2
+
+
+@pytest.mark.parametrize("tol", [1e-3, 0.1])
+def test_all_in_one_place(tol):
+    """Nothing is known but the scale: the start is that of chance, and rough tolerances hold."""
+    P = doubly()
+    wanted = drot.snekhorn(P, init="random", tol=tol).value
+    found = drot.snekhorn(P, init=np.ones((N, 2)), tol=tol)
+    assert found.n_iter > 0 and found.value == pytest.approx(wanted, rel=0.05)
+    separate = SNELoss(np.eye(5), diagonal="keep")  # nobody has a neighbour
+    assert embed(separate, np.zeros((5, 2)), on_failure="ignore").n_iter > 0
+
+
+@pytest.mark.parametrize("estimator", [drot.TSNE, drot.SNEkhorn])
+def test_columns_of_an_estimators_start(estimator):
+    """They are n_components, or the sentence says both."""
+    with pytest.raises(
+        ValueError, match=r"^init has 2 columns and n_components=3; make them equal"
+    ):
+        estimator(n_components=3, perplexity=8, init=drot.pca_start(points())).fit(points())
+    found = estimator(n_components=3, perplexity=8, init=drot.pca_start(points(), n_components=3))
+    assert found.fit(points().numpy()).embedding_.shape == (N, 3)
+
+
+def test_too_few_points_for_the_spectral_start():
+    """The sentence says which start is meant; others do."""
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    says = "^n_components=2 is too many for the spectral start of 3 points, which has up to 1; "
+    with pytest.raises(ValueError, match=says):
+        drot.SNEkhorn(perplexity=1.5).fit(X)
+    assert drot.SNEkhorn(perplexity=1.5, init="random").fit(X).embedding_.shape == (3, 2)

@@ -3,14 +3,16 @@
 What runs on the CPU and breaks on a GPU nearly always mixes tensors of two devices, makes a tensor
 on the wrong one, or hands one to NumPy that NumPy cannot read. All three show without a GPU. Here a
 tensor of the device ``card`` wraps one of the CPU; each operation first asks whether its arguments
-lie on one device, as CUDA does, and then runs on the wrapped tensors. Other roundings, races and
-speed show on a real GPU only.
+lie on one device, as CUDA does, and then runs on the wrapped tensors. What would make a GPU wait
+is counted: kernels, numbers that are read, bytes that travel. Other roundings, races and speed show
+on a real GPU only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -18,7 +20,7 @@ from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-__all__ = ["NAME", "make_believe"]
+__all__ = ["NAME", "Traffic", "make_believe"]
 
 NAME = "card"
 # When it first runs, autograd counts the devices: this one is there before any test.
@@ -27,6 +29,28 @@ _aten = torch.ops.aten
 _COPIES = {_aten._to_copy.default, _aten.copy_.default}  # from one device to another
 _POSITIONS = {_aten.index.Tensor, _aten.index_put.default, _aten.index_put_.default}
 _POSITIONS |= {_aten._index_put_impl_.default}  # positions may lie on the CPU
+
+
+@dataclass
+class Traffic:
+    """What crossed between the devices since the last ``clear``."""
+
+    kernels: int = 0
+    reads: int = 0  # of one number, which wait for all kernels before
+    moved: int = 0  # bytes, in either direction
+
+    def clear(self) -> None:
+        self.kernels = self.reads = self.moved = 0
+
+    def count(self, function, tensors: list[Tensor], found) -> None:
+        self.kernels += 1
+        self.reads += function is _aten._local_scalar_dense.default
+        if function in _COPIES:
+            ends = {isinstance(x, _Card) for x in (*tensors, found)}
+            self.moved += (len(ends) > 1) * found.numel() * found.element_size()
+
+
+_TRAFFIC = Traffic()
 
 
 class _Card(Tensor):
@@ -114,7 +138,10 @@ def _run(function, args: tuple, kwargs: dict):
             return outer[id(x)] if id(x) in outer else _Card(x)
         return type(x)(map(wrap, x)) if type(x) in (list, tuple) else x
 
-    return wrap(found) if there else found
+    found = wrap(found) if there else found
+    if there or outer:
+        _TRAFFIC.count(function, tensors, found)
+    return found
 
 
 class _Maker(TorchDispatchMode):
@@ -125,12 +152,13 @@ class _Maker(TorchDispatchMode):
 
 
 @contextmanager
-def make_believe() -> Iterator[str]:
-    """The name of the device, while it is there."""
+def make_believe() -> Iterator[Traffic]:
+    """The device is there, and its traffic counted."""
     lifted = torch._C._only_lift_cpu_tensors()
     torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device=) through the mode
     try:
         with _Maker():
-            yield NAME
+            _TRAFFIC.clear()
+            yield _TRAFFIC
     finally:
         torch._C._set_only_lift_cpu_tensors(lifted)

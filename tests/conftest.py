@@ -10,7 +10,7 @@ import hypothesis
 import numpy as np
 import pytest
 import torch
-from card import make_believe
+from card import NAME, make_believe
 
 # A shell that runs the tests in its background has SIGINT ignored, and so would the processes that
 # tests of interrupts start.
@@ -41,8 +41,8 @@ def gpu() -> Iterator[str]:
     if torch.cuda.is_available():
         yield "cuda"
         return
-    with make_believe() as name:
-        yield name
+    with make_believe():
+        yield NAME
 
 
 @pytest.fixture(params=["cpu", "gpu"])

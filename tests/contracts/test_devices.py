@@ -12,7 +12,7 @@ import drot
 import numpy as np
 import pytest
 import torch
-from card import make_believe
+from card import NAME, Traffic, make_believe
 from drot import _fused, _memory
 from faults import ROWS, call, is_estimator, parameters
 from torch import Tensor
@@ -23,8 +23,8 @@ MIXED = r"expected all tensors to be on the same device"
 # --------------------------------------------------------------------- the make-believe device
 @pytest.fixture
 def card():
-    with make_believe() as name:
-        yield name
+    with make_believe():
+        yield NAME
 
 
 def test_it_is_another_device(card):
@@ -101,6 +101,22 @@ def test_it_leaves(card):
         pass
     assert type(torch.ones(2)) is Tensor
     assert torch.ones(2, device=card).device.type == card  # the outer one is there still
+
+
+def test_it_counts(card):
+    """Kernels, reads and the bytes that travel; a copy on the device does not."""
+    with make_believe() as traffic:
+        X = torch.ones(10, 3)
+        assert traffic == Traffic()
+        Y = X.to(card)
+        assert traffic == Traffic(kernels=1, moved=120)
+        Z = (Y + 1).clone()
+        assert traffic.moved == 120 and traffic.reads == 0 and traffic.kernels >= 3
+        assert float(Z.sum()) == 60.0 and traffic.reads == 1
+        X.copy_(Z[:, :1])
+        assert traffic.moved == 240
+        Y.copy_(X)
+        assert traffic.moved == 360
 
 
 # --------------------------------------------------------------------------- public functions
@@ -182,6 +198,51 @@ def test_random_start(gpu):
     """The same points on every device."""
     Z = drot.random_start(7, device=gpu)
     assert Z.device.type == gpu and torch.equal(Z.cpu(), drot.random_start(7))
+
+
+# --------------------------------------------------------------------- what a GPU would wait for
+POINTS = 120
+
+
+def symmetric(cost: Tensor):
+    return drot.symmetric_entropic_affinity(cost, 10.0)
+
+
+def picture(method, **options):
+    """From the plan of a cost to some iterations of an embedding."""
+
+    def run(cost: Tensor):
+        plan = (
+            symmetric(cost).plan.fill_diagonal_(0.0)
+            if method is drot.largevis
+            else symmetric(cost).plan
+        )
+        return method(plan, max_iter=10, on_failure="ignore", **options)
+
+    return run
+
+
+CALLS = {  # numbers that may be read, an iteration
+    "entropic": (lambda C: drot.entropic_affinity(C, 10.0), 6),
+    "doubly stochastic": (lambda C: drot.doubly_stochastic_affinity(C, bandwidth=1.0), 3),
+    "symmetric": (symmetric, 25),
+    "SNEkhorn": (picture(drot.snekhorn), 60),
+    "t-SNEkhorn": (picture(drot.snekhorn, kernel="student"), 60),
+    "t-SNE": (picture(drot.tsne, diagonal="keep"), 60),
+    "LargeVis": (picture(drot.largevis), 60),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_nothing_large_crosses(name, card):
+    """No array of n x n numbers leaves the device, and few numbers an iteration are waited for."""
+    run, reads = CALLS[name]
+    X = torch.from_numpy(np.random.default_rng(0).normal(size=(POINTS, 4)))
+    cost = drot.sqeuclidean(X.to(card)).dense()
+    with make_believe() as traffic:
+        found = run(cost)
+    assert 0 < traffic.moved <= 100 * POINTS < 8 * POINTS**2 / 8
+    assert 0 < traffic.reads <= 150 + reads * found.n_iter
 
 
 # ------------------------------------------------------------------------ what a GPU has room for

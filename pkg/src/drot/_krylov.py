@@ -25,7 +25,9 @@ def leading(
     """
     n, b = start.shape
     if n <= (_BLOCKS + 1) * b:  # the space would be everything
-        values, vectors = torch.linalg.eigh(product(torch.eye(n).to(start)))
+        values, vectors = torch.linalg.eigh(
+            product(torch.eye(n, dtype=start.dtype, device=start.device))
+        )
         return values[-k:], vectors[:, -k:]
     V = torch.linalg.qr(start).Q
     AV = V[:, :0]

@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple
 import drot
 import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 
 N = 10
 MODULES = ("drot", "drot.metrics", "drot.hyperbolic", "drot.spectral", "drot.datasets", "drot.plot")
@@ -626,9 +627,18 @@ def lopsided(value):
     return value
 
 
+def thin(value):
+    """The same numbers as a sparse tensor."""
+    return torch.as_tensor(np.asarray(value, dtype=np.float64)).to_sparse()
+
+
 EITHER = (TypeError, ValueError)
 NAN = Fault(put(2, 1, math.nan), r"^NAME .*NaN.* at row 2, column 1\b.*; remove or impute it$")
 NO_NUMBER = r"NAME cannot be read as an array of numbers"
+SPARSE = [
+    Fault(csr_matrix, r"^NAME is sparse \(csr\); pass NAME\.toarray\(\)$", TypeError),
+    Fault(thin, r"^NAME is sparse \(torch\.sparse_coo\); pass NAME\.to_dense\(\)$", TypeError),
+]
 ARRAYS = {
     "NaN": [NAN],
     "infinite": [
@@ -653,6 +663,7 @@ ARRAYS = {
         Fault(constant([[1.0, 2.0], [3.0]]), NO_NUMBER, TypeError),
         Fault(constant({"x": 1}), NO_NUMBER, TypeError),
     ],
+    "sparse": SPARSE,
 }
 CLOUD = {
     **ARRAYS,
@@ -687,6 +698,10 @@ def both(value):
     return value
 
 
+NO_NAME = [
+    Fault(constant(x), rf"NAME={kind}.* does not exist; choose from '")
+    for x, kind in ((np.array(["a", "b"]), "array"), (torch.ones(3), "tensor"), ({}, "{}"))
+]
 TWO = r".*entries \(\d, \d\) and \(\d, \d\)"
 COLUMNS: dict[str, dict[str, list[Fault]]] = {
     "cloud": CLOUD,
@@ -758,6 +773,7 @@ COLUMNS: dict[str, dict[str, list[Fault]]] = {
         "NaN": [Fault(put(2, math.nan), "NAME must be 10 whole labels from 0")],
         "strings": [Fault(lambda v: list("aaaabbbccc"), "NAME.*labels", TypeError)],
         "empty": [Fault(constant([]), "NAME must be 10 whole labels from 0")],
+        "sparse": SPARSE,
     },
     "y": {
         "wrong length": [Fault(lambda v: v[:5], r"one label per row; got \(10, \d+\) and \(5,\)")],
@@ -797,6 +813,7 @@ COLUMNS: dict[str, dict[str, list[Fault]]] = {
         ],
         "strings": [Fault(constant("30"), "NAME cannot be read", TypeError)],
         "complex": [Fault(constant(3j), "NAME is complex", TypeError)],
+        "sparse": SPARSE,
     },
     "average perplexity": {
         "perplexity too low": [
@@ -849,10 +866,12 @@ COLUMNS: dict[str, dict[str, list[Fault]]] = {
     "name": {
         "unknown name": [
             Fault(constant("nonsense"), "NAME='nonsense' does not exist; choose from '")
-        ]
+        ],
+        "no name": NO_NAME,
     },
     "name of a set": {
-        "unknown name": [Fault(constant("iris"), "NAME='iris' does not exist; choose from 'snare")]
+        "unknown name": [Fault(constant("iris"), "NAME='iris' does not exist; choose from 'snare")],
+        "no name": NO_NAME,
     },
     "sizes": {
         "negative": [Fault(lambda v: (*v[:-1], 0), "NAME must be at least 1; got 0")],
@@ -897,6 +916,10 @@ COLUMNS: dict[str, dict[str, list[Fault]]] = {
             Fault(lambda v: v.astype(str).astype(object) + "a", "could not convert string")
         ],
         "objects": [Fault(constant([[1.0, 2.0], [3.0]]), "inhomogeneous|sequence")],
+        "sparse": [
+            Fault(csr_matrix, r"Sparse data was passed for X.*\.toarray\(\)", TypeError),
+            Fault(thin, r"can't convert Sparse .* tensor.*\.to_dense\(\)", TypeError),
+        ],
     },
 }
 
@@ -907,6 +930,7 @@ NOT_HERE: dict[tuple[str, str, str], str] = {
         for name in ("drot.BernoulliLoss", "drot.largevis", "drot.umap")
     },
     ("drot.metrics.constraint_errors", "plan", "one point"): "one row is a plan",
+    ("drot.semi_relaxed_gw", "cost_z", "one point"): "all points may share one place",
     **{
         (name, "graph", "one point"): "a graph may have one node"
         for name in ("drot.fuzzy_union", "drot.laplacian", "drot.connected_components")
@@ -915,6 +939,16 @@ NOT_HERE: dict[tuple[str, str, str], str] = {
 
 # Cells whose sentence is another one.
 SAYS: dict[tuple[str, str, str], str] = {
+    **{
+        (f"drot.{name}", "block", "no name"): r"NAME \(rows per tile\) must be a whole number"
+        for name in ("sqeuclidean", "student_cost", "pairwise")
+    },
+    ("drot.gromov_monge", "cost_z", "one point"): "at most 7 points; got 5 and 1",
+    ("drot.gromov_wasserstein", "cost_z", "one point"): r"one number per point \(1\)",
+    **{
+        (f"drot.{name}", "cost_z", "one point"): r"plan must be \(10, 1\), cost_x by cost_z"
+        for name in ("gw_objective", "gw_gradient")
+    },
     ("drot.mrf_log_density", "graph", "one point"): "X has 10 points and the graph 1 nodes",
     ("drot.graph_log_probability", "graph", "one point"): "graph has 1 nodes and log_kernel 10",
     ("drot.graph_log_probability", "log_kernel", "empty"): "log_kernel must be a square",

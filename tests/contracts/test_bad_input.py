@@ -109,7 +109,7 @@ def watched(seconds: float = SECONDS) -> Iterator[None]:
 
 def bits(value) -> bytes | None:
     if isinstance(value, Tensor):
-        return value.cpu().numpy().tobytes()
+        return value.cpu().to_dense().numpy().tobytes()
     if isinstance(value, np.ndarray):
         return value.tobytes()
     return repr(value).encode() if isinstance(value, list | tuple) else None

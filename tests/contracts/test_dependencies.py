@@ -34,6 +34,7 @@ LEVELS = {
     },
     3: {
         "_embedding", "_minimize", "embedding", "methods", "distributional", "hyperbolic",
+        "_hyperboloid",
         "clustering", "_srgw_barycenter", "_srgw_lloyd",
         "_prototype_loss", "_reduced_distribution", "_baselines",
     },

@@ -127,10 +127,6 @@ HERE = {  # what returns numbers on the CPU, and why
 }
 
 
-# Parameters of geoopt are made of torch's own tensors only.
-NOT_MADE_UP = ("drot.hyperbolic.kmeans", "drot.hyperbolic.reduce")
-
-
 def arrays(given: dict) -> dict[str, np.ndarray]:
     return {key: value for key, value in given.items() if isinstance(value, np.ndarray)}
 
@@ -165,8 +161,6 @@ ESTIMATORS = [name for name in ROWS if is_estimator(name) and "device" in parame
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_function(name, dtype, gpu):
     """All arrays on the device: the result is there, and equal to rounding."""
-    if name in NOT_MADE_UP and gpu != "cuda":
-        pytest.skip(f"geoopt makes no parameters of a make-believe device: {name}")
     given = ROWS[name].good()
     here = {key: torch.from_numpy(value) for key, value in arrays(given).items()}
     here = {key: x.to(dtype) if x.is_floating_point() else x for key, x in here.items()}

@@ -716,6 +716,14 @@ def changed(array: np.ndarray, i: int, j: int, entry: float) -> np.ndarray:
         (lambda: drot.BernoulliLoss(np.zeros((8, 8))), ["zero everywhere"]),
         (lambda: drot.BernoulliLoss(points()), ["square (n, n)", "(8, 3)"]),
         (lambda: drot.umap(row_plan(), a=1.0), ["both a and b"]),
+        (
+            lambda: drot.DistR(3, similarity="precomputed").fit(np.triu(np.ones((5, 5)))),
+            ["the similarity X must be symmetric", "entries (0, 1) and (1, 0) are 1 and 0"],
+        ),
+        (
+            lambda: drot.DistR(3, similarity="precomputed").fit(points()),
+            ["the similarity X must be square (n, n)", "(8, 3)"],
+        ),
         (lambda: drot.largevis(changed(row_plan(), 2, 5, -0.5)), ["negative entry (-0.5)"]),
         (
             lambda: drot.attraction_repulsion(drot.BernoulliLoss(row_plan()), points(5)),

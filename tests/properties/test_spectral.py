@@ -33,6 +33,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import expm
 from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
@@ -231,6 +232,20 @@ def test_pca_wide_and_tall():
     Z = spectral.pca(line, 3).Z
     assert Z[:, 1:].abs().max() < 1e-6 and torch.isfinite(Z).all()
     assert torch.isfinite(spectral.pca(np.ones((4, 3)), 2).vectors).all()
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "rank"), [(2, 2, 1), (2, 9, 1), (7, 7, 6), (6, 30, 5), (9, 12, 3)]
+)
+def test_pca_has_no_component_without_variance(n, p, rank):
+    """Columns beyond the rank are 0 to rounding, and not to its root; the others scikit-learn's."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, p))
+    found = spectral.pca(X, n)
+    assert found.Z[:, rank:].abs().max() < 1e-14 * n and found.Z.mean(dim=0).abs().max() < 1e-14 * n
+    assert (found.eigenvalues.diff() <= 0).all()
+    expected = PCA(n, svd_solver="full").fit_transform(X)
+    np.testing.assert_allclose(found.Z.abs(), abs(expected), rtol=0, atol=1e-12)
 
 
 def test_spectral_signs_dtype_and_inputs():
@@ -513,7 +528,8 @@ def test_results_say_what_they_are():
 
 def test_estimator():
     """Estimator: scikit-learn's own checks, the chain of functions to the bit, and its words."""
-    results = check_estimator(CCPCA(perplexity=3.0, n_samples=5), on_skip=None, on_fail=None)
+    model = CCPCA(perplexity=3.5, n_samples=5)  # three points tie in its whole numbers
+    results = check_estimator(model, on_skip=None, on_fail=None)
     failed = [r["check_name"] for r in results if r["status"] not in ("passed", "skipped")]
     assert not failed, failed
     assert sum(r["status"] == "passed" for r in results) >= 35

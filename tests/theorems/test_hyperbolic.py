@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 from drot import hyperbolic
+from drot._hyperboloid import lift, mean
 from drot._reduced_distribution import read_problem
-from drot.hyperbolic import _Hyperbolic, _length, _lift, _lorentz, _mean
+from drot.hyperbolic import _Hyperbolic, _length, _lorentz
 from plans import cloud, energy, soft, weights
 from scipy.optimize import minimize
 
@@ -31,7 +32,7 @@ def naive_distance(Z) -> np.ndarray:
 
 def test_distances():
     """arcosh of the Lorentz product, geoopt's too; close points keep their digits."""
-    Z = _lift(cloud(6, 3))
+    Z = lift(cloud(6, 3))
     found = hyperbolic.distance(Z)
     np.testing.assert_allclose(found, naive_distance(Z), atol=1e-7)
     theirs = _lorentz().dist(Z[:, None], Z[None])
@@ -45,7 +46,7 @@ def test_distances():
 
 def test_poincare_ball_and_wrapped_normal():
     """The ball's own distance formula agrees; radii of the start are those of a normal vector."""
-    Z = _lift(cloud(5, 2))
+    Z = lift(cloud(5, 2))
     B = hyperbolic.to_poincare(Z)
     top = 2 * (B[:, None] - B).square().sum(dim=2)
     inside = 1 - B.square().sum(dim=1)
@@ -75,7 +76,7 @@ def test_gradient_and_value(kernel, normalization, loss):
     terms = _Hyperbolic(plain, 0.7)
     c = terms.couple(T)
     found = terms.evaluate(c, v)
-    D = naive_distance(_lift(v)) ** 2
+    D = naive_distance(lift(v)) ** 2
     K = 1 / (1 + D / 0.49) if kernel == "student" else np.exp(-D)
     q, M = np.asarray(c.q), np.asarray(c.M)
     if normalization == "sum":
@@ -104,7 +105,7 @@ def test_gradient_and_value(kernel, normalization, loss):
     assert _length(v[:1], g[None]) == pytest.approx(length, rel=1e-12)
     each = [_length(v[i : i + 1], found.gradient[i : i + 1]) for i in range(4)]
     assert _length(v, found.gradient) == max(each)
-    moved = float(hyperbolic.distance(_lift(torch.stack([v0, v0 + step[0]])))[0, 1])
+    moved = float(hyperbolic.distance(lift(torch.stack([v0, v0 + step[0]])))[0, 1])
     assert moved == pytest.approx(1e-5, rel=1e-4)
 
 
@@ -128,29 +129,29 @@ def test_reduction(init):
 
 def test_mean_and_kmeans():
     """The mean has the least sum of squares, by another minimiser; k-means finds two groups."""
-    Z = _lift(torch.cat([cloud(5, 2) + 4, cloud(5, 2, 1) - 4]))
+    Z = lift(torch.cat([cloud(5, 2) + 4, cloud(5, 2, 1) - 4]))
 
     def spread(v) -> float:
-        both = _lift(torch.cat([Z[:5, 1:], torch.from_numpy(v)[None]]))
+        both = lift(torch.cat([Z[:5, 1:], torch.from_numpy(v)[None]]))
         return float((naive_distance(both)[-1, :-1] ** 2).sum())
 
     best = minimize(spread, np.asarray(Z[:5, 1:].mean(dim=0)), tol=1e-10)
-    mean = _mean(Z[:5])
-    np.testing.assert_allclose(mean[1:], best.x, rtol=1e-4)
-    assert spread(mean[1:].numpy()) <= best.fun * (1 + 1e-9)
+    middle = mean(Z[:5, 1:])
+    np.testing.assert_allclose(middle, best.x, rtol=1e-4)
+    assert spread(middle.numpy()) <= best.fun * (1 + 1e-9)
     # of two points the centre of a prototype is half way
     terms = _Hyperbolic(read_problem(affinity(8), 4, 2, "student", "sum", "kl", None)[0], 1.0)
     v, T = 2 * cloud(8, 2), torch.eye(4, dtype=torch.float64).repeat_interleave(2, dim=0) / 8
-    apart = hyperbolic.distance(_lift(torch.cat([v, terms.centres(terms.couple(T), v)])))
+    apart = hyperbolic.distance(lift(torch.cat([v, terms.centres(terms.couple(T), v)])))
     for i in range(8):
         assert float(apart[i, 8 + i // 2]) == pytest.approx(float(apart[i, i ^ 1]) / 2, rel=1e-9)
     # without clear groups: the least sum of squares of all partitions
-    W = _lift(1.5 * cloud(6, 2, 5))
+    W = lift(1.5 * cloud(6, 2, 5))
 
     def within(labels) -> float:
         groups = [W[labels == c] for c in range(2)]
         return sum(
-            float((naive_distance(torch.cat([g, _mean(g)[None]]))[-1, :-1] ** 2).sum())
+            float((naive_distance(torch.cat([g, lift(mean(g[:, 1:])[None])]))[-1, :-1] ** 2).sum())
             for g in groups
         )
 
@@ -177,7 +178,7 @@ def test_bad_input(monkeypatch):
     with pytest.raises(ValueError, match="'student', 'gaussian'"):
         hyperbolic.reduce(affinity(), 3, kernel="gram")
     with pytest.raises(ValueError, match="n_clusters must be a whole number from 1 to 3"):
-        hyperbolic.kmeans(_lift(cloud(3, 2)), 4)
+        hyperbolic.kmeans(lift(cloud(3, 2)), 4)
     monkeypatch.setitem(__import__("sys").modules, "geoopt", None)
     with pytest.raises(ImportError, match="calls geoopt, which is not installed"):
         hyperbolic.wrapped_normal(3)

@@ -274,6 +274,8 @@ def coot_clustering(
             "coot_clustering calls POT, which is not installed; pip install POT"
         ) from None
     w = as_weights(weights, n, X, "weights")
+    centre = X.mean()  # Z follows a shift of X, and squares of what all entries share would cancel
+    X = X - centre
     h, v, g = (torch.full((m,), 1 / m).to(X) for m in (k, p, q))
     rng = as_rng(random_state)
     best: tuple[Tensor, Tensor, float, list[float]] | None = None
@@ -298,6 +300,7 @@ def coot_clustering(
             best = (Z, T, residual, trace)
     assert best is not None
     Z, T, residual, trace = best
+    Z = Z + centre
     return DistributionalReduction(
         Z=Z,
         plan=T,
@@ -313,6 +316,7 @@ def coot_clustering(
 
 
 def _coot(X: Tensor, Z: Tensor, T: Tensor, S: Tensor) -> float:
-    w, h, v, g = T.sum(dim=1), T.sum(dim=0), S.sum(dim=1), S.sum(dim=0)
-    cross = (T.T @ X @ S * Z).sum()
-    return max(0.0, float(w @ X.square() @ v + h @ Z.square() @ g - 2 * cross))
+    """The objective over the pairs that vertices couple: squares alone, of which none cancels."""
+    i, k = T.nonzero(as_tuple=True)  # at most n + k - 1
+    j, m = S.nonzero(as_tuple=True)  # at most p + q - 1
+    return float(T[i, k] @ (X[i][:, j] - Z[k][:, m]).square() @ S[j, m])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
+import reprlib
 from collections.abc import Iterable
 
 import numpy as np
 import torch
+from scipy.sparse import issparse
 from torch import Tensor
 
 from ._memory import physical_memory
@@ -29,6 +31,10 @@ __all__ = [
 
 def as_real(value, name: str) -> Tensor:
     """A float32 or float64 tensor that carries no gradient; integers become float64."""
+    if issparse(value):
+        raise TypeError(f"{name} is sparse ({value.format}); pass {name}.toarray()")
+    if isinstance(value, Tensor) and value.layout != torch.strided:
+        raise TypeError(f"{name} is sparse ({value.layout}); pass {name}.to_dense()")
     try:
         # through NumPy, Python numbers are float64; torch alone would make them float32
         tensor = value if isinstance(value, Tensor) else torch.as_tensor(_native(value))
@@ -114,10 +120,10 @@ def check_same_transposed(matrix: Tensor, name: str) -> None:
 def check_choice(name: str, value, options: Iterable) -> None:
     """Refuse a name that does not exist, and list those that do."""
     options = tuple(options)
-    if value not in options:
-        raise ValueError(
-            f"{name}={value!r} does not exist; choose from {', '.join(map(repr, options))}"
-        )
+    # an array compares entry by entry, and is no name
+    if not any(isinstance(value, type(one)) and value == one for one in options):
+        names = ", ".join(map(repr, options))
+        raise ValueError(f"{name}={reprlib.repr(value)} does not exist; choose from {names}")
 
 
 def check_count(name: str, value, low: int, high: int | None = None) -> int:

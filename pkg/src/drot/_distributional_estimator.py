@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import torch
@@ -12,12 +13,13 @@ from torch import Tensor
 from ._checks import check_choice, check_count
 from ._estimator import BaseEmbedding, _bar, warn_stopped
 from ._factored import gram
-from ._reduced_distribution import DistributionalReduction
+from ._reduced_distribution import DistributionalReduction, OutputKernel
 from .affinity import entropic_affinity
 from .distributional import distributional_reduction
+from .doubly_stochastic import check_symmetric
 from .graph import fuzzy_union
 from .membership import umap_membership
-from .pairwise import sqeuclidean
+from .pairwise import as_pairwise, sqeuclidean
 from .plan import symmetrize
 from .symmetric import symmetric_entropic_affinity
 
@@ -139,6 +141,7 @@ class DistR(ClusterMixin, BaseEmbedding):
     def fit(self, X, y=None):
         """Reduce the rows of X (n, p), or the similarity X (n, n); ``y`` is not used."""
         points, seed = self._read(X)
+        check_choice("kernel", self.kernel, get_args(OutputKernel))
         k = check_count("n_prototypes", self.n_prototypes, 2, len(points))
         with _bar("reduction", self.verbose) as callback:
             found = distributional_reduction(
@@ -184,7 +187,9 @@ class DistR(ClusterMixin, BaseEmbedding):
                 return fuzzy_union(umap_membership(sqeuclidean(points), round(self.perplexity)))
             case "symmetric_entropic":
                 return symmetric_entropic_affinity(sqeuclidean(points), self.perplexity).plan
-        return points
+        cost = as_pairwise(points, "the similarity X")
+        check_symmetric(cost, "the similarity X")
+        return cost
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

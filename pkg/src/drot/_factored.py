@@ -77,6 +77,49 @@ class Factored(Pairwise):
         """The entries (i, i), (n,)."""
         return (self.left * self.right).sum(dim=1)
 
+    def with_factors(self, left: Tensor, right: Tensor | None = None) -> Factored:
+        """Another similarity of the same points."""
+        other = Factored(left, right, block=self.block, points=self.points)
+        other.symmetric = self.symmetric
+        return other
+
+    def centred(self, w: Tensor) -> Factored:
+        """J C J^T with J = I - 1 w^T: each factor less its mean."""
+        same = self.right is self.left
+        return self.with_factors(
+            self.left - w @ self.left, None if same else self.right - w @ self.right
+        )
+
+    def shifted(self, w: Tensor, offset: float | None = None) -> tuple[Factored, float]:
+        """C - m and m: the mean w^T C w, unless an offset is given.
+
+        With a and b the means of the factors and A and B what they leave, C is
+        A B^T + (A b) 1^T + 1 (B a)^T + a^T b, whose last term is m: it is left out, not cancelled.
+        """
+        a, b = w @ self.left, w @ self.right  # (r,)
+        A, B, one = self.left - a, self.right - b, torch.ones_like
+        mean = float(a.double() @ b.double())
+        m = mean if offset is None else offset
+        u, v = A @ b, B @ a + (mean - m)  # (n,), (m,)
+        left = torch.cat([A, u[:, None], one(u)[:, None]], dim=1)
+        right = torch.cat([B, one(v)[:, None], v[:, None]], dim=1)
+        return self.with_factors(left, right), m
+
+    @property
+    def bound(self) -> float:
+        """No entry is larger."""
+        left, right = (x.abs().amax(dim=0).double() for x in (self.left, self.right))
+        return float(left @ right)
+
+    def divided(self, size: float) -> Factored:
+        """C / size, the columns of the left factor brought to a size of about 1.
+
+        So that squares of neither factor leave the range of the dtype.
+        """
+        tiny = torch.finfo(self.dtype).tiny
+        unit = self.left.abs().amax(dim=0).clamp_min(tiny).log2().round().exp2()  # (r,)
+        return self.with_factors(self.left / unit, self.right * (unit / size))
+
 
 class GaussianKernel(Pairwise):
     """exp(-|z_i - z_j|^2), whose logarithm is held in factors as ``log``."""

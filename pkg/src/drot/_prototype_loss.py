@@ -44,6 +44,11 @@ def _tiny(x: Tensor) -> float:
     return torch.finfo(x.dtype).tiny
 
 
+def _least(x: Tensor) -> float:
+    """A weight that no sum notices, and whose inverse stays in range when squared."""
+    return _tiny(x) ** 0.5
+
+
 def balance(
     kernel: Tensor, q: Tensor, r: Tensor, f: Tensor | None, tol: float
 ) -> tuple[Tensor, Tensor, int]:
@@ -51,20 +56,24 @@ def balance(
 
     Sinkhorn with the momentum that SNEkhorn uses: divided by r, the plan is a stochastic matrix
     similar to a positive semidefinite one, and the spectrum to invert lies in [1, 2]. Points
-    without mass take the factor that would give them the mean of C, and change no other.
+    without mass, or of sum 0, change no other. The former take the factor that would give them the
+    mean of C, had they the least mass: without any, their own sums may be too small for a factor.
     """
-    used = q > 0
-    mean = float(r.sum())  # sum of M: the mean of C
-    target = torch.where(used, r / torch.where(used, q, 1), mean).clamp_min(_tiny(q))
+    target = torch.where(q > 0, r / torch.where(q > 0, q, 1), r.sum())  # sum of M: the mean of C
+    target = target.clamp_min(_tiny(q))
+    used = (q > 0) & (r > 0)
+    mass = torch.where(used, q, 0)
     products = 0
     if f is None:
-        f, products = (target.log() - (kernel @ q).log()) / 2, 1
+        f, products = (target.log() - (kernel @ mass).log()) / 2, 1
+    f = torch.where(used, f, 0)  # of the others any finite number
     momentum, rate, direction = 0.0, 2 / 3, torch.zeros_like(f)
     while True:
         scale = f.exp()
-        sums = scale * (kernel @ (q * scale))  # (k,) to be the target
+        sums = scale * (kernel @ (mass * scale))  # (k,) to be the target
         products += 1
-        residual = float(torch.where(used, sums / target - 1, 0).abs().max())
+        ratio = torch.where(used, sums / target, 1)
+        residual = float((ratio - 1).abs().max())
         if residual <= tol:
             break
         if products >= _MOST or not math.isfinite(residual):
@@ -72,12 +81,13 @@ def balance(
                 f"the plan of the prototypes: row sums are {residual:.1e} off after {products} "
                 "products; the embedding has points that are not finite or too far apart"
             )
-        direction = momentum * direction - (sums / target).log()
+        direction = momentum * direction - ratio.log()
         f = f + rate * direction
         momentum = rate**2 / 8 if momentum == 0 else rate**2 / 16
         rate = 1 / (3 / 2 - momentum / rate)
-    rest = target.log() - (kernel @ (q * scale)).log()
-    return torch.where(used, f, rest), q * sums, products
+    seen = kernel @ (mass * scale)  # e^f (seen + least e^f) = target, a quadratic for the rest
+    root = torch.hypot(seen, 2 * math.sqrt(_least(q)) * target.sqrt())
+    return torch.where(used, f, (2 * target).log() - (seen + root).log()), mass * sums, products
 
 
 def factors(
@@ -96,6 +106,7 @@ def factors(
         return zero + half, zero + half
     if normalization == "rows":
         target = torch.where(q > 0, M.sum(dim=1) / torch.where(q > 0, q, 1), mean)
+        seen = torch.where(q > 0, seen, seen + _least(q))  # as balance
         return target.clamp_min(_tiny(q)).log() - seen.log(), zero
     f = balance(K, q, M.sum(dim=1), None, _FLOOR[K.dtype])[0]
     return f, f

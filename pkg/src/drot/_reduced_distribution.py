@@ -108,7 +108,7 @@ class Reduction:
         self.cost, self.w, self.loss, self.n = cost, w, loss, len(w)
         self.kernel, self.normalization = kernel, normalization
         self.constant = self.base.constant(w)
-        self.diagonal = self.base.diagonal()
+        self.diagonal, self.size = self.base.diagonal(), self.base.scale(w)
         self.gap = _GAP[w.dtype]
         self.products = 0.0
 
@@ -251,6 +251,8 @@ class Reduction:
         terms.f2, terms.h2 = (f2 + f2.T) / 2, (h2 + h2.T) / 2
         problem = Problem(terms, self.w, self.constant)
         problem._diagonal = self.diagonal
+        used = c.q > 0  # E_L does not see the others, which are of any similarity to themselves
+        problem.scale = self.size + float(terms.f2[used][:, used].mean()) or 1.0
         return problem
 
     def hard(self, labels: Tensor, k: int) -> Coupling:

@@ -72,7 +72,7 @@ class Reduced:
 
     def gap(self, cell: Cell, g: Tensor) -> float:
         slope = total(g * cell.T) - total(self.w * g.min(dim=1).values)
-        return max(0.0, 2 * slope / self.scale)
+        return max(2 * slope / self.scale, 0.0)  # in this order what is not a number stays so
 
 
 def _ratio(M: Tensor, mass: Tensor) -> Tensor:

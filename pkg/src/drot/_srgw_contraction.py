@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Literal, get_args
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -17,17 +17,23 @@ from .pairwise import Pairwise, as_pairwise, tile_rows
 __all__ = [
     "Contraction",
     "Loss",
+    "Unit",
     "as_plan",
     "as_structure",
     "as_weights",
+    "centred",
     "contraction",
     "hard_plan",
+    "standard",
     "total",
 ]
 
 Loss = Literal["square", "kl"]
 
 _ZERO = 1e-300  # stands for a zero of Cbar inside logarithms; the objective itself is exact
+_ROUNDING = 8  # units of rounding of the mean, within which all entries are the same
+_LARGE = 2.0**500  # has a square, with room for sums of it
+_FAR = 8.0  # sizes, beyond which an offset hides what is left from an eigensolver
 
 
 class Contraction:
@@ -60,6 +66,15 @@ class Contraction:
     def with_cost(self, cost_x: Pairwise) -> Contraction:
         """Another C against the same Cbar."""
         return Contraction(cost_x, self.structure, self.loss, self._log)
+
+    def standard(self, w: Tensor) -> tuple[Contraction, Unit]:
+        """The same problem in the unit of what C and Cbar differ by: see :func:`standard`."""
+        cost, unit = standard(self.cost, w, self.loss, self.structure)
+        log = self._log
+        if log is not None and self.loss == "square":  # of 2 Cbar
+            uniform = as_weights(None, self.k, log)
+            log = log.shifted(uniform, 2 * unit.offset)[0].divided(unit.size)
+        return Contraction(cost, unit.measure(self.structure), self.loss, log), unit
 
     def tiles(self) -> Iterator[tuple[slice, Tensor]]:
         """Row tiles of C; rounding below 0 in a factored distance is not a negative number."""
@@ -127,16 +142,17 @@ class Contraction:
         """sum_ij f1(C_ij) w_i w_j, the part that no plan changes."""
         if isinstance(self.cost, Factored) and self.loss == "square":
             a, b = self.cost.left, self.cost.right
-            return total((a.T @ (a * w[:, None])) * (b.T @ (b * w[:, None])))
+            return _in_range(total((a.T @ (a * w[:, None])) * (b.T @ (b * w[:, None]))))
         parts = (w[rows] @ (self.f1_of(tile) @ w) for rows, tile in self.tiles())
         own = sum((part.double() for part in parts), w.new_zeros((), dtype=torch.float64))
-        return float(self.cost.ranks.total(own))
+        return _in_range(float(self.cost.ranks.total(own)))
 
     def scale(self, w: Tensor) -> float:
         """The size of the terms of E_L: what a residual is measured in."""
-        if self.loss == "square":
-            return self.constant(w) + float(self.f2.mean())
-        return float(w @ self.left(w[:, None])[:, 0]) + float(self.f2.mean())
+        of_cost = (
+            self.constant(w) if self.loss == "square" else float(w @ self.left(w[:, None])[:, 0])
+        )
+        return _in_range(of_cost + float(self.f2.mean()))
 
     def objective(self, T: Tensor, constant: float) -> float:
         """E_L(T), with an infinite cost where C > 0 meets Cbar = 0 under ``kl``."""
@@ -150,6 +166,78 @@ class Contraction:
 
 def total(x: Tensor) -> float:
     return float(x.sum(dtype=torch.float64))
+
+
+def _in_range(value: float) -> float:
+    """A sum over C as it is, unless it left the range of the dtype."""
+    if not math.isfinite(value):
+        raise ValueError("the objective of these similarities overflows; give them in larger units")
+    return value
+
+
+class Unit(NamedTuple):
+    """What descents see of an entry c is (c - offset) / size."""
+
+    offset: float = 0.0
+    size: float = 1.0  # a power of 2
+
+    @property
+    def far(self) -> bool:
+        """Whether all entries are alike: clusters show in what is left."""
+        return abs(self.offset) > _FAR * self.size
+
+    def measure(self, x: Tensor) -> Tensor:
+        return ((x.double() - self.offset) / self.size).to(x)
+
+    def entries(self, x: Tensor) -> Tensor:
+        """What ``measure`` was given."""
+        return (x.double() * self.size + self.offset).to(x)
+
+    def objectives(self, values: Iterable[float]) -> tuple[float, ...]:
+        """E_L in the unit of C; rounding below 0 is not a negative sum of squares."""
+        return tuple(max(value, 0.0) * self.size * self.size for value in values)
+
+
+def standard(
+    cost: Pairwise, w: Tensor, loss: Loss, structure: Tensor | None = None
+) -> tuple[Pairwise, Unit]:
+    """(C - m) / s with m = w^T C w and s a power of 2: the same problem where Cbar follows.
+
+    The square loss sees differences of C and Cbar alone. Of these numbers, at most about 1, the
+    squares stay in range, and neither tolerance nor rounding is that of a common offset. ``kl``
+    sees ratios too: there C stays as it is.
+    """
+    if loss == "kl":
+        return cost, Unit()
+    if isinstance(cost, Factored):
+        factors, m = cost.shifted(w)
+        spread = largest = factors.bound
+    else:
+        ends = cost.join(
+            torch.stack([tile @ w, tile.amax(dim=1), tile.amin(dim=1)], dim=1)
+            for _, tile in cost.tiles(tile_rows(cost))
+        )  # (n, 3)
+        m = float(w @ ends[:, 0])
+        spread = largest = max(float(ends[:, 1].max()) - m, m - float(ends[:, 2].min()))
+    if structure is not None:
+        largest = max(spread, float((structure.double() - m).abs().max()))
+    info = torch.finfo(cost.dtype)
+    if not largest < min(_LARGE, info.max / 4):
+        raise ValueError("squares of these similarities overflow; give them in larger units")
+    unit = Unit(m, math.ldexp(1.0, math.frexp(max(largest, info.tiny))[1]))
+    if isinstance(cost, Factored):
+        return factors.divided(unit.size), unit
+    share = 0.0 if spread <= _ROUNDING * info.eps * abs(m) else 1 / unit.size
+    return cost.derive(lambda rows: (cost.rows(rows) - m).mul_(share)), unit
+
+
+def centred(cost: Pairwise, w: Tensor) -> Pairwise:
+    """J C J with J = I - 1 w^T: inner products of points less their mean."""
+    if isinstance(cost, Factored):
+        return cost.centred(w)
+    mean = cost.join(tile @ w for _, tile in cost.tiles(tile_rows(cost)))  # (n,)
+    rest = mean - w @ mean
+    return cost.derive(lambda rows: (cost.rows(rows) - mean[rows, None]).sub_(rest))
 
 
 def hard_plan(labels: Tensor, w: Tensor, k: int) -> Tensor:
@@ -174,10 +262,10 @@ def as_weights(weights, n: int, like: Pairwise | Tensor, name: str = "weights_x"
     return w / w.sum()
 
 
-def as_structure(cost, name: str, loss: Loss) -> Pairwise:
-    """A symmetric similarity, non-negative where the loss needs it."""
-    cost = as_pairwise(cost, name)
-    check_symmetric(cost)
+def as_structure(cost, name: str, loss: Loss, *, least: int = 2) -> Pairwise:
+    """A symmetric similarity of some points, non-negative where the loss needs it."""
+    cost = as_pairwise(cost, name, least=least)
+    check_symmetric(cost, name)
     if loss == "kl":
         bound = 0.0
         if isinstance(cost, Factored):  # rounding of a distance that is zero
@@ -196,7 +284,8 @@ def as_structure(cost, name: str, loss: Loss) -> Pairwise:
 def contraction(cost_x, cost_z, loss: Loss) -> Contraction:
     """Read both similarities and the loss."""
     check_choice("loss", loss, get_args(Loss))
-    x, z = as_structure(cost_x, "cost_x", loss), as_structure(cost_z, "cost_z", loss)
+    x = as_structure(cost_x, "cost_x", loss)
+    z = as_structure(cost_z, "cost_z", loss, least=1)
     if x.device != z.device:
         raise ValueError(f"cost_x is on {x.device} and cost_z on {z.device}; move one of them")
     if x.dtype != z.dtype:

@@ -7,6 +7,7 @@ along a direction D costs the one product that makes P(D), and a line search cos
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from ._srgw_contraction import Contraction, hard_plan, total
 __all__ = ["Line", "Problem", "State", "conditional_gradient", "mirror_descent", "row_moves"]
 
 _SMALL = 1e-14  # of the scale of E: a smaller decrease is rounding
+_FACE = 50  # most steps of conjugate gradient, each a product, between rounds of moves
 
 
 @dataclass
@@ -85,7 +87,8 @@ class Problem:
 
     def gap(self, state: State, g: Tensor, best: Tensor) -> float:
         """Frank-Wolfe gap max <dE/dT, T - S> over plans S, in units of the scale."""
-        return max(0.0, 2 * (total(g * state.T) - total(self.w * best)) / self.scale)
+        slope = total(g * state.T) - total(self.w * best)
+        return max(2 * slope / self.scale, 0.0)  # in this order what is not a number stays so
 
 
 def conditional_gradient(problem: Problem, state: State) -> Iterator[tuple[State, float]]:
@@ -173,14 +176,17 @@ def row_moves(
     The change of E_L by an amount d is (linear) d + (quadratic) d^2 in closed form, so its best
     amount is known: all of the mass where the second derivative is negative, whatever the
     gradient says. The rows that gain most move together, fewer if that does not pay. Where no row
-    gains, the two columns whose exchange gains most change places. Yields like the other
+    gains, the two columns whose exchange gains most change places. Rows that share mass among the
+    same places for many rounds find their shares by conjugate gradient. Yields like the other
     descents, and ends when nothing gains.
     """
     f2_pairs, h2_pairs = _squares(problem.contraction.f2), _squares(problem.contraction.h2)
     bound = max(_SMALL, 1e-3 * tol) * problem.scale
     share = tol * problem.scale / (problem.n * problem.k)
-    most = problem.n
+    most, rounds = problem.n, 0  # rows that may move together, and how often some did
     while True:
+        if rounds == problem.n:  # which took as long as some products
+            state, rounds = _on_face(problem, state, share), 0
         g = problem.half_gradient(state)
         best = g.min(dim=1).values
         yield state, problem.gap(state, g, best)
@@ -211,7 +217,48 @@ def row_moves(
             if most == 1:
                 return  # what is left is rounding
             most = max(1, most // 4)
+        rounds += 1
         state, most = new, 2 * most
+
+
+def _on_face(problem: Problem, state: State, share: float) -> State:
+    """Lower E_L among the plans that have mass in no other place, to a minimum if that is near.
+
+    As many steps of conjugate gradient as the face has dimensions find the minimum of a quadratic;
+    moves of single rows approach it by a factor a round. Where an entry comes to 0 it stays there,
+    and the directions start anew.
+    """
+    free = state.T > 0
+    D, last, left = torch.zeros_like(state.T), math.inf, _dimension(free)
+    for _ in range(_FACE):
+        g = problem.half_gradient(state)
+        mean = (g * free).sum(dim=1, keepdim=True) / free.sum(dim=1, keepdim=True).clamp_min(1)
+        r = torch.where(free, g - mean, 0)  # (n, k) of row sums 0
+        if left == 0 or 2 * float((state.T * r).abs().max()) <= share:
+            break
+        norm = total(r.square())
+        D, last, left = norm / last * D - r, norm, left - 1
+        PD = problem.contraction.product(D)
+        problem.products += 1
+        line = problem.line(state, D, PD, r)
+        if not line.b < 0:  # rounding
+            break
+        room = torch.where(D < 0, -state.T / D, math.inf)  # (n, k) steps to the ends of the face
+        t = float(room.min())
+        inside = -line.b / (2 * line.a) < t if line.a > 0 else False
+        if inside:
+            t = -line.b / (2 * line.a)
+        T = torch.where(room <= t, 0, (state.T + t * D).clamp_min(0))
+        state = State(T, state.P + t * PD, state.q + t * D.sum(dim=0), state.value + line.change(t))
+        if not inside:
+            free, last = T > 0, math.inf
+            left = _dimension(free)
+    return state
+
+
+def _dimension(free: Tensor) -> int:
+    """Of the plans with mass in these places (n, k) and given row sums."""
+    return int(free.sum() - free.any(dim=1).sum())
 
 
 class _Moves(NamedTuple):

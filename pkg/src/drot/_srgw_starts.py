@@ -30,7 +30,7 @@ _MISSED = 1e-3  # by how much such an eigenvalue is larger than the least
 _TRIES = 8  # starts of a match, beside the product
 
 
-def _start(init: str, problem: Problem, rng: np.random.Generator) -> Tensor:
+def _start(init: str, problem: Problem, cost: Pairwise, rng: np.random.Generator) -> Tensor:
     """A plan with the problem's row sums."""
     w, n, k = problem.w, problem.n, problem.k
     if init == "product":
@@ -38,7 +38,7 @@ def _start(init: str, problem: Problem, rng: np.random.Generator) -> Tensor:
     if init == "random":
         shares = torch.from_numpy(rng.standard_exponential((n, k))).to(w)
         return shares * (w / shares.sum(dim=1))[:, None]
-    labels = clusters(problem.contraction.cost, w, k, init, rng)
+    labels = clusters(cost, w, k, init, rng)
     return match(problem, labels, rng)
 
 
@@ -186,12 +186,16 @@ def _last(steps: Iterator[tuple[State, float]], enough: float) -> State:
 
 
 def starts(
-    init: tuple[str, ...] | Tensor, problem: Problem, n_starts: int, rng: np.random.Generator
+    init: tuple[str, ...] | Tensor,
+    problem: Problem,
+    cost: Pairwise,
+    n_starts: int,
+    rng: np.random.Generator,
 ) -> Iterator[Tensor]:
-    """All the plans to start from, made when their turn comes."""
+    """All the plans to start from, made when their turn comes; clusters are those of ``cost``."""
     if isinstance(init, Tensor):
         yield init
         return
     for name in init:
         for _ in range(1 if name == "product" else n_starts):
-            yield _start(name, problem, rng)
+            yield _start(name, problem, cost, rng)

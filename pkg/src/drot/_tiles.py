@@ -254,7 +254,7 @@ def agreed(function: Callable[Params, Result]) -> Callable[Params, Result]:
     return wrapper
 
 
-def as_pairwise(cost, name: str = "cost", *, square: bool = True) -> Pairwise:
+def as_pairwise(cost, name: str = "cost", *, square: bool = True, least: int = 2) -> Pairwise:
     """Read a cost: a :class:`Pairwise` as it is, a matrix as one tile."""
     if not isinstance(cost, Pairwise):
         matrix = as_real(cost, name)
@@ -277,6 +277,7 @@ def as_pairwise(cost, name: str = "cost", *, square: bool = True) -> Pairwise:
             f"{name} must be square (n, n); got {cost.shape}. For a cloud X of n points pass "
             "drot.sqeuclidean(X)"
         )
-    if cost.shape[0] < 2:
-        raise ValueError(f"{name} needs at least 2 points; got {cost.shape}")
+    if cost.shape[0] < least:
+        s = "s" if least > 1 else ""
+        raise ValueError(f"{name} needs at least {least} point{s}; got {cost.shape}")
     return cost

@@ -60,8 +60,10 @@ class BernoulliLoss(KernelLoss):
     a, b : float
         Of the curve, positive; idle otherwise. :func:`umap_curve` has UMAP's.
     guard : float
-        :math:`\epsilon > 0`, a squared distance; of the curve. umap-learn adds 0.001, and only to
-        the repulsion.
+        :math:`\epsilon > 0`, a squared distance; of the curve. No Q is above
+        :math:`1 / (1 + a \epsilon^b)`, so it must be small beside :math:`a^{-1/b}`, where Q is 1/2:
+        a curve of spread s takes 0.001 :math:`s^2`. umap-learn adds 0.001, and only to the
+        repulsion.
     repulsion : float
         :math:`\gamma`, at least the largest entry of P. 1 is the cross-entropy; the software of
         LargeVis has 7, for the few pairs that it draws.

@@ -16,7 +16,15 @@ from ._checks import as_real, check_choice, check_count
 from ._dataset import Seed, as_rng
 from ._report import OnFailure, read_limits, settle
 from ._srgw_barycenter import Cell, Reduced, alternation, polish, reassign, reduced_descent
-from ._srgw_contraction import Contraction, Loss, as_structure, as_weights, hard_plan
+from ._srgw_contraction import (
+    Contraction,
+    Loss,
+    as_structure,
+    as_weights,
+    centred,
+    hard_plan,
+    standard,
+)
 from ._srgw_lloyd import lloyd
 from ._srgw_starts import clusters
 from .pairwise import Pairwise
@@ -94,7 +102,7 @@ def srgw_barycenter(
         Whether to end with moves of single points.
     tol : float, optional
         Largest accepted Frank-Wolfe gap of the reduced objective, as a share of
-        :math:`\sum_{ij} f_1(C_{ij}) w_i w_j` (``"kl"``: of :math:`\sum_{ij} C_{ij} w_i w_j`).
+        :math:`\sum_{ij} (C_{ij} - m)^2 w_i w_j` with :math:`m = w^\top C w` (``"kl"``: of m).
         Default 1e-9 in float64, 1e-4 in float32.
     max_iter : int
         Iterations from each start.
@@ -139,7 +147,8 @@ def srgw_barycenter(
     k = check_count("n_clusters", n_clusters, 1, n)
     n_starts = check_count("n_starts", n_starts, 1)
     w = as_weights(weights_x, n, cost)
-    problem = Reduced(_terms(cost, w, loss), w, k)
+    measured, unit = standard(cost, w, loss)
+    problem = Reduced(_terms(measured, w, loss), w, k)
     kinds, rng, watch = (
         as_init(init, w, k, get_args(Init)),
         as_rng(random_state),
@@ -147,8 +156,9 @@ def srgw_barycenter(
     )
     given = [kinds] if isinstance(kinds, Tensor) else []
     names = () if isinstance(kinds, Tensor) else kinds
+    source = measured if unit.far else cost
     drawn = (
-        hard_plan(_labels(name, cost, w, k, rng), w, k) for name in names for _ in range(n_starts)
+        hard_plan(_labels(name, source, w, k, rng), w, k) for name in names for _ in range(n_starts)
     )
     ends: list[tuple[Cell, float, list[float]]] = []
     try:
@@ -164,13 +174,13 @@ def srgw_barycenter(
     cell, residual, trace = min(ends, key=lambda end: end[0].value)
     return SemiRelaxedBarycenter(
         plan=cell.T,
-        structure=cell.structure,
-        objective=cell.value,
+        structure=torch.where(torch.outer(cell.q, cell.q) > 0, unit.entries(cell.structure), 0),
+        objective=unit.objectives([cell.value])[0],
         residual=residual,
         n_iter=len(trace) - 1,
         converged=settle("srgw_barycenter", residual, tol, len(trace) - 1, on_failure),
-        trace=tuple(trace),
-        values=tuple(end[0].value for end in ends),
+        trace=unit.objectives(trace),
+        values=unit.objectives(end[0].value for end in ends),
         products=problem.products,
     )
 
@@ -278,9 +288,9 @@ def coarsen(cost_x, membership, *, weights_x: ArrayLike | None = None) -> Coarse
     if bool((q == 0).any()):
         empty = int((q == 0).nonzero()[0])
         raise ValueError(f"membership leaves cluster {empty} empty; number the clusters from 0 on")
-    cell = Reduced(_terms(cost, w), w, len(q)).cell(T)
-    root = cell.q.sqrt()
-    return Coarsening(cell.structure, cell.q, root[:, None] * cell.structure * root)
+    M, root = T.T @ _terms(cost, w).left(T), q.sqrt()
+    structure = (M + M.T) / 2 / torch.outer(q, q)
+    return Coarsening(structure, q, root[:, None] * structure * root)
 
 
 class KernelKMeans(NamedTuple):
@@ -363,7 +373,7 @@ def kernel_kmeans(
     n_starts = check_count("n_starts", n_starts, 1)
     max_iter = check_count("max_iter", max_iter, 1)
     w = as_weights(weights_x, n, cost)
-    contraction, rng = _terms(cost, w), as_rng(random_state)
+    contraction, rng = _terms(centred(cost, w), w), as_rng(random_state)
     diagonal, kinds = contraction.diagonal(), as_init(init, w, k, get_args(Init))
     given = [kinds.argmax(dim=1)] if isinstance(kinds, Tensor) else []
     names = () if isinstance(kinds, Tensor) else kinds

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from ._checks import as_points
+from ._embedding import Embedding
 from ._estimator import EmbeddingEstimator
 from .affinity import entropic_affinity
 from .graph import fuzzy_union
-from .membership import umap_curve, umap_membership
+from .membership import umap_membership, unit_curve
 from .methods import largevis, sne, tsne, umap
 from .plan import symmetrize
 
@@ -120,10 +124,16 @@ class TSNE(SNE):
 
     Attributes
     ----------
-    affinity_ : ndarray, shape (n, n)
+    affinity_ : ndarray, shape (n, n), or Affinity
         :math:`P = (P^D + (P^D)^\top) / 2`, symmetric, of mass n.
     kl_divergence_ : float
         KL(P | Q) in nats, for mass n: n times that of scikit-learn.
+
+    Notes
+    -----
+    Where P does not fit into memory, ``affinity_`` is :math:`P^D`, an affinity met in tiles, and
+    ``kl_divergence_`` is KL(:math:`P^D` | Q). It is larger by a number that Q does not enter, so
+    the embedding is the same.
 
     Examples
     --------
@@ -164,13 +174,18 @@ class LargeVis(SNE):
 
     Attributes
     ----------
-    affinity_ : ndarray, shape (n, n)
+    affinity_ : ndarray, shape (n, n), or Affinity
         :math:`P = \overline P / 2` with :math:`\overline P = P^D + (P^D)^\top`, symmetric, of
         mass n. The objective of P over ordered pairs is that of :math:`\overline P` over
         unordered ones, with :math:`2 - \overline P` for the pairs not joined, and that of
         :math:`P^D` itself.
     kl_divergence_ : float
         Divergence of the edges, in nats, summed over ordered pairs.
+
+    Notes
+    -----
+    As in :class:`TSNE`: where P does not fit into memory, ``affinity_`` is :math:`P^D` and
+    ``kl_divergence_`` its own.
 
     Examples
     --------
@@ -237,7 +252,8 @@ class UMAP(EmbeddingEstimator):
         :math:`k`, from 2 to n, the point itself among them; also the perplexity of a start by
         ``"ccpca"``, which needs k < n - 1.
     min_dist, spread : float
-        Of the curve; see :func:`drot.umap_curve`.
+        Of the curve; see :func:`drot.umap_curve`. The embedding at another spread, for the same
+        ``min_dist / spread``, is the same one enlarged; tolerance and residual are in its unit.
     local_connectivity : float
         Neighbours that are joined for certain; see :func:`drot.umap_membership`.
     repulsion : float
@@ -311,5 +327,12 @@ class UMAP(EmbeddingEstimator):
         return fuzzy_union(membership)
 
     def _embed(self, plan, options):
-        a, b = umap_curve(self.min_dist, self.spread)
-        return umap(plan, a=a, b=b, repulsion=self.repulsion, **options)
+        # in units of the spread: guard, tolerance and starts are for a curve of length 1
+        a, b = unit_curve(self.min_dist, self.spread)
+        init = options["init"]
+        if isinstance(init, Embedding):
+            init = replace(init, Z=init.Z / self.spread)
+        elif not isinstance(self.init, str):
+            init = as_points(init, "init") / self.spread
+        found = umap(plan, a=a, b=b, repulsion=self.repulsion, **{**options, "init": init})
+        return replace(found, Z=found.Z * self.spread)

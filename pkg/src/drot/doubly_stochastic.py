@@ -200,7 +200,7 @@ def _reach(run: _Sinkhorn, f: Tensor, perplexity: float, tol: float) -> tuple[fl
         f = f * math.exp(float(t))
 
 
-def check_symmetric(cost: Pairwise) -> None:
+def check_symmetric(cost: Pairwise, name: str = "the cost") -> None:
     """Refuse a cost that differs from its transpose, on all rows of a kept array or on some."""
     if cost.symmetric:
         return
@@ -210,12 +210,11 @@ def check_symmetric(cost: Pairwise) -> None:
     part = cost.rows(index)[:, index]  # (b, b)
     gap = (part - part.T).abs()
     if not torch.isfinite(part).all():
-        raise ValueError("the cost has infinite entries; a symmetric plan needs finite costs")
+        raise ValueError(f"{name} has infinite entries; a symmetric plan needs finite ones")
     if gap.max() > 1e-8 * part.abs().max():
         i, j = divmod(int(gap.argmax()), len(index))
         one, other = float(part[i, j]), float(part[j, i])
         i, j = int(index[i]), int(index[j])
         raise ValueError(
-            f"the cost must be symmetric; entries ({i}, {j}) and ({j}, {i}) are "
-            f"{one:g} and {other:g}"
+            f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are {one:g} and {other:g}"
         )

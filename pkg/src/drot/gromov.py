@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from ._checks import as_real, check_count, check_finite, check_positive
-from ._srgw_contraction import Loss, as_plan, as_weights, contraction
+from ._srgw_contraction import Contraction, Loss, as_plan, as_weights, contraction
 from ._tiles import gather
 
 __all__ = [
@@ -74,8 +74,14 @@ def gw_objective(cost_x, cost_z, plan, *, loss: Loss = "square") -> float:
     0.5
     """
     problem = contraction(cost_x, cost_z, loss)
-    T = as_plan(plan, problem.n, problem.k, problem.cost)
-    return problem.objective(T, problem.constant(T.sum(dim=1)))
+    return _value(problem, as_plan(plan, problem.n, problem.k, problem.cost))
+
+
+def _value(problem: Contraction, T: Tensor) -> float:
+    """E_L(T), as a sum of what C and Cbar differ by."""
+    w = T.sum(dim=1)
+    measured, unit = problem.standard(w)
+    return unit.objectives([measured.objective(T, measured.constant(w))])[0]
 
 
 def gw_gradient(cost_x, cost_z, plan, *, loss: Loss = "square") -> Tensor:
@@ -266,7 +272,7 @@ def gromov_wasserstein(
         tol_abs=tol,
         symmetric=True,
     ).to(problem.cost.dtype)
-    return GromovWasserstein(problem.objective(plan, problem.constant(plan.sum(dim=1))), plan)
+    return GromovWasserstein(_value(problem, plan), plan)
 
 
 def _start(init, w: Tensor, q: Tensor) -> Tensor:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ._checks import as_points, check_choice, check_count, check_positive
+from ._checks import check_choice, check_count, check_positive
 from ._dataset import Seed, as_rng
+from ._hyperboloid import centres, exp, lift, mean, points, squares
+from ._minimize import lbfgs
 from ._prototype_loss import Normalization
 from ._prototype_scores import silhouette_of
 from ._reduced_distribution import (
@@ -32,7 +35,8 @@ from .distributional import Callback, Init, solve
 
 __all__ = ["distance", "kmeans", "reduce", "silhouette", "to_poincare", "wrapped_normal"]
 
-_RATE = 0.1  # of Riemannian Adam
+_MEMORY = 10  # pairs of L-BFGS
+_REACH = 2.0  # of normal coordinates, which stretch a length by at most sinh(r) / r = 1.8 there
 
 
 def _lorentz():
@@ -49,46 +53,15 @@ def _lorentz():
     return geoopt.Lorentz(k=1.0)
 
 
-def _square(v: Tensor) -> Tensor:
-    """Squared distances (k, k) of the points with space-like parts v (k, q), differentiable.
-
-    cosh d - 1 is half of the Lorentz square of the difference, which cancels fewer digits than
-    the Lorentz product.
-    """
-    gap = v[:, None] - v
-    heights = torch.sqrt(1 + v.square().sum(dim=1))
-    # z_0 - z_0' = (|v|^2 - |v'|^2) / (z_0 + z_0'), without cancellation
-    rise = ((v[:, None] + v) * gap).sum(dim=2) / (heights[:, None] + heights)
-    half = (gap.square().sum(dim=2) - rise.square()).clamp_min(0) / 4  # sinh(d / 2)^2
-    tiny = torch.finfo(v.dtype).eps ** 2
-    near = half <= tiny  # d^2 = 4 half there, and the root has no slope at 0
-    far = 2 * torch.asinh(torch.sqrt(torch.where(near, 1, half)))
-    return torch.where(near, 4 * half, far.square())
-
-
-def _points(Z) -> Tensor:
-    Z = as_points(Z, "Z")
-    if Z.shape[1] < 2:
-        raise ValueError("Z needs at least 2 Lorentz coordinates: the height and one of the space")
-    off = (-Z[:, 0].square() + Z[:, 1:].square().sum(dim=1) + 1).abs() / Z[:, 0].square()
-    if bool((Z[:, 0] <= 0).any()) or float(off.max()) > 1e-4:
-        raise ValueError(
-            f"row {int(off.argmax())} of Z is not on the hyperboloid -z_0^2 + |v|^2 = -1, z_0 > 0"
-        )
-    return Z
-
-
-def _lift(v: Tensor) -> Tensor:
-    return torch.cat([torch.sqrt(1 + v.square().sum(dim=1, keepdim=True)), v], dim=1)
-
-
 def distance(Z) -> Tensor:
     r"""Hyperbolic distances between points in Lorentz coordinates.
 
     .. math:: d(z, z') = \operatorname{arcosh}(- \langle z, z' \rangle_L)
-              = 2 \operatorname{arsinh} \tfrac12 \sqrt{\langle z - z', z - z' \rangle_L},
+              = 2 \operatorname{arsinh} \sqrt{\sinh^2 \tfrac{r - r'}{2}
+              + \tfrac14 \sinh r \, \sinh r' \, \| n - n' \|^2},
 
-    of which the second keeps its digits where points are close.
+    of which the second, by the radii r and directions n of the space-like parts, keeps its digits
+    where points are close or far out.
 
     Source: equation (1) of Nickel and Kiela (2018), as appendix F.10 of Van Assel et al. (2024)
     uses it.
@@ -108,7 +81,7 @@ def distance(Z) -> Tensor:
     >>> round(float(distance(Z)[0, 1]), 9)
     2.0
     """
-    return _square(_points(Z)[:, 1:]).sqrt()
+    return squares(points(Z)[:, 1:]).sqrt()
 
 
 def wrapped_normal(
@@ -141,7 +114,7 @@ def wrapped_normal(
     n, q = check_count("n", n, 1), check_count("n_components", n_components, 1)
     steps = check_positive("scale", scale) * as_rng(random_state).standard_normal((n, q))
     u = torch.from_numpy(np.hstack([np.zeros((n, 1)), steps]))
-    return _lift(_lorentz().expmap0(u)[:, 1:])
+    return lift(_lorentz().expmap0(u)[:, 1:])
 
 
 def to_poincare(Z) -> Tensor:
@@ -166,8 +139,19 @@ def to_poincare(Z) -> Tensor:
     ... ).tolist()
     [[0.0, 0.0], [0.7616, 0.0]]
     """
-    Z = _points(Z)
+    Z = points(Z)
     return Z[:, 1:] / (1 + Z[:, :1])
+
+
+class _Even:
+    """B = 4 I: in its own normal coordinates each point has the attraction of a row of mass 1."""
+
+    def solve(self, g: Tensor) -> Tensor:
+        return g / 4
+
+
+def _longest(x: Tensor) -> float:
+    return float(x.norm(dim=1).max())
 
 
 def _length(v: Tensor, g: Tensor) -> float:
@@ -183,7 +167,7 @@ class _Hyperbolic(Reduction):
         self.gamma = gamma
 
     def log_kernel(self, Z: Tensor) -> Tensor:
-        square = _square(Z)
+        square = squares(Z)
         return -(torch.log1p(square / self.gamma**2) if self.kernel == "student" else square)
 
     def evaluate(self, c: Coupling, v: Tensor) -> Evaluation:
@@ -198,26 +182,29 @@ class _Hyperbolic(Reduction):
         (gradient,) = torch.autograd.grad((log * slope).sum(), v)
         return Evaluation(value=value, gradient=gradient)
 
-    def place(self, c: Coupling, Z: Tensor, tol: float, max_iter: int) -> Tensor:
-        """Riemannian Adam on the sheet; the best point that it met."""
-        manifold = _lorentz()
-        import geoopt
+    def around(
+        self, c: Coupling, v: Tensor, unit: float, x: Tensor, warm: Tensor | None
+    ) -> Evaluation:
+        """E_L as a function of normal coordinates x (k, q) around v."""
+        x = x.detach().requires_grad_()
+        moved = exp(x, v)
+        found = self.evaluate(c, moved)
+        (gradient,) = torch.autograd.grad(moved, x, unit * found.gradient)
+        return Evaluation(value=unit * found.value, gradient=gradient)
 
-        point = geoopt.ManifoldParameter(_lift(Z), manifold=manifold)
-        optimizer = geoopt.optim.RiemannianAdam([point], lr=_RATE)
-        unit = len(c.q) / self._loss(c).mass
-        best, lowest = Z, float("inf")
-        for _ in range(max_iter + 1):
-            v = point.detach()[:, 1:]
-            found = self.evaluate(c, v)
-            if found.value < lowest:
-                best, lowest = v.clone(), found.value
-            if unit * _length(v, found.gradient) <= tol:
-                break
-            # the height is a function of v here: its own derivative is none
-            point.grad = unit * torch.cat([torch.zeros_like(v[:, :1]), found.gradient], dim=1)
-            optimizer.step()
-        return best
+    def place(self, c: Coupling, Z: Tensor, tol: float, max_iter: int) -> Tensor:
+        """L-BFGS in normal coordinates, around new points once one of them is past its reach."""
+        count, unit = 0, len(c.q) / self._loss(c).mass
+        while True:
+            objective = partial(self.around, c, Z, unit)
+            for step in lbfgs(objective, torch.zeros_like(Z), _Even(), _MEMORY):
+                count += 1
+                done = _longest(step.found.gradient) <= tol or count > max_iter
+                if done or _longest(step.Z) > _REACH:
+                    break
+            if done or not bool(step.Z.any()):
+                return exp(step.Z, Z)
+            Z = exp(step.Z, Z)
 
     def slope(self, c: Coupling, Z: Tensor) -> float:
         return len(c.q) / self._loss(c).mass * _length(Z, self.evaluate(c, Z).gradient)
@@ -229,14 +216,11 @@ class _Hyperbolic(Reduction):
         return wrapped_normal(k, n_components=n_components, random_state=rng)[:, 1:].to(self.w)
 
     def centres(self, c: Coupling, Z: Tensor) -> Tensor:
-        """Means in the surrounding space, pushed back to the sheet along their rays."""
-        means = super().centres(c, _lift(Z))
-        size = means[:, 0].square() - means[:, 1:].square().sum(dim=1)
-        return means[:, 1:] / size.clamp_min(torch.finfo(Z.dtype).tiny).sqrt()[:, None]
+        return centres(Z, super().centres(c, torch.eye(len(Z)).to(Z)))
 
     def result(self, Z: Tensor, c: Coupling, *args) -> DistributionalReduction:
         found = super().result(Z, c, *args)
-        object.__setattr__(found, "Z", _lift(Z))
+        object.__setattr__(found, "Z", lift(Z))
         return found
 
 
@@ -266,9 +250,9 @@ def reduce(
     .. math:: K_{kl} = \frac{1}{1 + d(z_k, z_l)^2 / \gamma^2} \quad \text{or} \quad
               e^{- d(z_k, z_l)^2}
 
-    of hyperbolic distances. Positions move by Riemannian Adam, of which the best point is kept:
-    no block raises the objective. Room grows with the exponential of the radius, as the number of
-    nodes of a tree does.
+    of hyperbolic distances. Positions move by L-BFGS in normal coordinates, in which geodesics from
+    the last positions are straight; no block raises the objective. Room grows with the exponential
+    of the radius, as the number of nodes of a tree does.
 
     Source: appendix F.10 of Van Assel et al. (2024); the kernel with :math:`\gamma` after Guo et
     al. (2022).
@@ -307,7 +291,7 @@ def reduce(
     )
     if isinstance(init, DistributionalReduction):
         fields = {name: getattr(init, name) for name in init.__dataclass_fields__}
-        init = DistributionalReduction(**{**fields, "Z": _points(init.Z)[:, 1:]})
+        init = DistributionalReduction(**{**fields, "Z": points(init.Z)[:, 1:]})
     limits = init, n_starts, clustering, tol, max_iter, random_state, callback, on_failure
     return solve(_Hyperbolic(plain, scale), k, n_components, "hyperbolic.reduce", *limits)
 
@@ -326,7 +310,7 @@ def silhouette(Z, plan, y) -> float:
 
     Examples
     --------
-    >>> Z = _lift(torch.tensor([[0.0], [1.0], [10.0], [11.0]]))
+    >>> Z = lift(torch.tensor([[0.0], [1.0], [10.0], [11.0]]))
     >>> 0 < silhouette(Z, np.eye(4) / 4, [0, 0, 1, 1]) < 1
     True
     """
@@ -337,15 +321,15 @@ def kmeans(Z, n_clusters: int, *, n_starts: int = 10, random_state: Seed = 0) ->
     r"""k-means with hyperbolic distances and means.
 
     Lloyd's iterations. The mean of a cluster, unique in this space, minimises
-    :math:`\sum_i d(z_i, m)^2`: the average of the directions to the points is followed until it
-    is 0.
+    :math:`\sum_i d(z_i, m)^2`: there the average of the directions to the points is 0, which
+    Newton's method solves for.
 
     Source: the k-means of appendix F.10 of Van Assel et al. (2024).
 
     Parameters
     ----------
     Z : array_like, shape (k, q + 1)
-        Lorentz coordinates.
+        Lorentz coordinates, of heights up to 1e76.
     n_clusters : int
     n_starts : int
         Random choices of points to start from.
@@ -358,41 +342,27 @@ def kmeans(Z, n_clusters: int, *, n_starts: int = 10, random_state: Seed = 0) ->
 
     Examples
     --------
-    >>> Z = _lift(torch.tensor([[0.0], [1.0], [10.0], [11.0]]).double())
+    >>> Z = lift(torch.tensor([[0.0], [1.0], [10.0], [11.0]]).double())
     >>> labels = kmeans(Z, 2).tolist()
     >>> labels[0] == labels[1] != labels[2] == labels[3]
     True
     """
-    Z = _points(Z).double()
-    m = check_count("n_clusters", n_clusters, 1, len(Z))
+    v = points(points(Z).double(), share=0.25)[:, 1:]  # means see the distances doubled
+    n, m = len(v), check_count("n_clusters", n_clusters, 1, len(v))
     n_starts, rng = check_count("n_starts", n_starts, 1), as_rng(random_state)
-    best, lowest = Z.new_zeros(len(Z), dtype=torch.int64), float("inf")
+    best, lowest = torch.zeros(n, dtype=torch.int64, device=v.device), float("inf")
     for _ in range(n_starts):
-        means = Z[torch.from_numpy(rng.choice(len(Z), m, replace=False))]
-        labels = None
+        means = v[torch.from_numpy(rng.choice(n, m, replace=False))]
+        value = float("inf")
         while True:
-            D = _square(torch.cat([Z, means])[:, 1:])[: len(Z), len(Z) :]
-            least, new = D.min(dim=1)
-            if labels is not None and bool((new == labels).all()):
+            least, new = squares(v, means).min(dim=1)
+            if not float(least.sum()) < value:
                 break
-            labels = new
+            labels, value = new, float(least.sum())
             rows = [
-                _mean(Z[labels == c]) if bool((labels == c).any()) else means[c] for c in range(m)
+                mean(v[labels == c]) if bool((labels == c).any()) else means[c] for c in range(m)
             ]
             means = torch.stack(rows)
-        if float(least.sum()) < lowest:
-            best, lowest = labels, float(least.sum())
+        if value < lowest:
+            best, lowest = labels, value
     return best
-
-
-def _mean(Z: Tensor) -> Tensor:
-    """The point with the least sum of squared distances to those of Z, (q + 1,)."""
-    manifold = _lorentz()
-    mean = Z.mean(dim=0)
-    mean = mean / (mean[0].square() - mean[1:].square().sum()).sqrt()
-    for _ in range(100):
-        step = manifold.logmap(mean.expand_as(Z), Z).mean(dim=0)
-        mean = _lift(manifold.expmap(mean, step)[None, 1:])[0]
-        if float(step.abs().max()) < 1e-12 * float(mean[0]):
-            break
-    return mean

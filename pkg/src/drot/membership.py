@@ -16,7 +16,7 @@ from ._report import OnFailure, read_limits, settle
 from .pairwise import Nearest, WithoutDiagonal, as_pairwise, tile_rows
 from .plan import Affinity
 
-__all__ = ["UMAPMembership", "umap_curve", "umap_membership"]
+__all__ = ["UMAPMembership", "umap_curve", "umap_membership", "unit_curve"]
 
 _FLOOR = 1e-3  # of the mean distance, as in umap-learn
 
@@ -213,7 +213,8 @@ def umap_curve(min_dist: float = 0.1, spread: float = 1.0) -> tuple[float, float
         \min_{a, b} \sum_x \Bigl( \frac{1}{1 + a x^{2 b}} - \psi(x) \Bigr)^2, \qquad
         \psi(x) = \exp \Bigl( - \frac{\max(0, x - m)}{s} \Bigr),
 
-    over 300 distances x evenly spaced from 0 to 3 s, by SciPy's least squares from a = b = 1.
+    over 300 distances x evenly spaced from 0 to 3 s, by SciPy's least squares from a = b = 1 in
+    units of s: in others b is the same, and a is divided by :math:`s^{2b}`.
     :math:`\psi` is the membership of :func:`umap_membership` with :math:`\rho = m` and
     :math:`\sigma = s`; the curve is its smooth stand-in.
 
@@ -234,20 +235,30 @@ def umap_curve(min_dist: float = 0.1, spread: float = 1.0) -> tuple[float, float
     Raises
     ------
     ValueError
-        If a number is out of range.
+        If a number is out of range, or s so small or large that a is.
 
     Examples
     --------
     >>> [round(number, 3) for number in umap_curve()]
     [1.577, 0.895]
     """
+    a, b = unit_curve(min_dist, spread)
+    with np.errstate(over="ignore", under="ignore"):
+        a = float(a * np.float64(spread) ** (-2 * b))
+    if not np.finfo(float).tiny <= a < np.inf:
+        raise ValueError(f"spread={spread:g} is out of range: a of the curve would be {a:g}")
+    return a, b
+
+
+def unit_curve(min_dist: float, spread: float) -> tuple[float, float]:
+    """a and b of :func:`umap_curve` in units of the spread: those of ``min_dist / spread``."""
     from scipy.optimize import least_squares
 
     spread = check_positive("spread", spread)
     if not 0 <= min_dist <= spread:
         raise ValueError(f"min_dist must be from 0 to spread={spread:g}; got {min_dist}")
-    x = np.linspace(0, 3 * spread, 300)
-    wanted = np.exp(-np.maximum(0, x - min_dist) / spread)
+    x = np.linspace(0, 3, 300)
+    wanted = np.exp(-np.maximum(0, x - min_dist / spread))
 
     def misfit(curve: np.ndarray) -> np.ndarray:
         a, b = np.exp(curve)  # positive

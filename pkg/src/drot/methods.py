@@ -344,7 +344,8 @@ def umap(
     a, b : float, optional
         Of the curve: both or neither. Default: ``umap_curve()``, which is for ``min_dist=0.1``.
     guard : float
-        :math:`\epsilon`, a squared distance; see :class:`BernoulliLoss`.
+        :math:`\epsilon`, a squared distance; see :class:`BernoulliLoss`. Like ``tol``, this one is
+        for a curve of spread 1: rather than to fit another spread, multiply Z by it.
     repulsion : float
         :math:`\gamma`, the weight of the repulsion.
     init, solver, learning_rate, tol, max_iter, random_state, callback, on_failure

@@ -74,7 +74,8 @@ def neighborhood_preservation(X, Z, K: int) -> float:
     Raises
     ------
     ValueError
-        If the two do not have the same number of points, or K is out of range.
+        If the two do not have the same number of points, or K is out of range, or some row of a
+        :class:`Pairwise` has fewer than K finite entries.
 
     Notes
     -----
@@ -94,7 +95,7 @@ def neighborhood_preservation(X, Z, K: int) -> float:
     n = x.shape[0]
     K = check_count("K", K, 1, n - 2)
     common = 0
-    for x_tile, z_tile in _tiles(x, z):
+    for x_tile, z_tile in _tiles(x, z, (K, K)):
         both = _nearest(x_tile, K) & _nearest(z_tile, K).to(x_tile.device)
         common += int(both.sum()) - len(both)  # a point is near itself
     return float(_rescale(torch.tensor(common / (n * K), dtype=torch.float64), K, n))
@@ -119,6 +120,11 @@ def neighborhood_curve(X, Z) -> NeighborhoodCurve:
     NeighborhoodCurve
         float64, on the CPU.
 
+    Raises
+    ------
+    ValueError
+        As :func:`neighborhood_preservation` does, for the largest K.
+
     Notes
     -----
     Two sorts per row, :math:`O(n^2 \log n)`, in tiles, with the memory of
@@ -134,7 +140,7 @@ def neighborhood_curve(X, Z) -> NeighborhoodCurve:
     x, z = _read(X, Z)
     n = x.shape[0]
     counts = torch.zeros(n, dtype=torch.int64)
-    for x_tile, z_tile in _tiles(x, z):
+    for x_tile, z_tile in _tiles(x, z, (n - 2, n - 2)):
         worst = torch.maximum(_ranks(x_tile), _ranks(z_tile).to(x_tile.device))
         counts += torch.bincount(worst.flatten(), minlength=n).cpu()
     K = torch.arange(1, n - 1, dtype=torch.float64)
@@ -170,7 +176,8 @@ def trustworthiness(X, Z, K: int) -> float:
     Raises
     ------
     ValueError
-        As :func:`neighborhood_preservation` does.
+        As :func:`neighborhood_preservation` does. Ranks reach beyond K: of the finite entries of X
+        each row needs n - 2.
 
     Examples
     --------
@@ -180,14 +187,14 @@ def trustworthiness(X, Z, K: int) -> float:
     >>> round(trustworthiness(X, [[0.0], [15.0], [1.0], [3.0], [7.0]], 1), 3)  # 15 beside 1
     0.667
     """
-    return _trust(*_read(X, Z), K)
+    return _trust(*_read(X, Z), K, "XZ")
 
 
-def _trust(x: Pairwise, z: Pairwise, K: int) -> float:
+def _trust(x: Pairwise, z: Pairwise, K: int, names: str) -> float:
     n = x.shape[0]
     K = check_count("K", K, 1, (n - 1) // 2)
     excess = 0
-    for x_tile, z_tile in _tiles(x, z):
+    for x_tile, z_tile in _tiles(x, z, (n - 2, K), names):
         shown = _nearest(z_tile, K).to(x_tile.device)
         excess += int((_ranks(x_tile)[shown] - K).clamp_min(0).sum())
     return 1 - 2 * excess / (n * K * (2 * n - 3 * K - 1))
@@ -216,7 +223,7 @@ def continuity(X, Z, K: int) -> float:
     True
     """
     x, z = _read(X, Z)
-    return _trust(z, x, K)
+    return _trust(z, x, K, "ZX")
 
 
 def _read(X, Z) -> tuple[Pairwise, Pairwise]:
@@ -233,13 +240,29 @@ def _read(X, Z) -> tuple[Pairwise, Pairwise]:
     return x, z
 
 
-def _tiles(x: Pairwise, z: Pairwise) -> Iterator[tuple[Tensor, Tensor]]:
-    """The same rows of both, (b, n) each, with -inf for the point itself: nothing is nearer."""
+def _tiles(
+    x: Pairwise, z: Pairwise, known: tuple[int, int], names: str = "XZ"
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """The same rows of both, (b, n) each, with -inf for the point itself: nothing is nearer.
+
+    ``known`` says how many of the nearest of x and of z must be told apart from the others: the
+    infinite ones have no order.
+    """
     step = min(tile_rows(x), *(cost.block or cost.shape[0] for cost in (x, z)))
     for (rows, x_tile), (_, z_tile) in zip(x.tiles(step), z.tiles(step), strict=True):
         tiles = x_tile.clone(), z_tile.clone()  # they may be views of kept arrays
-        for tile in tiles:
+        for tile, least, name in zip(tiles, known, names, strict=True):
             tile.diagonal(rows.start).fill_(-torch.inf)
+            if tile.amax() < torch.inf:
+                continue
+            finite = (tile < torch.inf).sum(dim=1) - 1
+            if (finite < least).any():
+                i = int((finite < least).nonzero()[0])
+                raise ValueError(
+                    f"row {rows.start + i} of {name} is at a finite distance from "
+                    f"{int(finite[i])} other points and {least} must be ranked; lower K, or give "
+                    "the whole cost"
+                )
         yield tiles
 
 

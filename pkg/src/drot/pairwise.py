@@ -8,6 +8,7 @@ processes that share the rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal
 
@@ -114,7 +115,9 @@ def sqeuclidean(X, Y=None, *, block: Block = "auto", fused: Fused = "auto") -> P
 
     One matrix product per tile; pairs that are close for their distance to the origin are
     computed again from their difference, so duplicates are at distance 0 exactly and
-    relative accuracy does not depend on where the origin lies.
+    relative accuracy does not depend on where the origin lies. Points with whole coordinates, or
+    multiples of a power of 2, have exact distances, and ties, where all stay below
+    :math:`2^{50}` (:math:`2^{21}` in float32) in squares of that unit.
 
     Source: :math:`C_X` of SNEkhorn (Van Assel et al., 2023), section 2; book ``sec-costs``.
 
@@ -218,8 +221,7 @@ def _sqeuclidean(
 ) -> tuple[Tensor, Tensor, bool, Callable[[slice | Tensor], Tensor]]:
     x, y = _clouds(X, Y)
     fused = _fuse(fused, (x.shape[0], y.shape[0]), x)
-    centre = y.mean(dim=0)
-    xc, yc = x - centre, y - centre
+    xc, yc, exact = _centred(x, y)
     norm_x, norm_y = xc.square().sum(dim=1), yc.square().sum(dim=1)  # (n,), (m,)
     if not torch.isfinite(2 * (norm_x.max() + norm_y.max())):
         raise ValueError(f"squared distances overflow {x.dtype}; give X in larger units")
@@ -228,6 +230,8 @@ def _sqeuclidean(
     def evaluate(rows: slice | Tensor) -> Tensor:
         own = norm_x[rows]
         tile, close = _distances(xc[rows] @ yc.T, own, norm_y, near, fused=fused)  # (b, m), (b,)
+        if exact:
+            return tile
         if int(close.sum()) > tile.numel() // 16:  # so too for fewer than 16 points
             direct = "donot_use_mm_for_euclid_dist"
             return torch.cdist(x[rows], y, compute_mode=direct).square_()
@@ -243,6 +247,24 @@ def _sqeuclidean(
         return tile
 
     return x, y, fused, evaluate
+
+
+def _centred(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, bool]:
+    """x and y about the mean of y, and whether products of what is returned are exact.
+
+    Squared distances of multiples of ``step`` are multiples of step^2, and so are all sums on the
+    way, which are at most 2 (|x|^2 + |y|^2). Below 2 step^2 / eps floats hold them all. So the
+    mean is rounded to a multiple of the least such step, a power of 2: data that are multiples of
+    it stay so, and for others the mean moves by sqrt(eps) of their radius.
+    """
+    mean = y.mean(dim=0)
+    most = sum(float((z - mean).square().sum(dim=1).max()) for z in (x, y))
+    eps = torch.finfo(x.dtype).eps  # twice what is needed: the norms change with the centre
+    step = 2.0 ** math.ceil(math.frexp(2 * most * eps)[1] / 2)
+    centre = (mean / step).round_().mul_(step)
+    xc = x - centre
+    yc = xc if y is x else y - centre
+    return xc, yc, not any((z / step).frac_().any() for z in (xc, yc))
 
 
 @Fusable

@@ -181,8 +181,9 @@ def semi_relaxed_gw(
     tol : float, optional
         Largest accepted Frank-Wolfe gap
         :math:`\max_S \langle \nabla E_L(T), T - S \rangle`, as a share of
-        :math:`\sum_{ij} f_1(C_{ij}) w_i w_j` plus the mean of :math:`f_2(\bar C)` (``"kl"``: of C
-        and of :math:`\bar C`). Default 1e-9 in float64, 1e-4 in float32.
+        :math:`\sum_{ij} (C_{ij} - m)^2 w_i w_j` plus the mean of :math:`(\bar C_{kl} - m)^2`, with
+        :math:`m = w^\top C w` (``"kl"``: of m plus the mean of :math:`\bar C`). Default 1e-9 in
+        float64, 1e-4 in float32.
     max_iter : int
         Iterations from each start.
     random_state : int, numpy Generator or torch Generator
@@ -222,10 +223,13 @@ def semi_relaxed_gw(
     check_choice("solver", solver, get_args(Solver))
     tol, max_iter = read_limits(tol, max_iter, on_failure, terms.cost.dtype)
     n_starts = check_count("n_starts", n_starts, 1)
-    epsilon = None if epsilon is None else check_positive("epsilon", epsilon)
     w = as_weights(weights_x, terms.n, terms.cost)
-    problem = Problem(terms, w)
-    plans = starts(as_init(init, w, terms.k), problem, n_starts, as_rng(random_state))
+    measured, unit = terms.standard(w)
+    if epsilon is not None:
+        epsilon = check_positive("epsilon", epsilon) / unit.size / unit.size
+    problem = Problem(measured, w)
+    source = measured.cost if unit.far else terms.cost
+    plans = starts(as_init(init, w, terms.k), problem, source, n_starts, as_rng(random_state))
     run = _Run(problem, solver, refine, epsilon, tol, Watch(max_iter, callback))
     try:
         state, residual, trace = run.lowest(plans)
@@ -243,12 +247,12 @@ def semi_relaxed_gw(
         )
     return SemiRelaxedGW(
         plan=state.T,
-        objective=objective,
+        objective=unit.objectives([objective])[0],
         residual=residual,
         n_iter=len(trace) - 1,
         converged=settle("semi_relaxed_gw", residual, tol, len(trace) - 1, on_failure),
-        trace=tuple(trace),
-        values=tuple(run.values),
+        trace=unit.objectives(trace),
+        values=unit.objectives(run.values),
         products=problem.products,
     )
 

@@ -79,8 +79,12 @@ def pca(X, n_components: int = 2) -> SpectralEmbedding:
     centred = X - X.mean(dim=0)
     weights = torch.ones_like(X[:, 0])
     if n <= p:
-        values, vectors = torch.linalg.eigh(centred @ centred.T)
-        return coordinates(values, vectors, weights, n_components)
+        _, vectors = torch.linalg.eigh(centred @ centred.T)
+        vectors = vectors[:, n - n_components :]  # (n, q)
+        # eigenvalues are known to eps of the largest one, these squares to eps^2: without
+        # variance the length is 0 to rounding, and not to its square root
+        values, order = (centred.T @ vectors).square().sum(dim=0).sort()  # (q,)
+        return coordinates(values, vectors[:, order], weights, n_components)
     values, axes = torch.linalg.eigh(centred.T @ centred)  # (p,), (p, p)
     lengths = values.clamp_min(torch.finfo(X.dtype).tiny).sqrt()
     return coordinates(values, centred @ axes / lengths, weights, n_components)

@@ -1,0 +1,117 @@
+"""Hyperbolic points far from the origin: distances, means, k-means and reductions."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+from drot import hyperbolic, sqeuclidean, symmetric_entropic_affinity
+from drot._hyperboloid import exp, mean, squares
+from drot._reduced_distribution import read_problem
+from drot.hyperbolic import _Hyperbolic
+from sklearn.metrics import adjusted_rand_score
+
+pytest.importorskip("geoopt")
+
+
+def lift(v) -> torch.Tensor:
+    v = torch.as_tensor(v)
+    return torch.cat([torch.sqrt(1 + v.square().sum(dim=1, keepdim=True)), v], dim=1)
+
+
+def at(radius, angle) -> np.ndarray:
+    return np.stack([np.sinh(radius) * np.cos(angle), np.sinh(radius) * np.sin(angle)], axis=1)
+
+
+def exact(x, y):
+    """The distance by arcosh, with 400 digits."""
+    with mpmath.workdps(400):
+        x, y = ([mpmath.mpf(float(t)) for t in v] for v in (x, y))
+        heights = mpmath.sqrt(1 + sum(t * t for t in x)) * mpmath.sqrt(1 + sum(t * t for t in y))
+        return float(mpmath.acosh(heights - sum(s * t for s, t in zip(x, y, strict=True))))
+
+
+@pytest.mark.parametrize("radius", [0.0, 1.0, 9.0, 14.0, 18.0, 25.0])
+def test_distances_keep_their_digits(radius):
+    """Close and far pairs, along a ray and across: to the rounding of their coordinates."""
+    rng = np.random.default_rng(0)
+    steps = np.array([[0, 0], [1e-6, 0], [0.3, 0], [2.0, 0], [0.3, 1e-6], [0.1, 0.7], [5, 0.1]])
+    angle = 0.7 + np.r_[steps[:, 1] / np.cosh(radius), rng.uniform(0, 6, size=3)]
+    v = at(radius + np.r_[steps[:, 0], 0, 0.1, 0.2], angle)
+    share = 1e-9 + 8 * np.finfo(float).eps * np.sinh(radius)
+    D = hyperbolic.distance(lift(v))
+    assert torch.equal(D, D.T) and bool((D.diagonal() == 0).all())
+    for i in range(10):
+        for j in range(i):
+            assert float(D[i, j]) == pytest.approx(exact(v[i], v[j]), rel=share, abs=1e-12), (i, j)
+
+
+@pytest.mark.parametrize("radius", [0.5, 8.0, 14.0, 20.0, 40.0, 150.0])
+def test_means_on_a_geodesic(radius):
+    """Ten points at one place and one at another: the mean is an eleventh of the way."""
+    v = torch.from_numpy(at(np.full(11, radius), np.r_[np.zeros(10), 2.1]))
+    D = exact(v[0], v[10])
+    m = mean(v)
+    near, far = exact(v[0], m), exact(v[10], m)
+    assert 10 * near**2 + far**2 == pytest.approx(D**2 * 10 / 11, rel=1e-9)
+    assert near == pytest.approx(D / 11, rel=1e-6)
+
+
+@pytest.mark.parametrize("radius", [1.0, 12.0, 30.0])
+@pytest.mark.parametrize("q", [1, 2, 3])
+def test_no_point_beside_a_mean_is_better(radius, q):
+    """The sum of squares rises in all directions, by the square of the step at least."""
+    rng = np.random.default_rng(q)
+    v = rng.normal(size=(20, q))
+    v *= np.sinh(rng.uniform(0, radius, size=(20, 1))) / np.linalg.norm(v, axis=1, keepdims=True)
+    v = torch.from_numpy(v)
+    m = mean(v)
+    least = float(squares(v, m[None]).mean())
+    for x in torch.from_numpy(rng.normal(size=(8, q))):
+        x = 1e-2 * x / x.norm()
+        moved = float(squares(v, exp(x[None], m[None])).mean())
+        assert moved - least >= 0.999e-4
+
+
+@pytest.mark.parametrize("radius", [5.0, 11.0, 16.0, 22.0, 60.0])
+def test_k_means_of_far_groups(radius):
+    """Four groups at equal angles, as clear at any radius; all starts lead somewhere."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(range(4), 8)
+    spread = rng.normal(size=(32, 2))
+    v = at(radius + 0.3 * spread[:, 0], y * np.pi / 2 + 0.3 * spread[:, 1] / np.cosh(radius))
+    labels = hyperbolic.kmeans(lift(v), 4)
+    assert adjusted_rand_score(y, labels) == 1
+
+
+def test_too_far():
+    """Heights whose fourth powers overflow have no means, and those are told so."""
+    v = at(np.full(3, 180.0), np.arange(3.0))
+    with pytest.raises(ValueError, match="row 0 of Z has the height 7e\\+77, and distances over"):
+        hyperbolic.kmeans(lift(v), 2)
+    assert bool(torch.isfinite(hyperbolic.distance(lift(v))).all())
+    with pytest.raises(ValueError, match="and distances overflow past 3e\\+153"):
+        hyperbolic.distance([[1e160, 1e160], [1.0, 0.0]])
+
+
+def blobs(seed: int) -> torch.Tensor:
+    rng = np.random.default_rng(seed)
+    groups = int(rng.integers(2, 6))
+    parts = [rng.normal(size=(15, 4)) + 5 * rng.normal(size=4) for _ in range(groups)]
+    return symmetric_entropic_affinity(sqeuclidean(np.concatenate(parts)), 8.0).plan
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_reductions_of_blobs_converge(seed):
+    """With the default kernel, to the residual that differences of the objective confirm."""
+    C = blobs(seed)
+    found = hyperbolic.reduce(C, 8, n_starts=1)
+    assert found.converged and found.residual <= 1e-3
+    problem = _Hyperbolic(read_problem(C, 8, 2, "student", "sum", "kl", None)[0], 1.0)
+    c, v = problem.couple(found.plan), found.Z[:, 1:]
+    for i, angle in enumerate(np.linspace(0, 6, 8)):  # each point by 1e-4 in some direction
+        x = torch.zeros_like(v)
+        x[i] = 1e-4 * torch.tensor([np.cos(angle), np.sin(angle)])
+        rise = problem.objective(exp(x, v), c) - problem.objective(exp(-x, v), c)
+        assert abs(rise) / 2e-4 * 8 / float(c.M.sum()) <= 1.01e-3

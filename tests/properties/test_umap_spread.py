@@ -1,0 +1,104 @@
+"""The unit of UMAP's embedding: at another spread it is the same picture, enlarged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import drot
+import numpy as np
+import pytest
+import torch
+from drot import UMAP, umap_curve
+
+X = np.random.default_rng(0).normal(size=(36, 4)) + 5 * np.repeat(np.eye(4)[:3], 12, axis=0)
+FIT = {"n_neighbors": 6, "random_state": 0}
+
+
+def fit(spread: float, **options) -> UMAP:
+    return UMAP(spread=spread, min_dist=0.125 * spread, **{**FIT, **options}).fit(X)
+
+
+# powers of 2 scale without rounding
+@pytest.mark.parametrize("power", [-30, -10, -3, 7])
+@pytest.mark.parametrize("init", ["spectral", "pca", "random"])
+def test_spread_is_the_unit_of_the_embedding(power, init):
+    """The same bits in units of the spread: iterations, divergence and all."""
+    spread = 2.0**power
+    one, other = fit(1.0, init=init), fit(spread, init=init)
+    np.testing.assert_array_equal(other.embedding_, spread * one.embedding_)
+    assert other.kl_divergence_ == one.kl_divergence_ and other.n_iter_ == one.n_iter_
+    assert other.result_.residual == one.result_.residual
+
+
+def test_divergence_of_any_spread():
+    """The sum over pairs with the curve of the spread itself, guarded in its unit."""
+    for spread in (0.01, 1.0, 30.0):
+        model = fit(spread)
+        a, b = umap_curve(0.125 * spread, spread)
+        P, pairs = model.affinity_, ~np.eye(len(X), dtype=bool)
+        d2 = ((model.embedding_[:, None] - model.embedding_) ** 2).sum(axis=-1)
+        Q = 1 / (1 + a * (d2 + 1e-3 * spread**2) ** b)
+        P, Q = P[pairs], Q[pairs]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gaps = np.where(P > 0, P * np.log(P / Q), 0)
+            gaps += np.where(P < 1, (1 - P) * np.log((1 - P) / (1 - Q)), 0)
+        assert model.kl_divergence_ == pytest.approx(gaps.sum(), rel=1e-9)
+
+
+def test_spread_of_one_is_the_function():
+    """To the bit the chain of functions, with the guard that is their default."""
+    P = drot.fuzzy_union(drot.umap_membership(drot.sqeuclidean(X), 6))
+    a, b = umap_curve(0.3, 1.0)
+    Z = np.random.default_rng(2).normal(size=(36, 2))
+    found = drot.umap(P, a=a, b=b, init=Z, on_failure="ignore")
+    model = UMAP(min_dist=0.3, init=Z, **FIT).fit(X)
+    np.testing.assert_array_equal(model.embedding_, found.Z)
+    assert model.kl_divergence_ == found.kl
+
+
+def test_given_starts_are_in_units_of_the_embedding():
+    """Positions and earlier results are read as what they are, and left as they were."""
+    Z = np.random.default_rng(3).normal(size=(36, 2))
+    one, other = fit(1.0, init=Z), fit(0.25, init=0.25 * Z)
+    np.testing.assert_array_equal(other.embedding_, 0.25 * one.embedding_)
+    part = fit(0.25, init=0.25 * Z, max_iter=400, tol=0.1).result_
+    kept = part.Z.clone()
+    rest = fit(0.25, init=part, tol=0.1)
+    assert rest.result_.n_iter == 0 and torch.equal(part.Z, kept)
+    np.testing.assert_allclose(rest.embedding_, kept, rtol=1e-12)
+    whole = fit(1.0, init=replace(part, Z=4 * part.Z))
+    np.testing.assert_array_equal(fit(0.25, init=part).embedding_, 0.25 * whole.embedding_)
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.125, 1.0])
+def test_curve_scales(ratio):
+    """b does not depend on the unit, and a d^2b is the same number, however small the spread."""
+    a, b = umap_curve(ratio, 1.0)
+    for spread in (1e-70, 1e-8, 1e-3, 1.0, 10.0, 1e5, 1e70):
+        one, other = umap_curve(ratio * spread, spread)
+        assert other == pytest.approx(b, rel=1e-6)
+        assert np.log(one) + 2 * other * np.log(spread) == pytest.approx(np.log(a), abs=1e-5)
+
+
+def test_curve_fits_at_any_spread():
+    """The sum of squares that the fit leaves, on its own grid: none of the cube around is below."""
+    for spread in (1e-8, 1.0, 1e4):
+        x = np.linspace(0, 3 * spread, 300)
+        wanted = np.exp(-np.maximum(0, x - 0.1 * spread) / spread)
+
+        def left(a, b, x=x, wanted=wanted):
+            return ((1 / (1 + a * x ** (2 * b)) - wanted) ** 2).sum()
+
+        a, b = umap_curve(0.1 * spread, spread)
+        least = left(a, b)
+        assert least < 0.1
+        for factor in (0.99, 1.01):
+            assert left(a * factor, b) > least
+            assert left(a * spread ** (2 * b - 2 * b * factor), b * factor) > least
+
+
+@pytest.mark.parametrize("spread", [1e-300, 1e300])
+def test_curve_out_of_range(spread):
+    """Where a leaves the range of floats, the sentence names the spread."""
+    with pytest.raises(ValueError, match=r"spread=1e[+-]300 is out of range: a of the curve"):
+        umap_curve(0.0, spread)

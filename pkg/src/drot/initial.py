@@ -249,7 +249,7 @@ def apart(Z: Tensor, weights: Tensor | PlanRows, random_state: Seed) -> Tensor:
     n, q = Z.shape
     extents[: max(0, q - n + 1)] = torch.inf  # n centred points span n - 1 dimensions
     across = axes[:, extents <= _FLAT**2 * extents[-1]].to(Z.dtype)  # (q, missing)
-    if spread and not together.any() and not across.shape[1]:
+    if not together.any() and not across.shape[1]:
         return Z
     noise = random_start(
         n, n_components=q, random_state=random_state, dtype=Z.dtype, device=Z.device

@@ -6,6 +6,7 @@ as a test of its own at the end. ``DROT_FUZZ=1000`` looks further, at other exam
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import signal
@@ -598,15 +599,16 @@ def test_hair_at_a_high_perplexity(seed, n, p, xi):
     drot.symmetric_entropic_affinity(drot.sqeuclidean(wild("hair", seed, n, p)), xi)
 
 
-def test_stalled_affinity_is_not_embedded():
+def test_stalled_affinity_is_not_embedded(monkeypatch):
     """Where the affinity stops far from one, the estimator says so, and not how to call it."""
-    X = wild("hair", 7170, 15, 2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        try:
-            drot.TSNEkhorn(perplexity=14.65825726131045, max_iter=5).fit(X)
-        except drot.NotConverged as error:
-            assert "too far from one that can be embedded" in str(error)
+    early = functools.partial(drot.symmetric_entropic_affinity, max_iter=1)
+    monkeypatch.setattr("drot.estimators.symmetric_entropic_affinity", early)
+    X = wild("scales", 4, 24, 3)
+    with (
+        pytest.warns(ConvergenceWarning, match="the affinity stopped at a residual"),
+        pytest.raises(drot.NotConverged, match=r"too far from one that can be embedded; pass dty"),
+    ):
+        drot.TSNEkhorn(perplexity=12.0).fit(X)
 
 
 @pytest.mark.parametrize("n", [3, 9, 10, 11])

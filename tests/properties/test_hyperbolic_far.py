@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import mpmath
 import numpy as np
 import pytest
@@ -115,3 +117,17 @@ def test_reductions_of_blobs_converge(seed):
         x[i] = 1e-4 * torch.tensor([np.cos(angle), np.sin(angle)])
         rise = problem.objective(exp(x, v), c) - problem.objective(exp(-x, v), c)
         assert abs(rise) / 2e-4 * 8 / float(c.M.sum()) <= 1.01e-3
+
+
+def test_a_descent_that_ends_is_begun_anew(monkeypatch):
+    """Around the places that it reached, until the slope is small."""
+    whole = hyperbolic.lbfgs
+    monkeypatch.setattr(hyperbolic, "lbfgs", lambda *args: islice(whole(*args), 3))
+    X = np.random.default_rng(1).normal(size=(20, 3))
+    C = symmetric_entropic_affinity(sqeuclidean(X), 5.0).plan
+    start = hyperbolic.reduce(C, 4, max_iter=1, on_failure="ignore")
+    problem = _Hyperbolic(read_problem(C, 4, 2, "student", "sum", "kl", None)[0], 1.0)
+    c, v = problem.couple(start.plan), start.Z[:, 1:] + 0.5
+    moved = problem.place(c, v, 1e-3, 1000)
+    assert problem.slope(c, v) > 1e-2 and problem.slope(c, moved) <= 1e-3
+    assert problem.objective(moved, c) < problem.objective(v, c)

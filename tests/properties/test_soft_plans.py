@@ -58,3 +58,18 @@ def test_the_minimum_on_a_face():
     assert len(inside) > 1
     G = drot.gw_gradient(C, B, found.T)
     assert max(abs(float((G * D).sum())) for D in inside) < 1e-8  # no slope in the face it ends in
+
+
+def test_a_face_is_left_at_rounding():
+    """Asked for more digits than there are, the descent on a face ends, and never rises."""
+    w, rng = weights(8), np.random.default_rng(0)
+    X, Z = cloud(8), cloud(3, 3, 1)
+    terms = Problem(contraction(-(X @ X.T), Z @ Z.T, "square"), w)
+    T = soft(w, 3) * torch.tensor(rng.random((8, 3)) < 0.8)
+    T[:, 0] += w - T.sum(dim=1)
+    state, values = terms.state(T), []
+    for _ in range(20):
+        state = _on_face(terms, state, 0.0)
+        values.append(state.value)
+    assert values[0] - min(values) < 1e-12 * abs(values[0]) and max(values) == values[0]
+    torch.testing.assert_close(state.T.sum(dim=1), w, rtol=0, atol=1e-13)

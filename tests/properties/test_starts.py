@@ -83,6 +83,15 @@ def test_wide_starts_shrink_while_the_objective_falls():
     assert 9 < at_scale(1e8 * Z, level)[0] < 101
 
 
+@pytest.mark.parametrize("kernel", ["gaussian", "student"])
+def test_a_start_whose_squares_overflow(kernel):
+    """Where the objective has no value, a smaller start is better."""
+    P, shape = doubly(), drot.pca_start(points())
+    found = drot.snekhorn(P, kernel=kernel, init=1e200 * shape)
+    wanted = drot.snekhorn(P, kernel=kernel, init=shape)
+    assert found.kl < 1.1 * wanted.kl + 0.2
+
+
 def test_a_solution_with_far_parts_is_left():
     """Parts that exchange little mass belong far apart: the array of such a solution stays."""
     mass = 1e-7

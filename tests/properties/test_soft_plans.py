@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from drot._srgw_contraction import contraction
-from drot._srgw_descent import Problem, _on_face
+from drot._srgw_descent import Line, Problem, _on_face
 from plans import cloud, energy, soft, weights
 
 
@@ -58,6 +58,15 @@ def test_the_minimum_on_a_face():
     assert len(inside) > 1
     G = drot.gw_gradient(C, B, found.T)
     assert max(abs(float((G * D).sum())) for D in inside) < 1e-8  # no slope in the face it ends in
+
+
+def test_a_direction_that_does_not_descend(monkeypatch):
+    """By rounding alone; the plan stays."""
+    w = weights(8)
+    terms = Problem(contraction(cloud(8) @ cloud(8).T, torch.eye(3).double(), "square"), w)
+    state = terms.state(soft(w, 3))
+    monkeypatch.setattr(Problem, "line", lambda *_: Line(1.0, 0.0))
+    assert _on_face(terms, state, 0.0) is state
 
 
 def test_a_face_is_left_at_rounding():

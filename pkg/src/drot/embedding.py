@@ -2,7 +2,6 @@ r"""Embeddings: minimise an objective over the positions of points (Chapter 4 an
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from typing import Literal, Protocol, get_args
@@ -15,7 +14,7 @@ from ._checks import as_points, check_choice, check_count, check_positive
 from ._dataset import Seed
 from ._embedding import Embedding
 from ._minimize import Step, adam, lbfgs, metric_of
-from ._report import NotConverged, OnFailure, settle
+from ._report import OnFailure, settle
 from .coupling import Evaluation
 from .initial import apart, at_scale, random_start, spectral_start
 
@@ -178,7 +177,7 @@ def descend(
     row = objective.mass / objective.n
     run = _Run(objective, warm, tol / 1000)
     if not inner and not isinstance(init, Embedding):
-        Z = at_scale(Z, run.value)
+        Z = at_scale(Z, lambda Z: run.evaluate(Z, None).value)
         Z = apart(Z, attraction, random_state)
     if solver == "adam":
         steps = adam(run.evaluate, Z, learning_rate)
@@ -230,13 +229,6 @@ class _Run:
     def __init__(self, objective: Objective, warm: Tensor | None, tol: float):
         self.objective, self.warm, self.tol = objective, warm, tol
         self.passes, self.products = 0.0, 0
-
-    def value(self, Z: Tensor) -> float:
-        """F(Z), infinite where it cannot be found."""
-        try:
-            return self.evaluate(Z, None).value
-        except NotConverged:
-            return math.inf
 
     def evaluate(self, Z: Tensor, warm: Tensor | None) -> Evaluation:
         warm = self.warm if warm is None else warm

@@ -208,3 +208,21 @@ def test_kernel_kmeans_sees_differences_alone(kind):
     peer = KMeans(4, n_init=20, random_state=0).fit(X.numpy(), sample_weight=w.numpy())
     assert found.objective == pytest.approx(peer.inertia_, rel=1e-10)
     assert len(set(zip(found.labels.tolist(), peer.labels_.tolist(), strict=True))) == 4
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_factors_of_a_shifted_similarity(same):
+    """C - m for the mean m, and for any other offset."""
+    X, w = cloud(9) + 3, weights(9)
+    cost = (
+        drot.Factored(X)
+        if same
+        else drot.Factored(X, X @ torch.diag(torch.arange(1.0, 4)).double())
+    )
+    C = cost.dense()
+    found, m = cost.shifted(w)
+    assert m == pytest.approx(float(w @ C @ w), rel=1e-12)
+    torch.testing.assert_close(found.dense(), C - m)
+    found, m = cost.shifted(w, 5.0)
+    assert m == 5.0
+    torch.testing.assert_close(found.dense(), C - 5)

@@ -148,6 +148,29 @@ def test_prp_no_best_distance():
         assert apart == pytest.approx(math.sqrt(2 * s[0] * s[1] / e), rel=0.1)
 
 
+def test_prp_no_best_drift():
+    """Student's kernel, nothing exchanged: the distance grows like the fourth root of the steps."""
+    loss = SNEkhornLoss(torch.eye(2).double(), "student")
+
+    def slope(z: float) -> float:
+        """Of F = 2 log(1 + K) with points at -z and z, by the second of them."""
+        k = 1 / (1 + 4 * z * z)
+        return -8 * z * k * k / (1 + k)
+
+    for z in (0.3, 2.0, 10.0):
+        Z = torch.tensor([[-z], [z]], dtype=torch.float64)
+        assert float(loss.evaluate(Z, tol=1e-13).gradient[1]) == pytest.approx(slope(z), rel=1e-9)
+    z, distances = 1.0, {}
+    for step in range(1, 400_001):
+        z -= 0.05 * slope(z)
+        if step in (4_000, 40_000, 400_000):
+            distances[step] = 2 * z
+    ratios = [y / x for x, y in itertools.pairwise(distances.values())]
+    assert all(ratio == pytest.approx(10**0.25, rel=0.01) for ratio in ratios)
+    # D^4 = 16 sigma sigma (1 + 1) t
+    assert distances[400_000] ** 4 == pytest.approx(32 * 0.05 * 400_000, rel=0.02)
+
+
 # -------------------------------------------------------------------------------- prp-square
 CORNERS = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]).double()
 

@@ -173,13 +173,13 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
 
 def _slow(n_components: int, n: int) -> int:
     """The number of slow eigenvectors asked for, if there are as many."""
-    most = max(1, n - 2)
-    if check_count("n_components", n_components, 1) > most:
+    most, asked = max(1, n - 2), check_count("n_components", n_components, 1)
+    if asked > most:
         raise ValueError(
-            f"n_components={n_components} is too many for the spectral start of {n} points, which "
+            f"n_components={asked} is too many for the spectral start of {n} points, which "
             f"has up to {most}; pass init='random', or positions"
         )
-    return n_components
+    return asked
 
 
 def _by_products(rows: Tensor | PlanRows, n_components: int, random_state: Seed) -> Tensor:

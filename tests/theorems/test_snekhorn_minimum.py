@@ -165,8 +165,8 @@ def test_prp_no_best_drift():
         z -= 0.05 * slope(z)
         if step in (4_000, 40_000, 400_000):
             distances[step] = 2 * z
-    ratios = [y / x for x, y in itertools.pairwise(distances.values())]
-    assert all(ratio == pytest.approx(10**0.25, rel=0.01) for ratio in ratios)
+    early, late = (y / x / 10**0.25 - 1 for x, y in itertools.pairwise(distances.values()))
+    assert 0 < late < 0.005 and late < early / 2  # the law is that of large distances
     # D^4 = 16 sigma sigma (1 + 1) t
     assert distances[400_000] ** 4 == pytest.approx(32 * 0.05 * 400_000, rel=0.02)
 

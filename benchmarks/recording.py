@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import platform
+import re
 import resource
+import sys
 from pathlib import Path
 
 import drot
@@ -32,7 +35,21 @@ def header(*more: str) -> str:
     return "".join(f"# {fact}\n" for fact in facts)
 
 
+def forget_peak() -> float:
+    """Let the peak of the resident memory begin again here, where the system can: MB now."""
+    with contextlib.suppress(OSError):  # else it is the peak of the process so far
+        Path("/proc/self/clear_refs").write_text("5")
+    return peak_mb()
+
+
 def peak_mb() -> float:
-    """Largest resident memory of this process so far, in MB (10^6 bytes)."""
-    unit = 1 if platform.system() == "Darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+    """Largest resident memory since :func:`forget_peak`, or since the start, in MB (10^6 bytes).
+
+    ``ru_maxrss`` counts what the program that started this one had held, too.
+    """
+    try:
+        status = Path("/proc/self/status").read_text("utf8")
+        return 1024 * int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1e6
+    except (OSError, TypeError):  # not Linux
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6

@@ -7,23 +7,19 @@ runs ``REPEATS`` times unless one run takes long, and the median counts.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import importlib.metadata
 import math
-import re
-import resource
 import statistics
-import sys
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
 from machine import Operations, Rates, device_name, floor
+from recording import forget_peak, peak_mb
 
 __all__ = ["FIELDS", "Method", "Outcome", "Problem", "absent", "compare", "present"]
 
@@ -135,7 +131,7 @@ def _timed(method: Method, device: str) -> _Run:
         torch.cuda.empty_cache()
         torch.cuda.synchronize(device)
         torch.cuda.reset_peak_memory_stats(device)
-    base = _forget_peak()
+    base = forget_peak()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # peers divide by zero, and say what they will change
         wall, cpu = time.perf_counter(), time.process_time()
@@ -143,7 +139,7 @@ def _timed(method: Method, device: str) -> _Run:
         if on_card:
             torch.cuda.synchronize(device)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        peak = _peak_mb()
+        peak = peak_mb()
         gpu = torch.cuda.max_memory_allocated(device) / 1e6 if on_card else None
         outcome = method.read(found)
     return _Run(wall, cpu, base, peak, gpu, outcome)
@@ -181,20 +177,3 @@ def _version(software: str) -> str:
         return importlib.metadata.version(software)
     except importlib.metadata.PackageNotFoundError:
         return ""
-
-
-def _forget_peak() -> float:
-    """Let the peak of the resident memory begin again here, where the system can: MB now."""
-    with contextlib.suppress(OSError):  # else it is the peak of the process so far
-        Path("/proc/self/clear_refs").write_text("5")
-    return _peak_mb()
-
-
-def _peak_mb() -> float:
-    """Largest resident memory since :func:`_forget_peak`, in MB (10^6 bytes)."""
-    try:
-        status = Path("/proc/self/status").read_text("utf8")
-        return 1024 * int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1e6
-    except (OSError, TypeError):  # not Linux
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import resource
 import signal
 import time
 import warnings
@@ -41,6 +40,7 @@ from faults import (
     public,
     squares,
 )
+from memory import forget_peak, peak
 from torch import Tensor
 
 SECONDS = 2.0  # a cell may take, far more than any needs
@@ -91,7 +91,7 @@ def watched(seconds: float = SECONDS) -> Iterator[None]:
     def late(*_):
         raise TimeoutError(f"took more than {5 * seconds} seconds")
 
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    resident = forget_peak()
     before = signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, 5 * seconds)
     start = time.process_time()
@@ -103,8 +103,7 @@ def watched(seconds: float = SECONDS) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert time.process_time() - start < seconds
-    grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak)
-    assert grown < ROOM
+    assert peak() - resident < ROOM
 
 
 def bits(value) -> bytes | None:

@@ -20,6 +20,8 @@ UNITS = {
     "data": 0.5,
     "√cost": 0.5,
     "cost": 1,
+    "cost²": 2,
+    "cost³": 3,
     "1/cost": -1,
 }  # as a power of the cost
 SHAPES = {
@@ -213,3 +215,20 @@ def test_units_are_those_of_results(results):
             kind, _, field = name.rpartition(".")
             want, got = as_tensor(value) * factor, as_tensor(getattr(more[kind], field))
             torch.testing.assert_close(got, want, rtol=1e-6, atol=1e-7, msg=f"{name} ({row.unit})")
+
+
+ONE_SENSE = {"P", "X", "n", "z", r"\KL"}  # with an index, the same thing of a part
+
+
+def test_letters_of_two_meanings_are_named():
+    """A letter that heads more than one line is in the list at the top of the page, and counts."""
+    named = re.search(r"Some letters have a second meaning.*", PAGE.read_text("utf8"))[0]
+    lines: dict[str, set[str]] = {}
+    for row in ROWS:
+        for symbol in ",".join(re.findall(r"\$([^$]+)\$", row.symbol)).split(","):
+            letter = re.fullmatch(r"(\\?[A-Za-z]+)(_\w|_\{[^}]*\}| ?\([^)]*\))?", symbol.strip())
+            if letter:
+                lines.setdefault(letter[1], set()).add(row.meaning)
+    twice = {letter for letter, meanings in lines.items() if len(meanings) > 1}
+    assert ONE_SENSE < twice and len(twice) > 40
+    assert {letter for letter in twice - ONE_SENSE if f"${letter}$" not in named} == set()

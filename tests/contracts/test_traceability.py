@@ -26,7 +26,7 @@ KINDS = {
     "algorithm": "alg",
     "example": "exa",
 }
-TESTED = ("thm", "prp", "lem", "rem", "cor")
+TESTED = ("thm", "prp", "lem", "rem", "cor", "alg")
 DIRECTIVE = re.compile(r"^[`:]{3,}\{prf:(\w+)\}(.*)\n((?::.*\n)*)", re.M)
 EQUATION = re.compile(r"\b(equation|eq\.|problem|algorithm|section|appendix|table)", re.I)
 

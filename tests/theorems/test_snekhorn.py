@@ -370,3 +370,38 @@ def test_prp_one_place_is_not_where_embed_stays(kernel):
     for start in (Z, Z.tolist(), torch.zeros_like(Z)):
         found = embed(loss, start, max_iter=60, on_failure="ignore")
         assert found.value < collapsed.value - 1
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_alg_embed(kernel):
+    """Each step by matrices of second derivatives: B, ten pairs by the BFGS update, Wolfe, stop."""
+    P, n, q = plan(3, 12), 12, 2
+    loss, met = SNEkhornLoss(P, kernel), []
+    options = {"init": points(7, n), "tol": 1e-6, "max_iter": 300}
+    found = embed(loss, callback=lambda *step: met.append(step[2].clone()), **options)
+    at = [loss.evaluate(Z, tol=1e-13) for Z in met]
+    Zs = [Z.flatten() for Z in met]
+    gs = [here.gradient.flatten() for here in at]
+    B = 4 * (torch.diag(P.sum(dim=1)) - P) + 1e-3 * torch.eye(n, dtype=P.dtype)
+    first = torch.kron(torch.linalg.inv(B).contiguous(), torch.eye(q, dtype=P.dtype))  # of coordinates
+    identity = torch.eye(n * q, dtype=P.dtype)
+    assert found.n_iter == len(met) - 1 > 20
+    for k in range(20):
+        pairs = [(Zs[j + 1] - Zs[j], gs[j + 1] - gs[j]) for j in range(max(0, k - 10), k)]
+        H = first
+        if pairs:
+            s, y = pairs[-1]
+            H = H * (s @ y) / (y @ H @ y)
+        for s, y in pairs:
+            assert s @ y > 0
+            V = identity - torch.outer(s, y) / (s @ y)
+            H = V @ H @ V.T + torch.outer(s, s) / (s @ y)
+        way, step = -H @ gs[k], Zs[k + 1] - Zs[k]
+        length = float(step @ way / (way @ way))
+        torch.testing.assert_close(step, length * way, rtol=0, atol=1e-6 * float(step.norm()))
+        assert math.log2(length) == pytest.approx(round(math.log2(length)), abs=1e-5) or length < 1
+        assert at[k + 1].value <= at[k].value + 1e-4 * float(step @ gs[k]) < at[k].value
+        assert float(step @ gs[k + 1]) >= 0.9 * float(step @ gs[k])
+    slopes = [float(g.abs().max()) for g in gs]
+    assert slopes[-1] <= 1e-6 < min(slopes[:-1])
+    assert found.residual == pytest.approx(slopes[-1], rel=1e-3) and found.converged

@@ -35,7 +35,7 @@ LEVELS = {
     3: {
         "_embedding", "_minimize", "embedding", "methods", "distributional", "hyperbolic",
         "_hyperboloid",
-        "clustering", "_srgw_barycenter", "_srgw_lloyd",
+        "clustering", "coarsening", "_srgw_barycenter", "_srgw_lloyd", "_srgw_merge",
         "_prototype_loss", "_reduced_distribution", "_baselines",
     },
     4: {

@@ -383,7 +383,8 @@ def test_alg_embed(kernel):
     Zs = [Z.flatten() for Z in met]
     gs = [here.gradient.flatten() for here in at]
     B = 4 * (torch.diag(P.sum(dim=1)) - P) + 1e-3 * torch.eye(n, dtype=P.dtype)
-    first = torch.kron(torch.linalg.inv(B).contiguous(), torch.eye(q, dtype=P.dtype))  # of coordinates
+    inverse = torch.linalg.inv(B).contiguous()
+    first = torch.kron(inverse, torch.eye(q, dtype=P.dtype))  # the same for each coordinate
     identity = torch.eye(n * q, dtype=P.dtype)
     assert found.n_iter == len(met) - 1 > 20
     for k in range(20):

@@ -32,14 +32,8 @@ from .affinity import (
     self_tuning_affinity,
 )
 from .bernoulli_loss import BernoulliLoss
-from .clustering import (
-    Coarsening,
-    KernelKMeans,
-    SemiRelaxedBarycenter,
-    coarsen,
-    kernel_kmeans,
-    srgw_barycenter,
-)
+from .clustering import KernelKMeans, SemiRelaxedBarycenter, kernel_kmeans, srgw_barycenter
+from .coarsening import Coarsening, coarsen
 from .connected_pca import (
     ConnectedPCA,
     ccpca,

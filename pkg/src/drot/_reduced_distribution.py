@@ -16,7 +16,7 @@ from ._checks import check_choice, check_count
 from ._factored import Factored, gram
 from ._prototype_loss import Normalization, PrototypeLoss, factors, log_kernel
 from ._report import OnFailure, settle
-from ._srgw_contraction import Contraction, Loss, as_structure, as_weights, hard_plan, total
+from ._srgw_contraction import Contraction, Loss, alone, as_structure, as_weights, hard_plan, total
 from ._srgw_descent import Problem
 from ._srgw_starts import clusters, spectral_labels
 from .embedding import descend
@@ -74,7 +74,7 @@ class DistributionalReduction(SemiRelaxedGW):
         if cost.shape[0] != n:
             raise ValueError(f"similarity compares {cost.shape[0]} points and the plan has {n}")
         T = self.plan.to(cost.device, cost.dtype)
-        best = Contraction(cost, T.new_zeros(1, 1), "square").left(T).argmax(dim=0)
+        best = alone(cost, T[:, 0]).left(T).argmax(dim=0)
         return torch.where(self.weights > 0, best, -1)
 
     def __repr__(self) -> str:
@@ -104,7 +104,7 @@ class Reduction:
         normalization: Normalization,
         loss: Loss,
     ):
-        self.base = Contraction(cost, w.new_zeros(1, 1), loss)
+        self.base = alone(cost, w, loss)
         self.cost, self.w, self.loss, self.n = cost, w, loss, len(w)
         self.kernel, self.normalization = kernel, normalization
         self.constant = self.base.constant(w)

@@ -17,7 +17,7 @@ from torch import Tensor
 from ._srgw_contraction import Contraction, hard_plan, total
 from ._srgw_descent import _SMALL, Line, Problem, row_moves
 
-__all__ = ["Cell", "Reduced", "alternation", "polish", "reassign", "reduced_descent"]
+__all__ = ["Cell", "Reduced", "alternation", "reduced_descent", "refined"]
 
 _INNER = 20  # steps of the plan at a fixed structure
 _MOVES = 5  # rounds of moves before the structure follows
@@ -61,8 +61,13 @@ class Reduced:
         )
 
     def terms(self, M: Tensor, q: Tensor) -> Tensor:
-        """q_k q_l f1(M_kl / (q_k q_l)), 0 for an empty cluster; of the shape of M (..., k, k)."""
-        mass = q[..., :, None] * q[..., None, :]
+        """q_k q_l f1(M_kl / (q_k q_l)), (k, k)."""
+        return self.weighed(M, torch.outer(q, q))
+
+    def weighed(self, M: Tensor, mass: Tensor) -> Tensor:
+        """mass f1(M / mass), entry by entry; 0 for an empty cluster."""
+        if self.contraction.loss == "kl":  # sums of what is not negative, to rounding
+            M = M.clamp_min(0)
         return mass * self.contraction.f1_of(_ratio(M, mass))
 
     def half_gradient(self, cell: Cell) -> Tensor:
@@ -184,6 +189,18 @@ def polish(problem: Reduced, cell: Cell, tol: float) -> Iterator[tuple[Cell, flo
         cell = new
 
 
+def refined(problem: Reduced, start: Cell, tol: float) -> Iterator[tuple[Cell, float]]:
+    """The cells that moves of single points lead to, and polishing where a gap is left."""
+    last = start
+    for last, gap in islice(reassign(problem, start, tol), 1, None):
+        yield last, gap
+    for step, (cell, gap) in enumerate(polish(problem, last, tol)):
+        if step:  # the first one is the cell that is known
+            yield cell, gap
+        if gap <= tol:
+            return
+
+
 def _change(problem: Reduced, cell: Cell, source: Tensor, d: Tensor, b: int) -> Tensor:
     """The change of the reduced objective when row i sends d_i from source_i to b, (n,)."""
     n, k = cell.T.shape
@@ -201,11 +218,9 @@ def _change(problem: Reduced, cell: Cell, source: Tensor, d: Tensor, b: int) -> 
     q[:, b] += d
     empty = q[rows, a] <= 1e-12 * cell.q.max()  # rounding
     q[rows, a] = torch.where(empty, 0.0, q[rows, a])
-    f = problem.contraction.f1_of
 
     def terms(M: Tensor, head: Tensor, q: Tensor) -> Tensor:
-        mass = head[:, None] * q
-        return mass * f(_ratio(M, mass))
+        return problem.weighed(M, head[:, None] * q)
 
     before = terms(cell.M[a], cell.q[a], cell.q.expand(n, k))
     before_b = terms(cell.M[b].expand(n, k), cell.q[b].expand(n), cell.q.expand(n, k))

@@ -18,6 +18,7 @@ __all__ = [
     "Contraction",
     "Loss",
     "Unit",
+    "alone",
     "as_plan",
     "as_structure",
     "as_weights",
@@ -279,6 +280,11 @@ def as_structure(cost, name: str, loss: Loss, *, least: int = 2) -> Pairwise:
                     f"({rows.start + i}, {j}) is {float(tile[i, j]):g}"
                 )
     return cost
+
+
+def alone(cost: Pairwise, w: Tensor, loss: Loss = "square") -> Contraction:
+    """The terms of C: against a structure of one zero, which adds nothing."""
+    return Contraction(cost, w.new_zeros(1, 1), loss)
 
 
 def contraction(cost_x, cost_z, loss: Loss) -> Contraction:

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from torch import Tensor
 
 from ._factored import Factored
-from ._srgw_contraction import Contraction, hard_plan
+from ._srgw_contraction import alone, hard_plan
 from ._srgw_descent import Problem, State, conditional_gradient, row_moves
 from .pairwise import Pairwise, as_pairwise
 
@@ -72,7 +72,7 @@ def features(
         for name in ("sqeuclidean", "student"):
             if name in cost.parts and "other" not in cost.parts:
                 return cost.parts[name]
-    contraction = Contraction(cost, w.new_zeros(1, 1), "square")
+    contraction = alone(cost, w)
     n, r = cost.shape[0], min(cost.shape[0], k + 5)
     root = w.sqrt()[:, None]
     V = torch.from_numpy(rng.standard_normal((n, r))).to(w)

@@ -1,10 +1,11 @@
-"""Clustering by optimal transport: barycentres, kernel k-means, coarse graphs (Chapter 11)."""
+"""Clustering by optimal transport: barycentres and kernel k-means (Chapter 11)."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -12,13 +13,13 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ._checks import as_real, check_choice, check_count
+from ._checks import check_choice, check_count
 from ._dataset import Seed, as_rng
 from ._report import OnFailure, read_limits, settle
-from ._srgw_barycenter import Cell, Reduced, alternation, polish, reassign, reduced_descent
+from ._srgw_barycenter import Cell, Reduced, alternation, reduced_descent, refined
 from ._srgw_contraction import (
-    Contraction,
     Loss,
+    alone,
     as_structure,
     as_weights,
     centred,
@@ -26,15 +27,14 @@ from ._srgw_contraction import (
     standard,
 )
 from ._srgw_lloyd import lloyd
-from ._srgw_starts import clusters
+from ._srgw_merge import merge_and_split
+from ._srgw_starts import clusters, features
 from .pairwise import Pairwise
-from .semirelaxed import SHORT, Callback, SemiRelaxedGW, Watch, as_given, as_init
+from .semirelaxed import SHORT, Callback, SemiRelaxedGW, Watch, as_init
 
 __all__ = [
-    "Coarsening",
     "KernelKMeans",
     "SemiRelaxedBarycenter",
-    "coarsen",
     "kernel_kmeans",
     "srgw_barycenter",
 ]
@@ -78,7 +78,8 @@ def srgw_barycenter(
     when C or -C is conditionally positive definite, so that some best plan is hard.
     ``"reduced"`` lowers that function by conditional gradient, ``"alternation"`` solves for the
     plan and for :math:`\bar C` in turn. With ``refine``, points are then moved one by one, with
-    :math:`\bar C` following, while that lowers the objective.
+    :math:`\bar C` following, while that lowers the objective; and at the best end of all starts
+    two clusters are merged and a third is split, for as long as that leads lower.
 
     Source: (srGWB) in section 4.2, lemma D.1 and theorem 4.1 of Van Assel et al. (2024); book
     ``lem-reduced-barycenter`` and ``thm-hard-plans``.
@@ -99,7 +100,7 @@ def srgw_barycenter(
     n_starts : int
         Starts of each kind.
     refine : bool
-        Whether to end with moves of single points.
+        Whether to end with moves of single points, merges and splits.
     tol : float, optional
         Largest accepted Frank-Wolfe gap of the reduced objective, as a share of
         :math:`\sum_{ij} (C_{ij} - m)^2 w_i w_j` with :math:`m = w^\top C w` (``"kl"``: of m).
@@ -117,7 +118,7 @@ def srgw_barycenter(
     -------
     SemiRelaxedBarycenter
         ``structure`` (k, k) in the unit of C, ``plan`` (n, k) of total mass 1, ``labels``, and
-        what :func:`semi_relaxed_gw` reports.
+        what :func:`semi_relaxed_gw` reports; the ``objective`` can be lower than all ``values``.
 
     Raises
     ------
@@ -148,7 +149,7 @@ def srgw_barycenter(
     n_starts = check_count("n_starts", n_starts, 1)
     w = as_weights(weights_x, n, cost)
     measured, unit = standard(cost, w, loss)
-    problem = Reduced(_terms(measured, w, loss), w, k)
+    problem = Reduced(alone(measured, w, loss), w, k)
     kinds, rng, watch = (
         as_init(init, w, k, get_args(Init)),
         as_rng(random_state),
@@ -160,18 +161,23 @@ def srgw_barycenter(
     drawn = (
         hard_plan(_labels(name, source, w, k, rng), w, k) for name in names for _ in range(n_starts)
     )
-    ends: list[tuple[Cell, float, list[float]]] = []
+    ends: list[_End] = []
+    best: _End | None = None
     try:
         for plan in chain(given, drawn):
             ends.append(_descend(problem, plan, method, refine, tol, watch))
             if watch.stopped:
                 break
+        best = _lowest(ends)
+        if refine and k > 2 and not watch.full(best[2]):
+            best = _escape(problem, best, features(source, w, k, rng), tol, max_iter, watch)
     except KeyboardInterrupt as error:
         T, gap, kept = watch.keep("srgw_barycenter", error)
-        ends.append((problem.cell(T), gap, kept))
+        best = problem.cell(T), gap, kept
+        ends = ends or [best]
     if watch.stopped:
         on_failure = "ignore"
-    cell, residual, trace = min(ends, key=lambda end: end[0].value)
+    cell, residual, trace = best
     return SemiRelaxedBarycenter(
         plan=cell.T,
         structure=torch.where(torch.outer(cell.q, cell.q) > 0, unit.entries(cell.structure), 0),
@@ -185,9 +191,11 @@ def srgw_barycenter(
     )
 
 
-def _terms(cost: Pairwise, w: Tensor, loss: Loss = "square") -> Contraction:
-    """The terms of C alone: against a structure of one zero, which adds nothing."""
-    return Contraction(cost, w.new_zeros(1, 1), loss)
+_End = tuple[Cell, float, list[float]]  # where a start led, the gap there, the objective so far
+
+
+def _lowest(ends: list[_End]) -> _End:
+    return min(ends, key=lambda end: end[0].value)
 
 
 def _labels(how: str, cost: Pairwise, w: Tensor, k: int, rng: np.random.Generator) -> Tensor:
@@ -199,7 +207,7 @@ def _labels(how: str, cost: Pairwise, w: Tensor, k: int, rng: np.random.Generato
 
 def _descend(
     problem: Reduced, plan: Tensor, method: Method, refine: bool, tol: float, watch: Watch
-) -> tuple[Cell, float, list[float]]:
+) -> _End:
     """Where a plan leads, the gap there, and the objective on the way."""
     trace: list[float] = []
     cell = problem.cell(plan)
@@ -214,83 +222,31 @@ def _descend(
         if gap <= tol or watch.full(trace) or (refine and gained < SHORT * promised):
             break
         promised = gap * problem.scale
-    for moves in (reassign, polish) if refine else ():
-        steps = moves(problem, cell, tol)
-        cell, gap = next(steps)  # the cell that is known
-        if watch.full(trace) or (moves is polish and gap <= tol):
-            break
-        for cell, gap in steps:
+    if refine and not watch.full(trace):
+        for cell, gap in refined(problem, new, tol):
             watch.record(cell.value, gap, cell.T, trace)
-            if watch.full(trace) or (moves is polish and gap <= tol):
+            if watch.full(trace):
                 break
     return cell, gap, trace
 
 
-class Coarsening(NamedTuple):
-    """A graph whose nodes are clusters of another's."""
+def _escape(
+    problem: Reduced, end: _End, points: Tensor, tol: float, max_iter: int, watch: Watch
+) -> _End:
+    """Where merging and splitting clusters leads from the best end of all starts."""
+    best, gap, trace = end
 
-    structure: Tensor  # (k, k) Cbar, the weighted mean of C between clusters
-    weights: Tensor  # (k,) q, mass of each cluster
-    normalized: Tensor  # (k, k) diag(q)^1/2 Cbar diag(q)^1/2
+    def settle(begin: Cell) -> Cell:
+        last = deque(islice(refined(problem, begin, tol), max_iter), maxlen=1)
+        return last[0][0] if last else begin
 
-
-def coarsen(cost_x, membership, *, weights_x: ArrayLike | None = None) -> Coarsening:
-    r"""Contract clusters of nodes into single nodes: means of the similarity between clusters.
-
-    With T the plan that sends :math:`w_i` to the cluster of i and :math:`q = T^\top \mathbf 1`,
-
-    .. math:: \bar C = \mathrm{diag}(q)^{-1} \, T^\top C \, T \, \mathrm{diag}(q)^{-1}.
-
-    The eigenvalues of :math:`\mathrm{diag}(q)^{1/2} \bar C \, \mathrm{diag}(q)^{1/2}` interlace
-    those of :math:`\mathrm{diag}(w)^{1/2} C \, \mathrm{diag}(w)^{1/2}`, by Poincare's separation
-    theorem, and the squares that are lost are the objective of the barycentre.
-
-    Source: section 4.2 and lemma D.1 of Van Assel et al. (2024); book ``prp-interlacing``.
-
-    Parameters
-    ----------
-    cost_x : array_like, Pairwise or Factored, shape (n, n), symmetric
-        :math:`C`.
-    membership : array_like, shape (n,) of labels from 0, or (n, k) plan
-        Clusters, none of them empty; a plan has row sums w.
-    weights_x : array_like, shape (n,), optional
-        :math:`w`, of sum 1. Default: uniform.
-
-    Returns
-    -------
-    Coarsening
-        ``structure``, ``weights`` (of sum 1) and ``normalized``.
-
-    Raises
-    ------
-    ValueError
-        If labels are negative, a cluster is empty, or shapes do not match.
-
-    Examples
-    --------
-    >>> C = [[4.0, 2.0, 0.0], [2.0, 4.0, 1.0], [0.0, 1.0, 4.0]]
-    >>> coarsen(C, [0, 0, 1]).structure.tolist()
-    [[3.0, 0.5], [0.5, 4.0]]
-    """
-    cost = as_structure(cost_x, "cost_x", "square")
-    n, _ = cost.shape
-    w = as_weights(weights_x, n, cost)
-    T = as_real(membership, "membership").to(w.device)
-    if T.ndim != 2:
-        if T.shape != (n,) or not bool(((T >= 0) & (T.round() == T)).all()):
-            raise ValueError(f"membership must be {n} whole labels from 0, or an ({n}, k) plan")
-        if int(T.max()) >= n:
-            raise ValueError(f"membership has the label {int(T.max())}; {n} points have fewer")
-        T = hard_plan(T.long(), w, int(T.max()) + 1)
-    else:
-        T = as_given(T, w, T.shape[1])
-    q = T.sum(dim=0)
-    if bool((q == 0).any()):
-        empty = int((q == 0).nonzero()[0])
-        raise ValueError(f"membership leaves cluster {empty} empty; number the clusters from 0 on")
-    M, root = T.T @ _terms(cost, w).left(T), q.sqrt()
-    structure = (M + M.T) / 2 / torch.outer(q, q)
-    return Coarsening(structure, q, root[:, None] * structure * root)
+    for cell in merge_and_split(problem, best, points, settle):
+        best = cell
+        gap = problem.gap(cell, problem.half_gradient(cell))
+        watch.record(cell.value, gap, cell.T, trace)
+        if watch.full(trace):
+            break
+    return best, gap, trace
 
 
 class KernelKMeans(NamedTuple):
@@ -373,7 +329,7 @@ def kernel_kmeans(
     n_starts = check_count("n_starts", n_starts, 1)
     max_iter = check_count("max_iter", max_iter, 1)
     w = as_weights(weights_x, n, cost)
-    contraction, rng = _terms(centred(cost, w), w), as_rng(random_state)
+    contraction, rng = alone(centred(cost, w), w), as_rng(random_state)
     diagonal, kinds = contraction.diagonal(), as_init(init, w, k, get_args(Init))
     given = [kinds.argmax(dim=1)] if isinstance(kinds, Tensor) else []
     names = () if isinstance(kinds, Tensor) else kinds

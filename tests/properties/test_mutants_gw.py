@@ -830,7 +830,8 @@ def test_lowest_of_all_ends_is_kept():
     places = []
     for seed in range(6):
         ask = dict(init="random", n_starts=4, random_state=seed)
-        one, two = drot.kernel_kmeans(G, 4, **ask), drot.srgw_barycenter(G, 4, **ask)
+        one = drot.kernel_kmeans(G, 4, **ask)
+        two = drot.srgw_barycenter(G, 4, refine=False, on_failure="ignore", **ask)
         three = drot.semi_relaxed_gw(A, B, **ask)
         for found in (one, two, three):
             assert len(found.values) == 4

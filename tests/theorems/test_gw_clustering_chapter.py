@@ -7,6 +7,7 @@ numerical search over plans and over orthonormal frames.
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 
 import drot
@@ -215,6 +216,48 @@ def test_thm_hard_plans_rounding():
         A, T = symmetric(5, rng), soft(h, 3, rng)
         merged = np.stack([T[:, 0] + T[:, 1], T[:, 2]], axis=1)
         assert fast(A, T) <= fast(A, merged) + 1e-12
+
+
+def reduced_kl(C: np.ndarray, T: np.ndarray) -> float:
+    """What the best structure leaves of the kl objective, pair by pair."""
+    h, q, M = T.sum(axis=1), T.sum(axis=0), T.T @ C @ T
+
+    def f(x: float) -> float:
+        return x * math.log(x) if x > 0 else 0.0
+
+    pairs = itertools.product(range(len(q)), repeat=2)
+    kept = sum(q[a] * q[b] * f(M[a, b] / (q[a] * q[b])) for a, b in pairs if q[a] * q[b] > 0)
+    pairs = itertools.product(range(len(h)), repeat=2)
+    return sum(h[i] * h[j] * f(C[i, j]) for i, j in pairs) - kept
+
+
+def test_prp_soft_kl():
+    """All memberships, with weights and with copies for them; the solver finds a soft plan."""
+    C, h = np.array([[5.0, 2, 0], [2, 0, 0], [0, 0, 6]]), np.array([1, 8, 1]) / 10
+    T = np.array([[1, 0], [0, 1], [2 / 3, 1 / 3]]) * h[:, None]
+    P = np.eye(3) - np.outer(np.ones(3), h)
+    assert np.linalg.eigvalsh(P @ C @ P.T)[1] > 0.1 and np.linalg.eigvalsh(C)[0] < -0.6
+    structure = T.T @ C @ T / np.outer(T.sum(axis=0), T.sum(axis=0))
+    assert structure.ravel() == pytest.approx([69 / 25, 156 / 125, 156 / 125, 6 / 625])
+    for shift, at_hard, at_soft in ((0.0, 0.298508, 0.286122), (0.01, 0.276205, 0.270197)):
+        D = C + shift
+        hard = [
+            reduced_kl(D, h[:, None] * np.eye(2)[list(labels)])
+            for labels in itertools.product(range(2), repeat=3)
+        ]
+        soft = reduced_kl(D, T)
+        assert min(hard) == pytest.approx(at_hard, abs=1e-6)
+        assert soft == pytest.approx(at_soft, abs=1e-6)
+        assert soft == pytest.approx(drot.gw_objective(D, structure + shift, T, loss="kl"))
+        ask = {"init": "random", "n_starts": 20}
+        found = drot.srgw_barycenter(D, 2, weights_x=h, loss="kl", **ask)
+        assert found.objective <= soft + 1e-12 and ((found.plan > 0).sum(dim=1) > 1).any()
+    copies = [0, *[1] * 8, 2]
+    D, rows = C[np.ix_(copies, copies)], np.full((10, 1), 0.1)
+    every = (rows * np.eye(2)[[0, *labels]] for labels in itertools.product(range(2), repeat=9))
+    least = min(reduced_kl(D, plan) for plan in every)
+    assert least == pytest.approx(0.298508, abs=1e-6)
+    assert reduced_kl(D, rows * (T / h[:, None])[copies]) == pytest.approx(0.286122, abs=1e-6)
 
 
 def test_prp_soft_wins():

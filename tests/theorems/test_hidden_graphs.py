@@ -498,13 +498,12 @@ def test_prp_diffuse_means_in_coordinates():
 
 
 def test_prp_diffuse_means_needs_a_bound():
-    """A spike that holds half of the mass vanishes almost everywhere, and the means stay."""
+    """A spike of mass eps^-2 vanishes almost everywhere, and the mean stays where it is."""
     for epsilon in (1e-2, 1e-4, 1e-6):
         flat = math.sqrt(math.pi / epsilon)  # the integral of exp(-eps x^2)
-        height = flat / (2 * epsilon)  # of the spike on [-eps, eps]
-        total = flat + 2 * epsilon * height
-        near = math.sqrt(math.pi / epsilon) * math.erf(math.sqrt(epsilon)) + 2 * epsilon * height
-        assert near / total > 0.5  # within distance 1 of the origin
+        spike = flat / epsilon**2  # on [-eps, eps]
+        variance = (flat / (2 * epsilon) + spike * epsilon**2 / 3) / (flat + spike)
+        assert variance < epsilon and spike / (flat + spike) > 1 - 2 * epsilon**2
         assert math.exp(-epsilon * 0.3**2) == pytest.approx(1, abs=1e-2)  # f at x = 0.3
 
 

@@ -18,8 +18,8 @@ from ._srgw_descent import _SMALL
 
 __all__ = ["merge_and_split"]
 
-_TRIES = 8  # pairs of a merge and a split that are tried before the search ends
-_FEW = 12  # merges, and splits, of which the pairs are made
+_TRIES = 16  # pairs of a merge and a split that are tried before the search ends
+_FEW = 16  # merges, and splits, of which the pairs are made
 _POWERS = 8  # steps towards the leading direction of a cluster
 
 

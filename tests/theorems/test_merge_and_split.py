@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import drot
@@ -22,6 +23,10 @@ def reduced(X: np.ndarray, k: int, loss: str, w: Tensor | None = None) -> Reduce
     C = torch.cdist(torch.from_numpy(X), torch.from_numpy(X)).square()
     w = torch.full((len(X),), 1 / len(X), dtype=torch.float64) if w is None else w
     return Reduced(alone(as_structure(C, "cost_x", loss), w, loss), w, k)
+
+
+def random_turn(rng: np.random.Generator, p: int) -> np.ndarray:
+    return np.linalg.qr(rng.normal(size=(p, p)))[0]
 
 
 def by_blobs(k: int = 4, each: int = 25) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -67,20 +72,38 @@ def test_changes_by_merges_and_splits(loss):
 
 
 def test_halves_lie_on_both_sides_of_the_mean():
-    """Along the direction in which a cluster is longest, found without the others."""
+    """Along the direction in which a cluster is longest, whatever the size of the others."""
     rng = np.random.default_rng(2)
-    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    long = [[9.0, 1.0, 0.5], [0.5, 1.0, 9.0]]
-    X = np.concatenate([(rng.normal(size=(50, 3)) * s) @ turn + 5 * i for i, s in enumerate(long)])
-    labels = torch.arange(2).repeat_interleave(50)
-    w = torch.from_numpy(rng.dirichlet(np.full(100, 9.0)))
-    for size in (1.0, 1e-30, 1e30):
-        upper = _upper(torch.from_numpy(size * X), labels, w, 2)
-        for c, axis in enumerate((0, 2)):
-            mine, own = X[50 * c : 50 * c + 50], w[50 * c : 50 * c + 50].numpy()
-            Y = (mine - np.average(mine, axis=0, weights=own)) @ turn.T
-            agree = float(((Y[:, axis] > 0) == upper[50 * c : 50 * c + 50].numpy()).mean())
-            assert max(agree, 1 - agree) > 0.9  # the axis is that of these fifty points
+    sizes = ([1.0, 0.7, 1.6, 0.5], [0.9e-3, 0.3e-3, 0.2e-3, 0.7e-3], [9.0, 9.5, 4.0, 14.0])
+    clusters = [rng.normal(size=(60, 4)) * size @ random_turn(rng, 4) for size in sizes]
+    X = np.concatenate([own + 50 * c for c, own in enumerate(clusters)])
+    labels = torch.arange(3).repeat_interleave(60)
+    w = rng.dirichlet(np.full(180, 4.0))
+    for unit in (1.0, 1e-30, 1e30):
+        upper = _upper(torch.from_numpy(unit * X), labels, torch.from_numpy(w), 3)
+        for c, own in enumerate(clusters):
+            mine = slice(60 * c, 60 * c + 60)
+            Y = own - np.average(own, axis=0, weights=w[mine])
+            along = Y @ np.linalg.eigh(Y.T @ (w[mine, None] * Y))[1][:, -1] > 0
+            agree = float((along == upper[mine].numpy()).mean())
+            assert max(agree, 1 - agree) > 0.95
+
+
+def test_nothing_to_split():
+    """Clusters without a point, of one point, and of a point without mass."""
+    problem = reduced(np.arange(32.0)[:, None], 6, "square")
+    labels = torch.arange(32) % 2
+    labels[31], labels[30] = 2, 4  # 3 and 5 are empty
+    points = torch.arange(32.0, dtype=torch.float64)[:, None]
+    cell, before = problem.hard(labels), problem.products
+    splits = _splits(problem, cell, _upper(points, labels, problem.w, 6))
+    assert torch.isfinite(splits).tolist() == [True, True, False, False, False, False]
+    assert problem.products == before + 1
+    w = torch.full((32,), 1 / 31, dtype=torch.float64)
+    w[31] = 0
+    problem = reduced(np.arange(32.0)[:, None], 6, "square", w)
+    splits = _splits(problem, problem.hard(labels), _upper(points, labels, w, 6))
+    assert torch.isfinite(splits).tolist() == [True, True, False, False, False, False]
 
 
 def test_promising_pairs():
@@ -136,19 +159,50 @@ def test_merging_keeps_to_its_limits():
     assert list(merge_and_split(two, cell, torch.from_numpy(X), lambda cell: cell)) == []
 
 
+def expected_trials(problem: Reduced, cell, points: Tensor) -> list[list[int]]:
+    """Labels after each promising pair of a merge and a split."""
+    labels = cell.T.argmax(dim=1).tolist()
+    upper = _upper(points, torch.tensor(labels), problem.w, problem.k).tolist()
+    trials = []
+    for a, b, c in _promising(_merges(problem, cell), _splits(problem, cell, torch.tensor(upper))):
+        merged = [a if label == b else label for label in labels]
+        trials.append(
+            [b if label == c and up else label for label, up in zip(merged, upper, strict=True)]
+        )
+    return trials
+
+
 def test_merging_takes_only_what_is_lower():
-    """A trial that is led nowhere, or to the same value, ends the search; each one is tried."""
+    """All trials are made; where they lead nowhere, or lower by rounding only, the search ends."""
     X, y, _ = by_blobs()
-    problem = reduced(X, 4, "square")
+    problem, points = reduced(1e3 * X, 4, "square"), torch.from_numpy(X)
     cell, tried = problem.hard(torch.from_numpy(y)), []
+    assert problem.scale > 1e6
 
     def settle(trial):
-        tried.append(trial)
-        return cell if len(tried) % 2 else trial
+        tried.append(trial.T.argmax(dim=1).tolist())
+        rounding = dataclasses.replace(cell, value=cell.value - 1e-15 * problem.scale)
+        return rounding if len(tried) % 2 else trial
 
-    assert list(merge_and_split(problem, cell, torch.from_numpy(X), settle)) == []
-    assert len(tried) == 12 and all(trial.value > cell.value for trial in tried)
-    assert len({tuple(trial.T.argmax(dim=1).tolist()) for trial in tried}) == 12
+    assert list(merge_and_split(problem, cell, points, settle)) == []
+    assert tried == expected_trials(problem, cell, points) and len(tried) == 12
+
+
+def test_merging_goes_on_from_where_it_came():
+    """After a gain the pairs are those of the new cell; the search ends when none gains."""
+    X, y, wrong = by_blobs()
+    problem, points = reduced(X, 4, "square"), torch.from_numpy(X)
+    cell, better = (problem.hard(torch.from_numpy(labels)) for labels in (wrong, y))
+    tried = []
+
+    def settle(trial):
+        tried.append(trial.T.argmax(dim=1).tolist())
+        return better if len(tried) == 3 else cell
+
+    (found,) = merge_and_split(problem, cell, points, settle)
+    assert found is better
+    want = expected_trials(problem, cell, points)[:3] + expected_trials(problem, better, points)
+    assert tried == want
 
 
 def test_default_is_near_the_best_of_many_starts():

@@ -30,7 +30,7 @@ def merge_and_split(
 
     Ends when none of the most promising pairs leads lower. ``points`` (n, r) say how to split.
     """
-    improved = problem.k > 2
+    improved = True
     while improved:
         improved = False
         labels = cell.T.argmax(dim=1)
@@ -64,7 +64,7 @@ def _merges(problem: Reduced, cell: Cell) -> Tensor:
     found = torch.full_like(M, torch.inf)
     terms = problem.terms(M, q)
     corner = terms.diagonal()
-    for a in range(k - 1):
+    for a in range(k):
         row, mass = M[a] + M[a + 1 :], q[a] + q[a + 1 :]  # (m, k), (m,)
         both = problem.weighed(row, mass[:, None] * q)
         own = M[a, a] + M.diagonal()[a + 1 :] + 2 * M[a, a + 1 :]
@@ -104,9 +104,7 @@ def _upper(points: Tensor, labels: Tensor, w: Tensor, k: int) -> Tensor:
     mass = torch.where(mass > 0, mass, 1)
     X = points - ((member.T @ points) / mass[:, None])[labels]
     X = X / X.abs().max().clamp_min(torch.finfo(X.dtype).tiny)
-    far = X.square().sum(dim=1) * w
-    first = torch.where(labels[:, None] == torch.arange(k, device=w.device), far[:, None], -1.0)
-    ways = X[first.argmax(dim=0)]  # (k, r)
+    ways = X[hard_plan(labels, X.square().sum(dim=1), k).argmax(dim=0)]  # (k, r) to the farthest
     for _ in range(_POWERS):
         along = (X * ways[labels]).sum(dim=1)
         ways = torch.nn.functional.normalize(member.T @ (along[:, None] * X), dim=1)

@@ -75,7 +75,7 @@ class _Weights:
 
         def total(tile: Tensor) -> Tensor:
             if self.prior == "binary":
-                return torch.nn.functional.softplus(tile).clamp_max_(most).sum(dim=1)
+                return torch.nn.functional.softplus(tile, 1, _SURE).clamp_max_(most).sum(dim=1)
             return torch.logsumexp(tile, dim=1)
 
         totals = gather((total(tile.double()) for _, tile in self.tiles()), self.n)
@@ -298,7 +298,7 @@ def sample_graphs(
         stop = min(rows.stop, n)
         # shares of each row add up from k to k + 1 in the k-th row of the tile: one sorted list
         if prior == "binary":
-            shares = torch.nn.functional.softplus(tile.double()).clamp_max_(_SURE)
+            shares = torch.nn.functional.softplus(tile.double(), 1, _SURE).clamp_max_(_SURE)
         else:
             top = tile.amax(dim=1, keepdim=True).clamp_min(torch.finfo(tile.dtype).min)
             shares = (tile - top).double().exp_()

@@ -52,7 +52,28 @@ def test_sqeuclidean_of_two_clouds(X, seed, block):
     np.testing.assert_allclose(cost.dense(), oracles.exact_sqeuclidean(X, Y), rtol=3e-11)
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e-100, 1e-4, 1e4, 1e100, 1e150])
+@pytest.mark.parametrize(
+    ("dtype", "least"), [(torch.float64, 2.0**-485), (torch.float32, 2.0**-51)]
+)
+def test_sqeuclidean_refuses_to_underflow(dtype, least):
+    """A cloud whose squares lose digits is refused as a whole; copies and close pairs are not."""
+    X = torch.tensor([[0.0, 0.0], [0.0, 1.0], [0.3, 0.1]], dtype=dtype)
+    for fine in (X * least, X * 0, X * 0 + least / 8):
+        assert torch.isfinite(drot.sqeuclidean(fine).dense()).all()
+    close = torch.cat([X, X[:1] + least / 8, X[:1]])  # one pair coincides, one all but
+    assert drot.sqeuclidean(close).dense()[0, 3:].max() < torch.finfo(dtype).eps ** 4
+    drot.sqeuclidean(X * least / 8, X)  # far from the others
+    drot.student_cost(X * least / 8)  # whose kernel is 1 there
+    for Y in (None, X * least / 8):
+        with pytest.raises(
+            ValueError, match=r"^squared distances underflow torch.float\d\d; give X"
+        ):
+            drot.sqeuclidean(X * least / 8, Y)
+    ranks = drot.trustworthiness(X * least, X, 1), drot.trustworthiness(X, X, 1)
+    assert ranks[0] == ranks[1] == 1.0
+
+
+@pytest.mark.parametrize("scale", [1e-145, 1e-100, 1e-4, 1e4, 1e100, 1e150])
 def test_sqeuclidean_scales(scale):
     """Squares of very small and very large coordinates keep their digits while they fit."""
     X = cloud("gaussian", 0, 9, 3)

@@ -144,7 +144,8 @@ def sqeuclidean(X, Y=None, *, block: Block = "auto", fused: Fused = "auto") -> P
     Raises
     ------
     ValueError
-        If a cloud is not an (n, p) array of finite numbers with n >= 2.
+        If a cloud is not an (n, p) array of finite numbers with n >= 2, or its squared distances
+        leave the range of the dtype: its extent must exceed 1e-146 (3e-16 in float32).
 
     Notes
     -----
@@ -156,6 +157,10 @@ def sqeuclidean(X, Y=None, *, block: Block = "auto", fused: Fused = "auto") -> P
     [[0.0, 25.0], [25.0, 0.0]]
     """
     x, y, fused, evaluate = _sqeuclidean(X, Y, fused)
+    points, info = x if y is x else torch.cat([x, y]), torch.finfo(x.dtype)
+    extent = float((points.amax(dim=0) - points.amin(dim=0)).max())
+    if 0 < extent < math.sqrt(info.tiny / info.eps):  # 0: all points coincide
+        raise ValueError(f"squared distances underflow {x.dtype}; give X in smaller units")
     parts = {"sqeuclidean": x} if y is x else {"sqeuclidean": x, "other": y}
     return _new(evaluate, (x.shape[0], y.shape[0]), x, block, fused, y is x, parts)
 

@@ -111,6 +111,22 @@ def test_impossible_graphs(prior):
     assert float(graph_log_probability(half, logs, prior=prior)) == -math.inf
 
 
+@pytest.mark.parametrize("x", [3.0, 20.001, 25.0, 33.0, 39.0, 45.0, 800.0])
+def test_probable_graphs_have_their_digits(x):
+    """Binary, all w = e^x: each of the n (n - 1) edges is there with probability 1 / (1 + e^-x)."""
+    n = 60
+    logs, edges = torch.full((n, n), x, dtype=torch.float64), n * (n - 1)
+    rounding = 16 * np.spacing(edges * x)
+    value = float(graph_log_probability(1 - torch.eye(n), logs, prior="binary"))
+    assert value == pytest.approx(-edges * math.log1p(math.exp(-x)), abs=rounding)
+    missing = 1 - torch.eye(n)
+    missing[2, 7] = 0
+    value = float(graph_log_probability(missing, logs, prior="binary"))
+    assert value == pytest.approx(-x - edges * math.log1p(math.exp(-x)), abs=rounding)
+    total = float(graph_log_normalizer(logs, prior="binary"))
+    assert total == pytest.approx(edges * (x + math.log1p(math.exp(-x))), abs=rounding)
+
+
 @pytest.mark.parametrize("prior", ["row", "edges"])
 def test_shifts_of_the_log_kernel(prior):
     """A factor common to all weights changes nothing but the normaliser; extremes are safe."""
@@ -318,6 +334,7 @@ def test_kernels():
 
 # --------------------------------------------------------------------------------- bad input
 LOGS = np.zeros((3, 3))
+PAIR = torch.tensor([[0], [1]])
 
 
 @pytest.mark.parametrize(
@@ -370,6 +387,20 @@ LOGS = np.zeros((3, 3))
             ValueError,
             ["(2, m)", "(2,)"],
         ),
+        (lambda: Graph(n=0, edges=PAIR, weights=[1.0]), ValueError, ["n must be", "at least 1"]),
+        (lambda: Graph(n=2.0, edges=PAIR, weights=[1.0]), ValueError, ["whole number", "2.0"]),
+        (lambda: Graph(n=2, edges=[[0.5], [1]], weights=[1.0]), ValueError, ["edges", "0.5"]),
+        (lambda: Graph(n=2, edges=[[math.nan], [1]], weights=[1.0]), ValueError, ["edges", "nan"]),
+        (lambda: Graph(n=2, edges=[[math.inf], [1]], weights=[1.0]), ValueError, ["edges", "inf"]),
+        (lambda: Graph(n=2, edges="ab", weights=[1.0]), TypeError, ["edges", "numbers"]),
+        (lambda: Graph(n=2, edges=PAIR, weights=[1j]), TypeError, ["weights is complex"]),
+        (lambda: Graph(n=2, edges=PAIR, weights=[math.inf]), ValueError, ["positive and finite"]),
+        (lambda: Graph(n=2, edges=PAIR, weights=[math.nan]), ValueError, ["positive and finite"]),
+        (
+            lambda: Graph(n=2, edges=PAIR, weights=torch.ones(1, device="meta")),
+            ValueError,
+            ["edges are on cpu and weights on meta"],
+        ),
     ],
 )
 def test_bad_input(call, error, says):
@@ -411,7 +442,8 @@ def test_no_possible_edge(function):
     ids=str,
 )
 def test_edges_are_pairs_with_one_weight_each(edges, weights, good):
-    ask = {"n": 4, "edges": torch.zeros(edges).long(), "weights": torch.ones(weights)}
+    ask = {"n": 4, "edges": torch.arange(math.prod(edges)).reshape(edges) % 4}
+    ask["weights"] = torch.ones(weights)
     if good:
         assert Graph(**ask).edges.shape == edges
     else:
@@ -440,6 +472,39 @@ def test_edges_join_nodes_that_are_there(edges, good):
     else:
         with pytest.raises(ValueError, match="join the nodes 0 to 2; got numbers from"):
             Graph(**ask)
+
+
+@pytest.mark.parametrize(
+    ("edges", "twice"),
+    [
+        ([[1, 1], [2, 2]], (1, 2)),
+        ([[3, 0, 3, 0], [1, 2, 1, 3]], (3, 1)),
+        ([[0, 2, 1, 2], [0, 2, 1, 2]], (2, 2)),
+        ([[0, 1, 0], [1, 0, 2]], None),  # there and back
+        ([[3, 0, 3, 0], [1, 2, 0, 3]], None),  # in no order
+    ],
+)
+def test_each_edge_once(edges, twice):
+    """Or a Laplacian would count one of the two, and a density both."""
+    ask = {"n": 4, "edges": torch.tensor(edges), "weights": torch.ones(len(edges[0]))}
+    if twice is None:
+        assert torch.equal(Graph(**ask).edges, ask["edges"])
+    else:
+        with pytest.raises(ValueError, match=r"from {} to {} is listed twice".format(*twice)):
+            Graph(**ask)
+
+
+@pytest.mark.parametrize("kind", [list, np.array, torch.tensor])
+@pytest.mark.parametrize("number", [int, float])
+def test_graphs_of_lists_and_arrays(kind, number):
+    """Whole numbers of whatever type, and weights that are counts."""
+    ends, counts = [[0, 2, 1], [2, 1, 0]], [2, 1, 3]
+    edges = kind([[number(end) for end in row] for row in ends])
+    graph = Graph(n=np.int64(3), edges=edges, weights=kind([number(c) for c in counts]))
+    assert graph.edges.dtype == torch.int64 and graph.edges.tolist() == ends
+    assert graph.weights.is_floating_point() and graph.weights.tolist() == counts
+    assert laplacian(graph).diagonal().tolist() == [5, 4, 3]
+    assert Graph(n=2, edges=np.zeros((2, 0)), weights=[]).edges.shape == (2, 0)
 
 
 @pytest.mark.parametrize("shape", [(3,), (0, 0), (2, 3), (3, 2)], ids=str)

@@ -15,7 +15,15 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components as scipy_components
 from torch import Tensor
 
-from ._checks import as_points, as_real, check_choice, check_finite, check_fits, check_non_negative
+from ._checks import (
+    as_points,
+    as_real,
+    check_choice,
+    check_count,
+    check_finite,
+    check_fits,
+    check_non_negative,
+)
 from .plan import Affinity
 
 __all__ = [
@@ -40,7 +48,8 @@ _LOG_KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
 class Graph:
     """A directed graph with positive weights on m of its n x n possible edges.
 
-    Functions of a graph take one of these, a dense (n, n) array of weights, or an affinity.
+    Functions of a graph take one of these, a dense (n, n) array of weights, or an affinity. Its
+    own edges and weights may be lists or arrays, of numbers of any type.
 
     Examples
     --------
@@ -53,19 +62,38 @@ class Graph:
     weights: Tensor  #: (m,) positive, float: the number of times the edge counts.
 
     def __post_init__(self):
-        edges, weights = self.edges, self.weights
+        check_count("n", self.n, 1)
+        edges, weights = _whole(self.edges, "edges"), as_real(self.weights, "weights")
         if edges.ndim != 2 or edges.shape[0] != 2 or weights.shape != edges.shape[1:]:
             raise ValueError(
                 "edges must be (2, m) and weights (m,); "
                 f"got {tuple(edges.shape)} and {tuple(weights.shape)}"
+            )
+        if edges.device != weights.device:
+            raise ValueError(
+                f"edges are on {edges.device} and weights on {weights.device}; move one of them"
             )
         if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < self.n:
             raise ValueError(
                 f"edges join the nodes 0 to {self.n - 1}; "
                 f"got numbers from {int(edges.min())} to {int(edges.max())}"
             )
-        if not (weights > 0).all():
-            raise ValueError("weights of a Graph must be positive; leave out the other edges")
+        if not ((weights > 0) & (weights < torch.inf)).all():
+            raise ValueError(
+                "weights of a Graph must be positive and finite; leave out the other edges"
+            )
+        numbers = edges[0] * self.n + edges[1]  # (m,)
+        if (numbers.diff() <= 0).any():  # else in order, and each once
+            numbers = numbers.sort().values
+            twice = numbers[1:][numbers.diff() == 0]
+            if len(twice):
+                i, j = divmod(int(twice[0]), self.n)
+                raise ValueError(
+                    f"the edge from {i} to {j} is listed twice; list it once, with the sum of its "
+                    "weights"
+                )
+        object.__setattr__(self, "edges", edges)
+        object.__setattr__(self, "weights", weights)
 
     def __repr__(self) -> str:
         return f"Graph({self.n} nodes, {self.edges.shape[1]} edges)"
@@ -76,6 +104,17 @@ class Graph:
         whole = self.weights.new_zeros(self.n, self.n)
         whole[self.edges[0], self.edges[1]] = self.weights
         return whole
+
+
+def _whole(value, name: str) -> Tensor:
+    """Whole numbers, of whatever type, as int64."""
+    if isinstance(value, Tensor) and value.dtype == torch.int64:
+        return value
+    numbers = as_real(value, name)
+    if (numbers.frac() != 0).any():  # NaN and infinity too
+        bad = numbers[numbers.frac() != 0][0]
+        raise ValueError(f"{name} must be whole numbers; got {bad:g}")
+    return numbers.long()
 
 
 def as_graph(graph) -> Graph:

@@ -248,6 +248,120 @@ def test_pca_has_no_component_without_variance(n, p, rank):
     np.testing.assert_allclose(found.Z.abs(), abs(expected), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(40, 3), (60, 2), (3, 40), (5, 5)])
+@pytest.mark.parametrize(
+    ("dtype", "powers"),
+    [(torch.float32, (-100, -80, -60, 60, 90, 120)), (torch.float64, (-1000, -600, 600, 1000))],
+)
+def test_pca_at_every_scale(shape, dtype, powers):
+    """In other units, powers of 2, all is the same to the bit, while it fits into the dtype."""
+    X = torch.tensor(np.random.default_rng(0).normal(size=shape)).to(dtype)
+    plain, start = spectral.pca(X, 2), drot.pca_start(X)
+    slow = PCA(2, svd_solver="full").fit_transform(X)
+    np.testing.assert_allclose(plain.Z.abs(), abs(slow), atol=1e-5)
+    for power in powers:
+        unit = 2.0**power
+        found = spectral.pca(X * unit, 2)
+        assert torch.equal(found.Z / unit, plain.Z)
+        assert torch.equal(found.eigenvalues, plain.eigenvalues * unit * unit)
+        torch.testing.assert_close(found.vectors, plain.vectors)
+        torch.testing.assert_close(found.vectors.square().sum(dim=0), torch.ones(2, dtype=dtype))
+        torch.testing.assert_close(drot.pca_start(X * unit), start)
+        assert float(drot.pca_start(X * unit)[:, 0].square().mean()) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_two_points(dtype):
+    """One edge of weight w: L u = 2 w u for u = (1, -1), and -1 is the walk's other eigenvalue."""
+    W = torch.tensor([[0.0, 3.0], [3.0, 0.0]], dtype=dtype)
+    half = torch.tensor([[0.5], [-0.5]], dtype=dtype)
+    for found, expected in (
+        (spectral.laplacian_eigenmaps(W, 1), half / 3**0.5),  # masses 3, mu = 2
+        (spectral.laplacian_eigenmaps(W, 1, normalized=False), half / 3**0.5),  # mu = 6
+        (spectral.diffusion_map(W, 1, alpha=0.0), half * (2 / 3) ** 0.5),
+        (spectral.diffusion_map(W, 1, alpha=1.0), half * 6**0.5),  # masses 1 / 3
+        (
+            spectral.locally_linear_embedding(torch.eye(2, dtype=dtype)[:, :1], 1, n_neighbors=1),
+            half / 2**0.5,
+        ),
+    ):
+        torch.testing.assert_close(found.Z * found.Z[0].sign(), expected)
+        assert found.Z.dtype == found.eigenvalues.dtype == found.weights.dtype == dtype
+
+
+def halves(w: float, n: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    """Two uneven blocks of uneven weights, joined by entries w, and which is the first."""
+    first = np.arange(n) < 3
+    W = np.exp(-np.random.default_rng(0).random((n, n)))
+    W = (W + W.T) / 2
+    W[np.ix_(first, ~first)] = w
+    W[np.ix_(~first, first)] = w
+    return W, first
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("w", [1e-6, 1e-12, 1e-15, 1e-17, 1e-20, 1e-30])
+def test_diffusion_map_of_a_graph_barely_connected(w, dtype):
+    """The constants have the eigenvalue 1, all but that of the halves: the two do not mix."""
+    W, first = halves(w)
+    found = spectral.diffusion_map(torch.from_numpy(W).to(dtype), len(W) - 1)
+    Z, m = found.Z.double().numpy(), found.weights.double().numpy()
+    digits = 1e-5 if dtype == torch.float32 else 1e-12
+    assert abs(m @ Z).max() < digits * m.sum() * abs(Z).max()
+    a, b = m[first].sum(), m[~first].sum()  # Coifman and Lafon: the slowest, with mu = 1
+    gap = abs(Z[first, 0].mean() - Z[~first, 0].mean())
+    assert gap == pytest.approx(math.sqrt((a + b) / (a * b)), rel=digits + 30 * w)
+    T = W / np.outer(W.sum(axis=1), W.sum(axis=1))
+    T /= T.sum(axis=1, keepdims=True)
+    inner = T @ T / m - 1 / m.sum()  # K, centred: the constants take 1 / M
+    np.testing.assert_allclose(Z @ Z.T, inner, atol=10 * digits * abs(inner).max())
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize(
+    ("dtype", "powers"), [(torch.float32, (-100, 60)), (torch.float64, (-700, 400))]
+)
+def test_diffusion_map_of_weights_in_any_unit(alpha, dtype, powers):
+    """Weights times c: masses times c^(1 - 2 alpha), and the same walk."""
+    W = torch.from_numpy(weights_of()).to(dtype)
+    plain = spectral.diffusion_map(W, alpha=alpha)
+    for power in powers:
+        found = spectral.diffusion_map(W * 2.0**power, alpha=alpha)
+        scale = 2.0 ** (power * (1 - 2 * alpha))
+        torch.testing.assert_close(found.eigenvalues, plain.eigenvalues)
+        torch.testing.assert_close(found.weights / scale, plain.weights)
+        torch.testing.assert_close(found.Z * math.sqrt(scale), plain.Z)
+    with pytest.raises(ValueError, match=r"^the masses of these weights leave the range"):
+        spectral.diffusion_map(W * torch.finfo(dtype).tiny / 2**10)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("normalized", [True, False])
+def test_eigenmaps_are_of_graphs_connected_to_working_precision(normalized, dtype):
+    """Two cliques of 5 joined by 25 edges of weight w: 1 / mu to three digits, or an error."""
+    W = torch.block_diag(torch.ones(5, 5), torch.ones(5, 5)).to(dtype).fill_diagonal_(0)
+    for w in (1e-3, 1e-9, 1e-11, 1e-12, 3e-14, 1e-16, 1e-20, 1e-25):
+        joined = W.clone()
+        joined[:5, 5:] = joined[5:, :5] = w
+        ask = {"n_components": 1, "normalized": normalized}
+        if w < 1e-13:
+            with pytest.raises(ValueError, match=r"^the graph is not connected to working prec"):
+                spectral.laplacian_eigenmaps(joined, **ask)
+            continue
+        found = float(spectral.laplacian_eigenmaps(joined, **ask).eigenvalues[0])
+        assert found == pytest.approx((4 + 5 * w if normalized else 1) / (10 * w), rel=2e-3)
+
+
+def test_eigenmaps_of_a_long_chain():
+    """In float32 too: mu = 1 - cos(pi / (n - 1)) for the walk on a path, 5e-6 here."""
+    n = 1000
+    chain = torch.diag(torch.ones(n - 1), 1) + torch.diag(torch.ones(n - 1), -1)
+    found = spectral.laplacian_eigenmaps(chain, 1)
+    assert found.Z.dtype == torch.float32
+    slow = 2 * math.sin(math.pi / (2 * (n - 1))) ** 2
+    assert 1 / float(found.eigenvalues[0]) == pytest.approx(slow, rel=1e-6)
+
+
 def test_spectral_signs_dtype_and_inputs():
     X = torch.from_numpy(swiss(50))
     for found in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from ._checks import as_real, check_count, check_finite, check_same_transposed
 
-__all__ = ["SpectralEmbedding", "coordinates", "kernel_pca", "slowest", "square"]
+__all__ = ["SpectralEmbedding", "coordinates", "kernel_pca", "power_of_2", "slowest", "square"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -27,7 +28,9 @@ class SpectralEmbedding:
     @property
     def vectors(self) -> Tensor:
         """Columns of Z at unit length, (n, q); 0 where the eigenvalue is not positive."""
-        return self.Z / torch.where(self.eigenvalues > 0, self.eigenvalues, torch.inf).sqrt()
+        tiny = torch.finfo(self.Z.dtype).tiny
+        shape = self.Z / self.Z.abs().amax(dim=0).clamp_min(tiny)  # whose squares are in range
+        return shape / (self.weights @ shape.square()).clamp_min(tiny).sqrt()
 
 
 def kernel_pca(kernel, n_components: int = 2, *, weights=None) -> SpectralEmbedding:
@@ -101,31 +104,50 @@ def kernel_pca(kernel, n_components: int = 2, *, weights=None) -> SpectralEmbedd
 
 
 def coordinates(
-    values: Tensor, vectors: Tensor, weights: Tensor, n_components: int
+    values: Tensor, vectors: Tensor, weights: Tensor, n_components: int, unit: float = 1.0
 ) -> SpectralEmbedding:
-    """From eigenvalues in increasing order and eigenvectors of the weighted, centred kernel."""
+    """From eigenvalues in increasing order and eigenvectors of the weighted, centred kernel.
+
+    The kernel is in units of ``unit`` squared.
+    """
     values = values.flip(0)[:n_components]
     vectors = vectors.flip(1)[:, :n_components] / weights.sqrt()[:, None]
     largest = vectors.abs().argmax(dim=0, keepdim=True)
     vectors = vectors * vectors.gather(0, largest).sign()
     return SpectralEmbedding(
-        Z=vectors * values.clamp_min(0).sqrt(), eigenvalues=values, weights=weights
+        Z=vectors * values.clamp_min(0).sqrt() * unit,
+        eigenvalues=values * unit * unit,
+        weights=weights,
     )
 
 
-def slowest(matrix: Tensor, weights: Tensor, n_components: int) -> SpectralEmbedding:
+def power_of_2(tensor: Tensor) -> float:
+    """The largest power of 2 that no entry exceeds in size, a unit that costs no digit; 1 for 0."""
+    largest = float(tensor.abs().max())
+    return math.ldexp(0.5, math.frexp(largest)[1]) if largest else 1.0
+
+
+def slowest(
+    matrix: Tensor, weights: Tensor, n_components: int, dtype: torch.dtype
+) -> SpectralEmbedding:
     r"""Kernel PCA of the inverse of a matrix on all but the constants, which are its null space.
 
-    ``matrix`` is positive semidefinite and ``weights`` are the masses m: columns of Z solve
-    :math:`A u = \mu \, \mathrm{diag}(m) \, u` with the smallest :math:`\mu > 0`.
+    ``matrix`` is positive semidefinite and ``weights`` are the masses m, both float64: columns of
+    Z solve :math:`A u = \mu \, \mathrm{diag}(m) \, u` with the smallest :math:`\mu > 0`, and
+    come in ``dtype``.
     """
     root = weights.sqrt()
     scaled = matrix / (root[:, None] * root)
     constant = root / root.norm()
-    top = scaled.diagonal().sum()  # moves the constants to the other end of the spectrum
+    top = 2 * scaled.abs().sum(dim=1).max()  # above all eigenvalues: there the constants go
     values, vectors = torch.linalg.eigh(scaled + top * constant[:, None] * constant)
     values = values.clamp_min(torch.finfo(values.dtype).eps * top)
-    return coordinates((1 / values).flip(0), vectors.flip(1), weights, n_components)
+    found = coordinates((1 / values).flip(0), vectors.flip(1), weights, n_components)
+    return SpectralEmbedding(
+        Z=found.Z.to(dtype),
+        eigenvalues=found.eigenvalues.to(dtype),
+        weights=found.weights.to(dtype),
+    )
 
 
 def square(matrix, name: str) -> Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor
 from ._by_rows import PlanRows, is_tiled
 from ._checks import as_device, as_points, check_count
 from ._dataset import Seed, as_rng
+from ._kernel_pca import power_of_2
 from ._krylov import EXTRA, leading
 from .plan import symmetrize
 
@@ -103,7 +104,7 @@ def pca_start(X, *, n_components: int = 2) -> Tensor:
 
     X = as_points(X, "X")
     n_components = check_count("n_components", n_components, 1, min(X.shape))
-    Z = PCA(n_components, svd_solver="full").fit_transform(X.cpu().numpy())
+    Z = PCA(n_components, svd_solver="full").fit_transform((X / power_of_2(X)).cpu().numpy())
     return _unit(torch.from_numpy(Z).to(X))
 
 

@@ -26,6 +26,7 @@ from ._kernel_pca import (
     SpectralEmbedding,
     coordinates,
     kernel_pca,
+    power_of_2,
     slowest,
     square,
 )
@@ -42,6 +43,8 @@ __all__ = [
     "locally_linear_embedding",
     "pca",
 ]
+
+_RESOLVED = 2.0**-41  # an eigenvalue below this share of the largest has fewer than three digits
 
 
 def pca(X, n_components: int = 2) -> SpectralEmbedding:
@@ -61,7 +64,8 @@ def pca(X, n_components: int = 2) -> SpectralEmbedding:
     Returns
     -------
     SpectralEmbedding
-        ``eigenvalues`` are n times the variances.
+        ``eigenvalues`` are n times the variances: 0 or infinite, unlike ``Z``, where their squares
+        leave the range of the dtype.
 
     Raises
     ------
@@ -76,7 +80,9 @@ def pca(X, n_components: int = 2) -> SpectralEmbedding:
     X = as_points(X, "X")
     n, p = X.shape
     n_components = check_count("n_components", n_components, 1, min(n, p))
-    centred = X - X.mean(dim=0)
+    unit = power_of_2(X)
+    centred = X / unit
+    centred = centred - centred.mean(dim=0)
     weights = torch.ones_like(X[:, 0])
     if n <= p:
         _, vectors = torch.linalg.eigh(centred @ centred.T)
@@ -84,10 +90,10 @@ def pca(X, n_components: int = 2) -> SpectralEmbedding:
         # eigenvalues are known to eps of the largest one, these squares to eps^2: without
         # variance the length is 0 to rounding, and not to its square root
         values, order = (centred.T @ vectors).square().sum(dim=0).sort()  # (q,)
-        return coordinates(values, vectors[:, order], weights, n_components)
+        return coordinates(values, vectors[:, order], weights, n_components, unit)
     values, axes = torch.linalg.eigh(centred.T @ centred)  # (p,), (p, p)
     lengths = values.clamp_min(torch.finfo(X.dtype).tiny).sqrt()
-    return coordinates(values, centred @ axes / lengths, weights, n_components)
+    return coordinates(values, centred @ axes / lengths, weights, n_components, unit)
 
 
 def classical_mds(cost, n_components: int = 2) -> SpectralEmbedding:
@@ -215,7 +221,9 @@ def laplacian_eigenmaps(
     Raises
     ------
     ValueError
-        If the weights are not symmetric and non-negative, or the graph is not connected.
+        If the weights are not symmetric and non-negative, or the graph is not connected to working
+        precision: if the smallest :math:`\mu` is below 5e-13 of the largest
+        :math:`d_i / m_i`, where rounding takes its digits.
 
     Examples
     --------
@@ -224,23 +232,32 @@ def laplacian_eigenmaps(
     >>> bool((Z.diff() > 0).all() or (Z.diff() < 0).all())
     True
     """
-    W, degrees = _graph(weights)
+    W = _graph(weights)
     n_components = check_count("n_components", n_components, 1, W.shape[0] - 1)
+    dtype, W = W.dtype, W.double().fill_diagonal_(0)
+    degrees = W.sum(dim=1)
     masses = degrees if normalized else torch.ones_like(degrees)
-    return slowest(torch.diag(degrees) - W, masses, n_components)
+    found = slowest(torch.diag(degrees) - W, masses, n_components, dtype)
+    slow, least = 1 / float(found.eigenvalues[0]), _RESOLVED * float((degrees / masses).max())
+    if not slow > least:
+        raise ValueError(
+            f"the graph is not connected to working precision: its smallest eigenvalue, {slow:.0e},"
+            f" is not above {least:.0e}; embed its parts one by one, or raise the perplexity"
+        )
+    return found
 
 
-def _graph(weights) -> tuple[Tensor, Tensor]:
-    """Symmetric weights without diagonal, and their row sums."""
-    W = weights.plan if isinstance(weights, Affinity) else square(weights, "weights").clone()
+def _graph(weights) -> Tensor:
+    """Symmetric weights of a connected graph, with their diagonal: a new array, (n, n)."""
+    W = weights.plan if isinstance(weights, Affinity) else square(weights, "weights")
     check_non_negative(W, "weights")
     check_same_transposed(W, "weights")
-    W = ((W + W.T) / 2).fill_diagonal_(0)
-    degrees = W.sum(dim=1)
-    if (degrees == 0).any():
-        raise ValueError(f"point {int((degrees == 0).nonzero()[0])} has no neighbour in the graph")
+    W = W / 2 + W.T / 2
+    lonely = W.clone().fill_diagonal_(0).amax(dim=1) == 0
+    if lonely.any():
+        raise ValueError(f"point {int(lonely.nonzero()[0])} has no neighbour in the graph")
     _check_connected(W)
-    return W, degrees
+    return W
 
 
 def _check_connected(W: Tensor) -> None:
@@ -293,22 +310,27 @@ def diffusion_map(
     >>> bool((Z[0] - Z[1]).abs() < (Z[0] - Z[2]).abs())
     True
     """
-    W = weights.plan if isinstance(weights, Affinity) else square(weights, "weights")
-    _graph(W)
+    W = _graph(weights)
     time = check_positive("time", time)
     alpha = float(alpha)
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha must lie between 0 and 1; got {alpha}")
     n_components = check_count("n_components", n_components, 1, W.shape[0] - 1)
+    unit = power_of_2(W)
+    W = W / unit
     density = W.sum(dim=1).pow(alpha)
-    W = (W + W.T) / 2 / (density[:, None] * density)
+    W = W / (density[:, None] * density)
     masses = W.sum(dim=1)
-    scale = masses.rsqrt()
-    values, vectors = torch.linalg.eigh(scale[:, None] * W * scale)
-    # the last eigenvector is the constant one, which centring removes
-    powers = values[:-1].abs().pow(2 * time)
+    root = masses.sqrt()
+    constant = root / root.norm()
+    # eigenvalues lie from -1 to 1; that of the constants, which centring removes, goes to -2
+    values, vectors = torch.linalg.eigh(W / root[:, None] / root - 3 * constant[:, None] * constant)
+    powers = values[1:].abs().pow(2 * time)
     order = powers.argsort()
-    return coordinates(powers[order], vectors[:, :-1][:, order], masses, n_components)
+    masses = masses * masses.new_tensor(unit) ** (1 - 2 * alpha)
+    if not ((masses > 0) & (masses < torch.inf)).all():
+        raise ValueError(f"the masses of these weights leave the range of {W.dtype}; rescale them")
+    return coordinates(powers[order], vectors[:, 1:][:, order], masses, n_components)
 
 
 def locally_linear_embedding(
@@ -363,9 +385,4 @@ def locally_linear_embedding(
     A.scatter_(1, columns, mix / mix.sum(dim=1, keepdim=True))
     _check_connected((A + A.T).abs())
     rest = torch.eye(n, dtype=X.dtype, device=X.device) - A
-    found = slowest(rest.T @ rest, torch.ones_like(X[:, 0]), n_components)
-    return SpectralEmbedding(
-        Z=found.Z.to(dtype),
-        eigenvalues=found.eigenvalues.to(dtype),
-        weights=found.weights.to(dtype),
-    )
+    return slowest(rest.T @ rest, torch.ones_like(X[:, 0]), n_components, dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 import torch
@@ -15,6 +16,7 @@ from drot.graph import Graph, connected_components
 from drot.neighborhood import neighborhood_curve, neighborhood_preservation
 from scipy.optimize import minimize, root
 from scipy.stats import multivariate_normal, wishart
+from sklearn.decomposition import PCA
 
 
 def cloud(n: int = 12, p: int = 5, seed: int = 0) -> np.ndarray:
@@ -147,6 +149,57 @@ def test_thm_pca_coupling_is_pca():
     assert (shrunk / plain).diff().abs() > 1e-3
     # directions with d below 1 / gamma - 1 vanish
     assert precision_coupling_optimum(1e-3 * X, 2, gamma=0.9).abs().max() == 0
+
+
+def exact_loss(X: torch.Tensor, Z: torch.Tensor, gamma: float) -> tuple[float, float]:
+    """F_gamma and the size of its larger term, to 120 digits."""
+    with mpmath.workdps(120):
+        X, Z = (mpmath.matrix(A.double().tolist()) for A in (X, Z))
+        inner = Z.T * (mpmath.eye(X.rows) + X * X.T) ** -1 * Z
+        first = mpmath.fsum(inner[k, k] for k in range(Z.cols))
+        second = gamma * mpmath.log(mpmath.det(mpmath.eye(Z.cols) + Z.T * Z))
+        return float(first - second), float(max(first, second))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("scale", [1e-12, 1e-4, 1.0, 1e4, 1e7])
+@pytest.mark.parametrize(("n", "p", "q"), [(9, 3, 2), (6, 14, 3), (5, 5, 4)])
+def test_thm_pca_coupling_loss_at_every_scale(n, p, q, scale, dtype):
+    """Against 120 digits: the loss keeps its own, at the optimum, turned, and far from it."""
+    rng = np.random.default_rng(0)
+    X = torch.tensor(cloud(n, p) * scale).to(dtype)
+    best = precision_coupling_optimum(X, q)
+    turn = torch.from_numpy(np.linalg.qr(rng.normal(size=(q, q)))[0])
+    for Z in (best, (best.double() @ turn).to(dtype), torch.tensor(rng.normal(size=(n, q))).to(X)):
+        value, size = exact_loss(X, Z, 0.7)
+        slack = 1e-13 * size + torch.finfo(dtype).eps * abs(value)
+        assert abs(precision_coupling_loss(X, Z, gamma=0.7).item() - value) < slack
+
+
+def test_thm_pca_coupling_slope_at_every_scale():
+    """Long and short columns together: the slope is 2 (I + XX')^-1 Z - 2 gamma Z (I + Z'Z)^-1."""
+    X = torch.from_numpy(cloud())
+    start = torch.from_numpy(np.random.default_rng(1).normal(size=(12, 3)))
+    for lengths in ([1.0, 1.0, 1.0], [1e-3, 1.0, 1e3], [1e3, 0.0, 1e-3]):
+        Z = (start * torch.tensor(lengths)).requires_grad_()
+        precision_coupling_loss(X, Z, gamma=0.7).backward()
+        eye, z = torch.eye(12).double(), Z.detach()
+        slope = 2 * torch.linalg.solve(eye + X @ X.T, z) - 1.4 * torch.linalg.solve(
+            eye + z @ z.T, z
+        )
+        np.testing.assert_allclose(Z.grad, slope, rtol=0, atol=1e-9 * max(lengths))
+
+
+@pytest.mark.parametrize("gamma", [0.35, 1.0, 2.5])
+@pytest.mark.parametrize(("dtype", "scale"), [(torch.float32, 1e20), (torch.float64, 1e160)])
+def test_thm_pca_coupling_optimum_at_every_scale(gamma, dtype, scale):
+    """Far out the optimum is sqrt(gamma) times the principal components, though d overflows."""
+    X = cloud()
+    expected = math.sqrt(gamma) * PCA(2).fit_transform(X)
+    far = precision_coupling_optimum(torch.tensor(X * scale).to(dtype), 2, gamma=gamma)
+    same_points(far.double().numpy() / scale, expected, 1e-5 if dtype == torch.float32 else 1e-12)
+    near = precision_coupling_optimum(X * 1e-9, 2, gamma=1.0).numpy() * 1e9  # 1 + d is 1
+    same_points(near, PCA(2).fit_transform(X), 1e-12)
 
 
 def test_prp_pca_landscape():

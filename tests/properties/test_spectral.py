@@ -591,6 +591,17 @@ def test_ccpca_equivariance(prior):
     np.testing.assert_allclose(found.means.mean(dim=0), X.mean(axis=0), atol=1e-9)
 
 
+@pytest.mark.parametrize("power", [-100, -80, 80, 100])
+def test_ccpca_at_every_scale(power):
+    """Coordinates in other units; the error, relative, stays."""
+    X, unit = torch.tensor(blobs(), dtype=torch.float32), 2.0**power
+    logs = -drot.sqeuclidean(X).dense() / 2
+    plain, found = (ccpca(s * X, logs, n_samples=20) for s in (1.0, unit))
+    assert torch.equal(found.Z / unit, plain.Z)
+    assert torch.equal(found.means / unit, plain.means)
+    assert found.standard_error == plain.standard_error
+
+
 def test_ccpca_dtype_callback_and_errors():
     X = blobs()
     affinity = entropic_affinity(drot.sqeuclidean(X), 5, diagonal="drop")

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ._checks import as_points, check_count, check_positive
 from ._dataset import Seed
+from ._kernel_pca import power_of_2
 from ._priors import Prior, sample_graphs
 from .graph import Components, connected_components
 from .initial import pca_start
@@ -249,6 +250,8 @@ def ccpca(
         raise ValueError(
             f"X is on {X.device} and log_kernel on {graphs[0].edges.device}; move one of them"
         )
+    unit = power_of_2(X)
+    X = X / unit  # whose squares are in range
     centred = (X - X.mean(dim=0)).cpu().numpy()
     total, squares, counts = np.zeros_like(centred), 0.0, []
     for first in range(0, len(graphs), _BATCH):
@@ -266,8 +269,8 @@ def ccpca(
         )
     average = torch.from_numpy(total / len(graphs)).to(X)
     return ConnectedPCA(
-        Z=pca(average, n_components).Z,
-        means=average + X.mean(dim=0),
+        Z=pca(average, n_components).Z * unit,
+        means=(average + X.mean(dim=0)) * unit,
         n_connected=torch.tensor(counts, device=X.device),
         standard_error=_standard_error(total, squares, len(graphs)),
     )

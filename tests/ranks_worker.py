@@ -9,12 +9,18 @@ import json
 import os
 import sys
 import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
 import drot
+import faults
+import numpy as np
 import torch
 import torch.distributed as dist
+from drot._by_rows import Rows
 
 PERPLEXITY = 12
 
@@ -33,6 +39,28 @@ SOLVERS = {
     "sinkhorn": lambda C: drot.doubly_stochastic_affinity(C, perplexity=PERPLEXITY),
     "gaussian": lambda C: drot.gaussian_affinity(C, perplexity=PERPLEXITY),
     "self_tuning": lambda C: drot.self_tuning_affinity(C),
+}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Known(drot.Affinity):
+    """The weights e^-cost."""
+
+    def log_rows(self, rows: slice, cost: torch.Tensor) -> torch.Tensor:
+        return -cost
+
+
+def known(cost: drot.Pairwise) -> Known:
+    return Known(cost=cost, residual=0.0, n_iter=0, passes=1.0, converged=True, trace=())
+
+
+PLAN = torch.full((101, 2), 1 / 202, dtype=torch.float64)
+READERS = {
+    "nearest": lambda C: drot.nearest(C, 3),
+    "membership": lambda C: drot.umap_membership(C, 5),
+    "scores": lambda C: drot.trustworthiness(cloud(), C, 5),
+    "gradient": lambda C: drot.gw_gradient(C, torch.eye(2).double(), PLAN),
+    "graphs": lambda C: drot.sample_graphs(known(C), 2),
 }
 SLACK = torch.tensor([[0.0], [1.0], [2.1], [90.0], [91.0], [92.1]], dtype=torch.float64)
 
@@ -91,6 +119,12 @@ def fails(rank: int) -> dict:
         drot.symmetric_entropic_affinity(C, PERPLEXITY)
     except Exception as error:
         found = {"kind": type(error).__name__, "text": str(error)}
+    found["others"] = {}
+    for name, function in READERS.items():
+        try:
+            function(C)
+        except Exception as error:
+            found["others"][name] = type(error).__name__
     found["seconds"] = time.monotonic() - started
     if rank == dist.get_world_size() - 1:
         C._evaluate = evaluate
@@ -117,6 +151,116 @@ def dies(rank: int) -> dict:
     return {}
 
 
+# ------------------------------------------------------------- all functions, of faults.ROWS
+def met(matrix: torch.Tensor, block: int | None) -> drot.Pairwise:
+    """A matrix as a cost is met, infinite entries too."""
+    same = bool((matrix == matrix.T).all())
+    return drot.Pairwise(
+        lambda rows: matrix[rows].clone(), tuple(matrix.shape), matrix, block=block, symmetric=same
+    )
+
+
+FORMS = ("cost None", "cost 3", "affinity None", "affinity 3", "factors")
+
+
+def forms(value, kind: str) -> dict[str, Callable[[], object]]:
+    """What might be given in place of an array of the table, in one process."""
+    if not isinstance(value, np.ndarray) or value.ndim != 2 or value.dtype.kind != "f":
+        return {}
+    array, found = torch.from_numpy(value), {}
+    if array.shape[0] != array.shape[1]:
+        for block in (None, 3):
+            found[f"cost {block}"] = lambda block=block: drot.sqeuclidean(array, block=block)
+        return found | {"factors": lambda: drot.factored_sqeuclidean(array, block=3)}
+    log = array if kind == "log_kernel" else array.log()
+    for block in (None, 3):
+        found[f"cost {block}"] = lambda block=block: met(array, block)
+        if not log.isnan().any():
+            found[f"affinity {block}"] = lambda block=block: known(met(-log, block))
+    if array.isfinite().all():
+        unit = torch.eye(len(array), dtype=array.dtype)
+        found["factors"] = lambda: drot.Factored(array, unit, block=3)
+    return found
+
+
+def shared(thing):
+    if isinstance(thing, drot.Affinity):
+        return replace(thing, cost=drot.shard(thing.cost))
+    return drot.shard(thing)
+
+
+def numbers(found) -> list[torch.Tensor]:
+    """All that a result holds, whole."""
+    if isinstance(found, drot.Pairwise):
+        return [found.dense()]
+    if isinstance(found, Rows):
+        return [torch.cat([tile.clone() for _, tile in found.tiles()])]
+    if isinstance(found, torch.Tensor | np.ndarray | bool | int | float):
+        return [torch.as_tensor(found).to_dense().double()]
+    if isinstance(found, drot.Affinity):
+        return [found.plan, *numbers([vars(found)[key] for key in sorted(vars(found))])]
+    if hasattr(found, "__dict__") and not isinstance(found, type | Callable):
+        return numbers([vars(found)[key] for key in sorted(vars(found)) if key != "_kept"])
+    parts = found if isinstance(found, list | tuple) else []
+    return [number for part in parts for number in numbers(part)]
+
+
+def everything(rank: int) -> dict:
+    """Each array of each public function as a cost, whole and shared; what is refused whole is not
+    asked for.
+    """
+    torch.use_deterministic_algorithms(True)  # memory that nobody wrote is NaN
+    warnings.simplefilter("ignore")
+    found = {}
+    for name, row in faults.ROWS.items():
+        good = row.good()
+        made = {
+            parameter: forms(value, faults.kind(name, parameter))
+            for parameter, value in good.items()
+        }
+        for form in FORMS:
+            given = {parameter: some[form] for parameter, some in made.items() if form in some}
+            for option in options(name):
+                taken = {}
+                for parameter, make in given.items():
+                    end = compare(name, good | option, {parameter: make})
+                    if end is not None:
+                        taken[parameter] = make
+                        found[f"{name} {parameter} {form} {option}"] = end
+                if len(taken) > 1:
+                    found[f"{name} all {form} {option}"] = compare(name, good | option, taken)
+    return found
+
+
+def options(name: str) -> list[dict]:
+    """Names that decide which sums over the rows are taken."""
+    return [
+        {parameter: choice}
+        for parameter in ("prior", "loss")
+        if parameter in faults.parameters(name)
+        for choice in faults.choices(name, parameter)
+    ] or [{}]
+
+
+def compare(name: str, good: dict, given: dict[str, Callable]) -> str | None:
+    """What becomes of costs that are shared; None if the function takes no such thing whole."""
+    try:
+        one = numbers(faults.call(name, good | {key: make() for key, make in given.items()}))
+    except (TypeError, ValueError, AttributeError):
+        return None
+    try:
+        two = numbers(
+            faults.call(name, good | {key: shared(make()) for key, make in given.items()})
+        )
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    same = len(one) == len(two) and all(
+        a.shape == b.shape and torch.allclose(a, b, 1e-10, 1e-10, equal_nan=True)
+        for a, b in zip(one, two, strict=True)
+    )
+    return "equal" if same else "another result"
+
+
 if __name__ == "__main__":
     task, rank, size, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     torch.set_num_threads(1)
@@ -127,6 +271,6 @@ if __name__ == "__main__":
         world_size=size,
         timeout=timedelta(seconds=20),
     )
-    found = {"equal": equal, "fails": fails, "dies": dies}[task](rank)
+    found = {"equal": equal, "fails": fails, "dies": dies, "everything": everything}[task](rank)
     (folder / f"{rank}.json").write_text(json.dumps(found))
     os._exit(0)  # a group whose member died cannot be taken down in good order

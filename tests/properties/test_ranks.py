@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import drot
+import faults
 import pytest
 import torch
 import torch.distributed as dist
-from drot._ranks import RankFailed, Ranks
+from drot._ranks import Alone, RankFailed, Ranks
+from drot._tiles import gather
 
 WORKER = Path(__file__).parents[1] / "ranks_worker.py"
 
@@ -79,11 +83,55 @@ def test_ranks_agree_to_the_bit(group):
             assert {other[key]["bits"] for other in group} == {value["bits"]}, key
 
 
+def test_every_public_function_takes_shared_rows(tmp_path):
+    """What takes a cost or an affinity gives, shared, what it gives whole, or the table is short.
+
+    The functions are those of ``faults.ROWS``, which has all. Memory that nobody wrote is NaN.
+    """
+    cases = run("everything", tmp_path)
+    wrong = {case: end for found in cases for case, end in found.items() if end != "equal"}
+    assert not wrong
+    assert cases[0].keys() == cases[1].keys()
+    tried = {case.split()[0] for case in cases[0]}
+    takes = re.compile(r"^\w+(, \w+)* : .*\b(Pairwise|Affinity)\b", re.MULTILINE)
+    documented = {
+        name
+        for name in faults.ROWS
+        if takes.search(inspect.getdoc(faults.thing(name)).split("Attributes\n")[0])
+    }
+    assert documented - tried == set() and len(documented) > 30
+
+
+def test_rows_of_a_tile_that_lack_are_not_made_up(alone):
+    """Neither a join nor a second sharing invents rows."""
+    for parts in ([torch.ones(2, 3)], [torch.ones(2, 3), torch.ones(1, 3)], []):
+        with pytest.raises(ValueError, match=r"^\d rows to join, and 4 are wanted$"):
+            gather(parts, 4)
+    C = drot.sqeuclidean(torch.arange(6.0).double()[:, None])
+    whole = C.dense()
+    part = C.shared(Half(1))
+    assert torch.equal(part.rows(slice(3, 6)), whole[3:])
+    again = part.shared(Half(0))  # what is kept are the rows of the other half
+    assert torch.equal(again.rows(slice(0, 3)), whole[:3])
+
+
+class Half(Alone):
+    """One of two processes, which never meets the other."""
+
+    def __init__(self, rank: int):
+        self.rank = rank
+
+    def rows(self, n: int) -> slice:
+        return slice(0, n // 2) if self.rank == 0 else slice(n // 2, n)
+
+
 def test_an_error_on_one_rank_reaches_all(tmp_path):
     first, last = run("fails", tmp_path)
     assert last["kind"] == "ArithmeticError" and "burnt" in last["text"]
     assert first["kind"] == "RankFailed"
     assert first["text"].startswith("rank 1 of 2 stopped with an error")
+    assert set(first["others"].values()) == {"RankFailed"}, first["others"]
+    assert set(last["others"].values()) == {"ArithmeticError"}, last["others"]
     assert max(first["seconds"], last["seconds"]) < 10
     for found in (first, last):  # the group works on
         assert found["after"] and found["again"] and "out of reach" in found["all"]

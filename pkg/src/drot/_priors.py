@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ._checks import as_real, check_choice, check_count, check_fits
 from ._dataset import Seed, as_rng
-from ._tiles import gather
+from ._tiles import Pairwise, agreed
 from .graph import Graph, as_graph
 from .plan import Affinity
 
@@ -52,20 +52,17 @@ class _Weights:
                     f"log_kernel is {log_kernel[i, j]:g} at row {i}, column {j}; logarithms of "
                     "weights are finite, or -inf for an edge that cannot be"
                 )
-        self.source = log_kernel
-        like = log_kernel.cost if isinstance(log_kernel, Affinity) else log_kernel
-        self.n: int = like.shape[0]
-        self.dtype, self.device = like.dtype, like.device
+        if isinstance(log_kernel, Affinity):
+            self.cost, self._tiles = log_kernel.cost, log_kernel.log_tiles
+        else:
+            matrix, step = log_kernel, max(16, 2**20 // shape[0])
+            self.cost = Pairwise(lambda rows: matrix[rows].clone(), shape, matrix, block=step)
+            self._tiles = self.cost.tiles
+        self.n, self.dtype, self.device = self.cost.shape[0], self.cost.dtype, self.cost.device
 
     def tiles(self) -> Iterator[tuple[slice, Tensor]]:
         """Yield ``(rows, log w[rows])``; the tile is a copy."""
-        if isinstance(self.source, Affinity):
-            tiles = self.source.log_tiles()
-        else:
-            step = max(16, 2**20 // self.n)
-            starts = range(0, self.n, step)
-            tiles = ((slice(s, s + step), self.source[s : s + step].clone()) for s in starts)
-        for rows, tile in tiles:
+        for rows, tile in self._tiles():
             if self.diagonal == "drop":
                 tile.diagonal(rows.start).fill_(-torch.inf)
             yield rows, tile
@@ -78,7 +75,7 @@ class _Weights:
                 return torch.nn.functional.softplus(tile, 1, _SURE).clamp_max_(most).sum(dim=1)
             return torch.logsumexp(tile, dim=1)
 
-        totals = gather((total(tile.double()) for _, tile in self.tiles()), self.n)
+        totals = self.cost.join(total(tile.double()) for _, tile in self.tiles())
         if self.prior == "row":
             self.check_rows(totals > -torch.inf)
         if self.prior == "edges" and (totals == -torch.inf).all():
@@ -95,6 +92,7 @@ class _Weights:
             )
 
 
+@agreed
 def expected_graph(log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop") -> Tensor:
     r"""The mean of the random graph, entry by entry.
 
@@ -130,19 +128,17 @@ def expected_graph(log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "dr
     """
     weights = _Weights(log_kernel, prior, diagonal)
     check_fits((weights.n, weights.n), weights.dtype, weights.device)
-    whole = torch.empty(weights.n, weights.n, dtype=weights.dtype, device=weights.device)
     if prior == "binary":
-        for rows, tile in weights.tiles():
-            whole[rows] = torch.sigmoid(tile)
-        return whole
+        return weights.cost.join(torch.sigmoid(tile) for _, tile in weights.tiles())
     shift = weights.totals()[:, None]  # (n, 1)
     if prior == "edges":
         shift = (torch.logsumexp(shift, dim=0) - np.log(weights.n)).expand_as(shift)
-    for rows, tile in weights.tiles():
-        whole[rows] = (tile.double() - shift[rows]).exp().to(weights.dtype)
-    return whole
+    return weights.cost.join(
+        (tile.double() - shift[rows]).exp().to(weights.dtype) for rows, tile in weights.tiles()
+    )
 
 
+@agreed
 def graph_log_normalizer(
     log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop"
 ) -> Tensor:
@@ -188,6 +184,7 @@ def graph_log_normalizer(
     return value.to(weights.dtype)
 
 
+@agreed
 def graph_log_probability(
     graph, log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop"
 ) -> Tensor:
@@ -240,12 +237,14 @@ def graph_log_probability(
         return torch.tensor(-torch.inf, dtype=weights.dtype, device=weights.device)
     if prior == "edges":
         value = value - torch.lgamma(counts + 1).sum()
+    logs = torch.zeros_like(value)
     for rows, tile in weights.tiles():
         here = (tail >= rows.start) & (tail < rows.stop)
-        value = value + (counts[here] * tile[tail[here] - rows.start, head[here]].double()).sum()
-    return value.to(weights.dtype)
+        logs += (counts[here] * tile[tail[here] - rows.start, head[here]].double()).sum()
+    return (value + weights.cost.ranks.total(logs)).to(weights.dtype)
 
 
+@agreed
 def sample_graphs(
     log_kernel,
     n_samples: int,
@@ -293,9 +292,8 @@ def sample_graphs(
     draws = [_out_degrees(n, totals, prior, stream) for stream in streams]  # (n,) each
     ends = [np.concatenate([[0], np.cumsum(draw)]) for draw in draws]
     uniform = [stream.random(end[-1]) for stream, end in zip(streams, ends, strict=True)]
-    heads = [np.empty(end[-1], dtype=np.int64) for end in ends]
+    heads = [np.zeros(end[-1], dtype=np.int64) for end in ends]
     for rows, tile in weights.tiles():
-        stop = min(rows.stop, n)
         # shares of each row add up from k to k + 1 in the k-th row of the tile: one sorted list
         if prior == "binary":
             shares = torch.nn.functional.softplus(tile.double(), 1, _SURE).clamp_max_(_SURE)
@@ -306,10 +304,10 @@ def sample_graphs(
         if prior == "row":
             weights.check_rows(shares[:, -1] > 0, rows.start)
         shares /= shares[:, -1:].clone().clamp_min(torch.finfo(torch.float64).tiny)
-        offset = torch.arange(stop - rows.start, device=device, dtype=torch.float64)
+        offset = torch.arange(len(tile), device=device, dtype=torch.float64)
         shares += offset[:, None]
-        parts = [slice(end[rows.start], end[stop]) for end in ends]
-        local = [np.repeat(np.arange(stop - rows.start), draw[rows.start : stop]) for draw in draws]
+        parts = [slice(end[rows.start], end[rows.stop]) for end in ends]
+        local = [np.repeat(np.arange(len(tile)), draw[rows]) for draw in draws]
         keys = [
             np.minimum(row + u[part], np.nextafter(row + 1.0, 0.0))
             for row, u, part in zip(local, uniform, parts, strict=True)
@@ -320,6 +318,8 @@ def sample_graphs(
         pieces = np.split((found % n).cpu().numpy(), np.cumsum([len(key) for key in keys])[:-1])
         for head, part, piece in zip(heads, parts, pieces, strict=True):
             head[part] = piece
+    total = weights.cost.ranks.total  # each head is drawn by the process that meets its row
+    heads = [total(torch.from_numpy(head).to(device)).cpu().numpy() for head in heads]
     return [
         _merge(n, np.repeat(np.arange(n), draw), head, weights, repeated=prior == "edges")
         for draw, head in zip(draws, heads, strict=True)

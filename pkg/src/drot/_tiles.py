@@ -16,7 +16,17 @@ from ._checks import as_real, check_count, check_finite, check_fits
 from ._memory import tile_entries
 from ._ranks import ALONE, Alone
 
-__all__ = ["Nearest", "Pairwise", "WithoutDiagonal", "agreed", "as_pairwise", "gather", "tile_rows"]
+__all__ = [
+    "Nearest",
+    "Pairwise",
+    "WithoutDiagonal",
+    "agreed",
+    "as_pairwise",
+    "gather",
+    "ranks_of",
+    "smallest",
+    "tile_rows",
+]
 
 
 Params = ParamSpec("Params")
@@ -90,8 +100,9 @@ class Pairwise:
         """The same array, of which each rank meets its own rows."""
         other = copy.copy(self)
         other.ranks, other.own = ranks, ranks.rows(self.shape[0])
-        if self._dense is not None:  # all rows, kept by one process
-            other._dense = self._dense[other.own]
+        if self._dense is not None:
+            whole = self.own == slice(0, self.shape[0])
+            other._dense = self._dense[other.own] if whole else None
         return other
 
     def rows(self, index: slice | Tensor) -> Tensor:
@@ -140,7 +151,8 @@ class Pairwise:
 
     def join(self, parts: Iterable[Tensor]) -> Tensor:
         """What the tiles gave, (b, ...) each, row after row, from all processes."""
-        return self.ranks.join(gather(parts, self.own.stop - self.own.start), self.shape[0])
+        with self.ranks.together():  # an error in a tile
+            return self.ranks.join(gather(parts, self.own.stop - self.own.start), self.shape[0])
 
     def dense(self) -> Tensor:
         """The whole array, shape (n, m)."""
@@ -173,9 +185,26 @@ def gather(parts: Iterable[Tensor], count: int) -> Tensor:
             whole = part.new_empty(count, *part.shape[1:])
         whole[done : done + len(part)] = part
         done += len(part)
-    if whole is None:
-        raise ValueError("there is no tile to join")
+    if whole is None or done < count:  # the rest would be whatever the memory held
+        raise ValueError(f"{done} rows to join, and {count} are wanted")
     return whole
+
+
+def smallest(
+    cost: Pairwise, k: int, tiles: Iterable[tuple[slice, Tensor]] | None = None
+) -> tuple[Tensor, Tensor]:
+    """The k smallest entries of each row, ascending, and their columns, (n, k) each.
+
+    ``tiles`` are those of the cost, where something is done to them on the way.
+    """
+    own = cost.own.stop - cost.own.start
+    values = torch.empty(own, k, dtype=cost.dtype, device=cost.device)
+    columns = torch.empty(own, k, dtype=torch.long, device=cost.device)
+    with cost.ranks.together():
+        for rows, tile in tiles or cost.tiles(tile_rows(cost)):
+            here = slice(rows.start - cost.own.start, rows.stop - cost.own.start)
+            torch.topk(tile, k, largest=False, out=(values[here], columns[here]))
+    return cost.join([values]), cost.join([columns])
 
 
 class Nearest(Pairwise):
@@ -240,18 +269,23 @@ def tile_rows(cost: Pairwise) -> int:
 def agreed(function: Callable[Params, Result]) -> Callable[Params, Result]:
     """Let an error that one rank meets in ``function`` stop the others too.
 
-    The first argument is the cost; the others wait for this rank at their next join.
+    An argument is a cost whose rows are shared, or has one; the others wait for this rank at their
+    next join.
     """
 
     @wraps(function)
     def wrapper(*args: Params.args, **kwargs: Params.kwargs) -> Result:
-        cost = args[0] if args else kwargs.get("cost")
-        if not isinstance(cost, Pairwise):
-            return function(*args, **kwargs)
-        with cost.ranks.together():
+        costs = [getattr(value, "cost", value) for value in (*args, *kwargs.values())]
+        with ranks_of(*costs).together():
             return function(*args, **kwargs)
 
     return wrapper
+
+
+def ranks_of(*costs: object) -> Alone:
+    """The processes that share the rows of the first cost that is shared."""
+    shared = (cost.ranks for cost in costs if isinstance(cost, Pairwise))
+    return next((ranks for ranks in shared if ranks is not ALONE), ALONE)
 
 
 def as_pairwise(cost, name: str = "cost", *, square: bool = True, least: int = 2) -> Pairwise:

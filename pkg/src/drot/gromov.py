@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ._checks import as_real, check_count, check_finite, check_positive
 from ._srgw_contraction import Contraction, Loss, as_plan, as_weights, contraction
-from ._tiles import gather
+from .pairwise import agreed
 
 __all__ = [
     "GromovMonge",
@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 
+@agreed
 def gw_objective(cost_x, cost_z, plan, *, loss: Loss = "square") -> float:
     r"""How badly a plan matches the pairs of one similarity with those of another.
 
@@ -84,6 +85,7 @@ def _value(problem: Contraction, T: Tensor) -> float:
     return unit.objectives([measured.objective(T, measured.constant(w))])[0]
 
 
+@agreed
 def gw_gradient(cost_x, cost_z, plan, *, loss: Loss = "square") -> Tensor:
     r"""Derivative of the objective by the plan, its marginals free.
 
@@ -118,7 +120,7 @@ def gw_gradient(cost_x, cost_z, plan, *, loss: Loss = "square") -> Tensor:
     problem = contraction(cost_x, cost_z, loss)
     T = as_plan(plan, problem.n, problem.k, problem.cost)
     w, q = T.sum(dim=1), T.sum(dim=0)
-    rows = gather((problem.f1_of(tile) @ w for _, tile in problem.tiles()), problem.n)
+    rows = problem.cost.join(problem.f1_of(tile) @ w for _, tile in problem.tiles())
     half = rows[:, None] + problem.f2 @ q - problem.product(T)
     if loss == "kl":
         forbidden = (problem.structure == 0).to(half)
@@ -133,6 +135,7 @@ class GromovMonge(NamedTuple):
     permutation: Tensor  # (n,) point i of cost_x goes to point permutation[i] of cost_z
 
 
+@agreed
 def gromov_monge(cost_x, cost_z, *, loss: Loss = "square") -> GromovMonge:
     r"""The permutation that matches two similarities best, by trying all of them.
 
@@ -191,6 +194,7 @@ class GromovWasserstein(NamedTuple):
     plan: Tensor  # (n, k), total mass 1
 
 
+@agreed
 def gromov_wasserstein(
     cost_x,
     cost_z,

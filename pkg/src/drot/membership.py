@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,8 @@ from ._bandwidth import halley
 from ._checks import check_count, check_positive
 from ._fused import exp
 from ._report import OnFailure, read_limits, settle
-from .pairwise import Nearest, WithoutDiagonal, as_pairwise, tile_rows
+from ._tiles import smallest
+from .pairwise import Nearest, Pairwise, WithoutDiagonal, agreed, as_pairwise, tile_rows
 from .plan import Affinity
 
 __all__ = ["UMAPMembership", "umap_curve", "umap_membership", "unit_curve"]
@@ -34,6 +36,7 @@ class UMAPMembership(Affinity):
         return excess.div_(self.sigma[rows, None]).neg_()
 
 
+@agreed
 def umap_membership(
     cost,
     n_neighbors: int = 15,
@@ -115,16 +118,7 @@ def umap_membership(
         raise ValueError(
             f"local_connectivity must be finite and not negative; got {local_connectivity}"
         )
-    values = torch.empty(n, k - 1, dtype=whole.dtype, device=whole.device)  # each row ascending
-    columns = torch.empty(n, k - 1, dtype=torch.long, device=whole.device)
-    for rows, tile in whole.tiles(tile_rows(whole)):
-        if not (tile >= 0).all():  # NaN too
-            i, j = (~(tile >= 0)).nonzero()[0].tolist()
-            raise ValueError(
-                f"cost is {tile[i, j]:g} at row {rows.start + i}, column {j}; distances are its "
-                "square roots, so it must not be negative"
-            )
-        torch.topk(tile, k - 1, largest=False, out=(values[rows], columns[rows]))
+    values, columns = smallest(whole, k - 1, _distances(whole))
     if not values.isfinite().all():
         i = int((~values.isfinite()).nonzero()[0, 0])
         raise ValueError(
@@ -143,7 +137,7 @@ def umap_membership(
     gap = (sums - math.log2(k)).abs().masked_fill(floored, 0.0)
     residual, n_iter = float(gap.max()), len(trace)
     return UMAPMembership(
-        cost=Nearest(values, columns, n, whole.block),
+        cost=Nearest(values, columns, n, whole.block, ranks=whole.ranks),
         rho=rho,
         sigma=sigma,
         floored=floored,
@@ -153,6 +147,18 @@ def umap_membership(
         trace=tuple(trace),
         converged=settle("umap_membership", residual, tol, n_iter, on_failure),
     )
+
+
+def _distances(cost: Pairwise) -> Iterator[tuple[slice, Tensor]]:
+    """Row tiles of a cost whose roots can be taken."""
+    for rows, tile in cost.tiles(tile_rows(cost)):
+        if not (tile >= 0).all():  # NaN too
+            i, j = (~(tile >= 0)).nonzero()[0].tolist()
+            raise ValueError(
+                f"cost is {tile[i, j]:g} at row {rows.start + i}, column {j}; distances are its "
+                "square roots, so it must not be negative"
+            )
+        yield rows, tile
 
 
 def _nearest_positive(distances: Tensor, rank: float) -> Tensor:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from ._checks import as_points, check_count
-from .pairwise import Pairwise, as_pairwise, sqeuclidean, tile_rows
+from ._tiles import ranks_of
+from .pairwise import Pairwise, agreed, as_pairwise, sqeuclidean, tile_rows
 
 __all__ = [
     "NeighborhoodCurve",
@@ -43,6 +44,7 @@ class NeighborhoodCurve:
         return float((weights * self.values).sum() / weights.sum())
 
 
+@agreed
 def neighborhood_preservation(X, Z, K: int) -> float:
     r"""Share of the K nearest neighbours that survive, rescaled so that chance scores 0.
 
@@ -94,13 +96,15 @@ def neighborhood_preservation(X, Z, K: int) -> float:
     x, z = _read(X, Z)
     n = x.shape[0]
     K = check_count("K", K, 1, n - 2)
-    common = 0
+    common = torch.zeros((), dtype=torch.int64, device=x.device)
     for x_tile, z_tile in _tiles(x, z, (K, K)):
         both = _nearest(x_tile, K) & _nearest(z_tile, K).to(x_tile.device)
-        common += int(both.sum()) - len(both)  # a point is near itself
-    return float(_rescale(torch.tensor(common / (n * K), dtype=torch.float64), K, n))
+        common += both.sum() - len(both)  # a point is near itself
+    overlap = int(ranks_of(x, z).total(common)) / (n * K)
+    return float(_rescale(torch.tensor(overlap, dtype=torch.float64), K, n))
 
 
+@agreed
 def neighborhood_curve(X, Z) -> NeighborhoodCurve:
     r""":math:`R_n(K)` of :func:`neighborhood_preservation` for all K at once.
 
@@ -139,15 +143,17 @@ def neighborhood_curve(X, Z) -> NeighborhoodCurve:
     """
     x, z = _read(X, Z)
     n = x.shape[0]
-    counts = torch.zeros(n, dtype=torch.int64)
+    counts = torch.zeros(n, dtype=torch.int64, device=x.device)
     for x_tile, z_tile in _tiles(x, z, (n - 2, n - 2)):
         worst = torch.maximum(_ranks(x_tile), _ranks(z_tile).to(x_tile.device))
-        counts += torch.bincount(worst.flatten(), minlength=n).cpu()
+        counts += torch.bincount(worst.flatten(), minlength=n)
+    counts = ranks_of(x, z).total(counts).cpu()
     K = torch.arange(1, n - 1, dtype=torch.float64)
     overlap = counts[1 : n - 1].cumsum(0) / (n * K)  # rank 0 is the point itself
     return NeighborhoodCurve(overlap=overlap, values=_rescale(overlap, K, n))
 
 
+@agreed
 def trustworthiness(X, Z, K: int) -> float:
     r"""Whether the neighbours that Z shows are neighbours in X.
 
@@ -193,13 +199,14 @@ def trustworthiness(X, Z, K: int) -> float:
 def _trust(x: Pairwise, z: Pairwise, K: int, names: str) -> float:
     n = x.shape[0]
     K = check_count("K", K, 1, (n - 1) // 2)
-    excess = 0
+    excess = torch.zeros((), dtype=torch.int64, device=x.device)
     for x_tile, z_tile in _tiles(x, z, (n - 2, K), names):
         shown = _nearest(z_tile, K).to(x_tile.device)
-        excess += int((_ranks(x_tile)[shown] - K).clamp_min(0).sum())
-    return 1 - 2 * excess / (n * K * (2 * n - 3 * K - 1))
+        excess += (_ranks(x_tile)[shown] - K).clamp_min(0).sum()
+    return 1 - 2 * int(ranks_of(x, z).total(excess)) / (n * K * (2 * n - 3 * K - 1))
 
 
+@agreed
 def continuity(X, Z, K: int) -> float:
     r"""Whether the neighbours of X are shown as neighbours by Z: trustworthiness backwards.
 
@@ -249,8 +256,10 @@ def _tiles(
     infinite ones have no order.
     """
     step = min(tile_rows(x), *(cost.block or cost.shape[0] for cost in (x, z)))
-    for (rows, x_tile), (_, z_tile) in zip(x.tiles(step), z.tiles(step), strict=True):
-        tiles = x_tile.clone(), z_tile.clone()  # they may be views of kept arrays
+    own = ranks_of(x, z).rows(x.shape[0])
+    for start in range(own.start, own.stop, step):
+        rows = slice(start, min(start + step, own.stop))
+        tiles = x.rows(rows).clone(), z.rows(rows).clone()  # they may be views of kept arrays
         for tile, least, name in zip(tiles, known, names, strict=True):
             tile.diagonal(rows.start).fill_(-torch.inf)
             if tile.amax() < torch.inf:

@@ -20,7 +20,7 @@ from ._checks import as_points, check_choice, check_count, check_finite
 from ._fused import Fusable, automatic_fusion
 from ._memory import automatic_block
 from ._ranks import Ranks
-from ._tiles import Nearest, Pairwise, WithoutDiagonal, agreed, as_pairwise, tile_rows
+from ._tiles import Nearest, Pairwise, WithoutDiagonal, agreed, as_pairwise, smallest, tile_rows
 
 __all__ = [
     "Block",
@@ -309,9 +309,7 @@ def nearest(cost, k: int) -> Pairwise:
     cost = as_pairwise(cost, square=False)
     m = cost.shape[1]
     k = check_count("k", k, 2, m)
-    found = [tile.topk(k, largest=False) for _, tile in cost.tiles(tile_rows(cost))]
-    values = cost.join(part.values for part in found)  # (n, k)
-    columns = cost.join(part.indices for part in found)  # (n, k)
+    values, columns = smallest(cost, k)  # (n, k) each
     return Nearest(values, columns, m, cost.block, fused=cost.fused, ranks=cost.ranks)
 
 
@@ -319,10 +317,17 @@ def shard(cost, *, group: dist.ProcessGroup | None = None) -> Pairwise:
     r"""Share the rows of a cost among the processes of a ``torch.distributed`` group.
 
     With r processes, process s meets the rows :math:`\lfloor sn / r \rfloor` to
-    :math:`\lfloor (s + 1) n / r \rfloor`. Every process calls the same solver with the same
-    points; each evaluates, and where the cost is dense keeps, its own rows alone, and n-vectors
-    travel. All get the same duals, to the bit. ``tiles`` of a result are the rows of the process;
-    ``plan`` gathers all.
+    :math:`\lfloor (s + 1) n / r \rfloor`. Every process calls the same function with the same
+    arguments; each evaluates, and where the cost is dense keeps, its own rows alone, and n-vectors
+    travel. All get the same result, to the bit, and up to rounding that of one process. ``tiles``
+    of a result are the rows of the process; ``plan`` gathers all.
+
+    Every function that takes a cost takes a shared one, and every function that takes an affinity
+    takes that of a shared cost. Affinities, :func:`nearest`, :func:`umap_membership`, scores of
+    neighbourhoods, random graphs, and sums of Gromov-Wasserstein share the rows. What needs the
+    whole array (``dense``, ``plan``, Laplacians, embeddings of a plan that is kept) gathers it in
+    each process. Products by the factors of a factored cost, and embeddings of a plan that is met
+    in tiles, are computed whole by each process: they gain nothing.
 
     Source: book ``sec-ranks``.
 

@@ -128,7 +128,7 @@ ROWS: dict[str, Row] = {
     "drot.nearest": Row(lambda: {"cost": squares(), "k": 3}, {"cost": "matrix"}, {"k": N}),
     "drot.Factored": Row(
         lambda: {"left": points(), "right": points(N, 3, 1)},
-        {"left": "factor", "right": "factor", "points": "other", "parts": "other"},
+        {"left": "factor", "right": "factor", "points": "other", "symmetric": "other"},
     ),
     "drot.factored_sqeuclidean": Row(lambda: {"X": points()}),
     "drot.gram": Row(lambda: {"X": points()}),

@@ -12,7 +12,7 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.pairwise import restore
+from drot.plan import restore
 from memory import needs_linux, numbers
 
 
@@ -194,6 +194,36 @@ def test_save_and_load(solve, cost, tmp_path):
     # what is stored is numbers, and as much as the cost is made of
     with np.load(tmp_path / "result.npz", allow_pickle=False) as file:
         assert all(array.dtype != object for array in file.values())
+
+
+def split() -> torch.Tensor:
+    """Half of the points so near each other that rounding decides on their distances."""
+    X = points().clone()
+    X[:6] *= 1e-7
+    return X
+
+
+FACTORED = {
+    "distances": lambda: drot.factored_sqeuclidean(split() + 100, block=5),
+    "products": lambda: drot.gram(split()),
+    "factors": lambda: drot.Factored(split(), 2 * split(), points=split()[:, :1], symmetric=True),
+}
+
+
+@pytest.mark.parametrize("cost", FACTORED.values(), ids=FACTORED)
+@pytest.mark.parametrize("diagonal", ["keep", "drop"])
+def test_save_and_load_factors(cost, diagonal, tmp_path):
+    """Factors come back as factors: distances from the points would be rounded in another way."""
+    affinity = drot.entropic_affinity(cost(), 4.0, diagonal=diagonal)
+    affinity.save(tmp_path / "result.npz")
+    back = drot.load_affinity(tmp_path / "result.npz")
+    same(back, affinity)
+    assert torch.equal(back.plan, affinity.plan)
+    assert type(back.cost) is type(affinity.cost)
+    if diagonal == "keep":
+        assert (back.cost.block, back.cost.symmetric) == (affinity.cost.block, True)
+        for name in ("left", "right", "points"):
+            assert torch.equal(getattr(back.cost, name), getattr(affinity.cost, name))
 
 
 def test_save_and_load_unfinished(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -26,6 +28,8 @@ class Factored(Pairwise):
         Rows per tile. Default: as many as make a tile of a few MB.
     points : Tensor, optional
         The cloud that the similarity compares, for those who look for clusters in it.
+    symmetric : bool
+        Whether :math:`A_1 A_2^\top` is known to be symmetric, though the factors differ.
 
     Examples
     --------
@@ -41,7 +45,7 @@ class Factored(Pairwise):
         *,
         block: int | None = None,
         points: Tensor | None = None,
-        parts: dict[str, Tensor] | None = None,
+        symmetric: bool = False,
     ):
         self.left = as_real(left, "left")
         self.right = self.left if right is None else as_real(right, "right")
@@ -56,17 +60,22 @@ class Factored(Pairwise):
                 f"{tuple(a.shape)} {a.dtype} on {a.device} and "
                 f"{tuple(b.shape)} {b.dtype} on {b.device}"
             )
+        self.points = a if points is None else points
+        parts = {"left": a}
+        if b is not a:
+            parts |= {"right": b} | ({"symmetric": torch.tensor(1)} if symmetric else {})
+        if self.points is not a:
+            parts["points"] = self.points
         super().__init__(
-            lambda rows: self.left[rows] @ self.right.T,
+            partial(_product, a, b),
             (a.shape[0], b.shape[0]),
             a,
-            symmetric=b is a,
+            symmetric=symmetric or b is a,
             parts=parts,
         )
         if block is not None:
             block = check_count("block (rows per tile)", block, 1)
         self.block = block or tile_rows(self)  # with a block, nothing of size n x m is kept
-        self.points = a if points is None else points
 
     def product(self, T: Tensor) -> Tensor:
         """C T, (n, k), for T (m, k)."""
@@ -79,9 +88,7 @@ class Factored(Pairwise):
 
     def with_factors(self, left: Tensor, right: Tensor | None = None) -> Factored:
         """Another similarity of the same points."""
-        other = Factored(left, right, block=self.block, points=self.points)
-        other.symmetric = self.symmetric
-        return other
+        return Factored(left, right, block=self.block, points=self.points, symmetric=self.symmetric)
 
     def centred(self, w: Tensor) -> Factored:
         """J C J^T with J = I - 1 w^T: each factor less its mean."""
@@ -125,9 +132,7 @@ class GaussianKernel(Pairwise):
     """exp(-|z_i - z_j|^2), whose logarithm is held in factors as ``log``."""
 
     def __init__(self, log: Factored):
-        super().__init__(
-            lambda rows: log.rows(rows).clamp_max(0).exp(), log.shape, log, symmetric=log.symmetric
-        )
+        super().__init__(partial(_exponentials, log), log.shape, log, symmetric=log.symmetric)
         self.block, self.log, self.points = log.block, log, log.points
 
 
@@ -198,11 +203,11 @@ def factored_sqeuclidean(X, *, block: int | None = None) -> Factored:
     >>> factored_sqeuclidean([[0.0, 0.0], [3.0, 4.0]]).dense().tolist()
     [[0.0, 25.0], [25.0, 0.0]]
     """
-    X = as_points(X, "X").clone()
+    X = as_points(X, "X")
     x = X - X.mean(dim=0)
     norms, one = x.square().sum(dim=1, keepdim=True), torch.ones_like(x[:, :1])
     left, right = torch.cat([norms, one, -2 * x], dim=1), torch.cat([one, norms, x], dim=1)
-    return _symmetric(Factored(left, right, block=block, points=x, parts={"sqeuclidean": X}))
+    return Factored(left, right, block=block, points=x, symmetric=True)
 
 
 def gaussian_kernel(Z, *, block: int | None = None) -> GaussianKernel:
@@ -239,10 +244,12 @@ def gaussian_kernel(Z, *, block: int | None = None) -> GaussianKernel:
     ([1.0, 0.3679], 3)
     """
     D = factored_sqeuclidean(as_points(Z, "Z"), block=block)
-    return GaussianKernel(_symmetric(Factored(-D.left, D.right, block=block, points=D.points)))
+    return GaussianKernel(D.with_factors(-D.left, D.right))
 
 
-def _symmetric(factored: Factored) -> Factored:
-    """Mark as symmetric what is so by construction, though its factors differ."""
-    factored.symmetric = True
-    return factored
+def _product(left: Tensor, right: Tensor, rows: slice | Tensor) -> Tensor:
+    return left[rows] @ right.T
+
+
+def _exponentials(log: Factored, rows: slice | Tensor) -> Tensor:
+    return log.rows(rows).clamp_max(0).exp()

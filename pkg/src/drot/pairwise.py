@@ -361,20 +361,3 @@ def shard(cost, *, group: dist.ProcessGroup | None = None) -> Pairwise:
     slice(0, 2, None)
     """
     return as_pairwise(cost, square=False).shared(Ranks(group))
-
-
-def restore(parts: dict[str, Tensor], block: int | None) -> Pairwise:
-    """Build a cost again from the arrays that a saved result holds."""
-    if "without_diagonal" in parts:
-        rest = {key: part for key, part in parts.items() if key != "without_diagonal"}
-        return WithoutDiagonal(restore(rest, block))
-    match parts:
-        case {"values": values, "columns": columns, "m": m}:
-            return Nearest(values, columns, int(m), block)
-        case {"sqeuclidean": x}:
-            return sqeuclidean(x, parts.get("other"), block=block)
-        case {"student": x}:
-            return student_cost(x, parts.get("other"), block=block)
-        case {"matrix": matrix}:
-            return as_pairwise(matrix, square=False)
-    raise ValueError(f"no cost is made of the arrays {', '.join(sorted(parts))}")

@@ -11,9 +11,18 @@ import torch
 from torch import Tensor
 
 from ._checks import as_real, check_finite, check_fits
+from ._factored import Factored
 from ._fused import exp, log_sum_exp
 from ._saved import read, unpack, write
-from .pairwise import Pairwise, restore, tile_rows
+from .pairwise import (
+    Nearest,
+    Pairwise,
+    WithoutDiagonal,
+    as_pairwise,
+    sqeuclidean,
+    student_cost,
+    tile_rows,
+)
 
 __all__ = ["Affinity", "load_affinity", "symmetrize"]
 
@@ -119,7 +128,8 @@ def load_affinity(path: str | os.PathLike) -> Affinity:
     Returns
     -------
     Affinity
-        Of the class that was saved, equal to it to the bit.
+        Of the class that was saved, equal to it to the bit. A cost that :func:`drot.shard` shared
+        comes back whole, and its entries equal to rounding.
 
     Raises
     ------
@@ -149,6 +159,28 @@ def _affinity(name: str, data: dict[str, np.ndarray]) -> Affinity:
     cost = restore(parts, int(data["block"]) or None)
     names = [field.name for field in fields(kind) if field.name != "cost"]
     return kind(cost=cost, **unpack({name: data[name] for name in names}))
+
+
+def restore(parts: dict[str, Tensor], block: int | None) -> Pairwise:
+    """Build a cost again from the arrays that a saved result holds."""
+    if "without_diagonal" in parts:
+        rest = {key: part for key, part in parts.items() if key != "without_diagonal"}
+        return WithoutDiagonal(restore(rest, block))
+    match parts:
+        case {"values": values, "columns": columns, "m": m}:
+            return Nearest(values, columns, int(m), block)
+        case {"sqeuclidean": x}:
+            return sqeuclidean(x, parts.get("other"), block=block)
+        case {"student": x}:
+            return student_cost(x, parts.get("other"), block=block)
+        case {"left": left, **rest}:
+            symmetric = "symmetric" in rest
+            return Factored(
+                left, rest.get("right"), block=block, points=rest.get("points"), symmetric=symmetric
+            )
+        case {"matrix": matrix}:
+            return as_pairwise(matrix, square=False)
+    raise ValueError(f"no cost is made of the arrays {', '.join(sorted(parts))}")
 
 
 def symmetrize(plan) -> Tensor:

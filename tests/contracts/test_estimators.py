@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import pickle
 import warnings
 
 import drot
+import faults
 import numpy as np
 import pytest
 import torch
+from drot import _memory
 from drot.coupling_estimators import SNE, TSNE, UMAP, LargeVis
 from drot.estimators import SNEkhorn, TSNEkhorn
 from drot.methods import largevis, sne, snekhorn, tsne, umap
@@ -123,6 +126,30 @@ def test_parameters():
     back = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(back.embedding_, model.embedding_)
     assert model.embedding_.shape == (30, 3)
+
+
+@pytest.mark.parametrize("tiled", [False, True], ids=["dense", "tiled"])
+@pytest.mark.parametrize("name", [name for name in faults.ROWS if faults.is_estimator(name)])
+def test_fitted_estimators_are_copied(name, tiled, monkeypatch):
+    """`pickle` and `copy.deepcopy` take each, the affinity that is met in tiles too."""
+    if tiled:
+        monkeypatch.setattr(_memory, "free_memory", lambda device: 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = faults.call(name, faults.ROWS[name].good())
+    affinity = getattr(model, "affinity_", None)
+    assert isinstance(affinity, drot.Affinity) >= (tiled and name in IN_TILES)
+    for back in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert vars(back).keys() == vars(model).keys()
+        for key, value in vars(model).items():
+            if isinstance(value, np.ndarray):
+                np.testing.assert_array_equal(getattr(back, key), value)
+        if isinstance(affinity, drot.Affinity):
+            assert torch.equal(back.affinity_.plan, affinity.plan)
+            assert (back.affinity_.cost.block is None) == (affinity.cost.block is None)
+
+
+IN_TILES = {f"drot.{name}" for name in ("SNE", "TSNE", "LargeVis", "SNEkhorn", "TSNEkhorn")}
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 
 import drot
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 import torch
 from clouds import KINDS, cloud, clouds, quick
 from drot._ranks import Alone
+from drot._tiles import as_pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -240,3 +243,30 @@ def test_rows_of_another_process_are_computed_and_not_kept(own, others):
         assert kept == (0 if cost._dense is None else len(cost._dense))
         np.testing.assert_allclose(cost.rows(own), whole[own], rtol=0, atol=1e-12)
         assert len(cost._dense) == 4
+
+
+POINTS = torch.randn(9, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+COPIED = {
+    "distances": lambda block: drot.sqeuclidean(POINTS, block=block),
+    "rectangular": lambda block: drot.student_cost(POINTS, POINTS[:4] + 1, block=block),
+    "callable": lambda block: drot.pairwise(torch.cdist, POINTS, block=block),
+    "nearest": lambda block: drot.nearest(drot.sqeuclidean(POINTS, block=block), 4),
+    "matrix": lambda block: as_pairwise(POINTS @ POINTS.T),
+    "factored": lambda block: drot.factored_sqeuclidean(POINTS, block=block),
+    "gaussian": lambda block: drot.gaussian_kernel(POINTS, block=block),
+}
+
+
+@pytest.mark.parametrize("block", [None, 4])
+@pytest.mark.parametrize("kind", COPIED)
+def test_costs_are_copied(kind, block):
+    """By pickle and by deepcopy, before their rows are kept and after, to the bit."""
+    cost = COPIED[kind](block)
+    for _ in range(2):
+        whole = cost.dense()
+        for back in (pickle.loads(pickle.dumps(cost)), copy.deepcopy(cost)):
+            assert torch.equal(back.dense(), whole) and back.ranks is cost.ranks
+            assert (back.block, back.symmetric) == (cost.block, cost.symmetric)
+    if cost.shape[0] == cost.shape[1]:
+        affinity = drot.entropic_affinity(cost, 2.0, diagonal="drop")
+        assert torch.equal(pickle.loads(pickle.dumps(affinity)).plan, affinity.plan)

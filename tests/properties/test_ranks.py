@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import inspect
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -113,6 +116,29 @@ def test_rows_of_a_tile_that_lack_are_not_made_up(alone):
     assert torch.equal(part.rows(slice(3, 6)), whole[3:])
     again = part.shared(Half(0))  # what is kept are the rows of the other half
     assert torch.equal(again.rows(slice(0, 3)), whole[:3])
+
+
+def test_shared_rows_are_not_pickled(alone):
+    """A group of processes does not travel; the sentence says what does."""
+    affinity = drot.entropic_affinity(drot.shard(drot.sqeuclidean(cloud())), 4.0)
+    for take in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(TypeError, match=r"^a cost shared among processes cannot be pickled"):
+            take(affinity)
+
+
+def cloud(n: int = 12) -> torch.Tensor:
+    return torch.randn(n, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+
+def test_a_saved_affinity_of_shared_rows_comes_back_whole(tmp_path):
+    """Each process may save; what is loaded has all rows, equal to rounding."""
+    cost = drot.sqeuclidean(cloud())
+    affinity = drot.entropic_affinity(cost, 4.0)
+    part = dataclasses.replace(affinity, cost=cost.shared(Half(1)))
+    part.save(tmp_path / "part.npz")
+    back = drot.load_affinity(tmp_path / "part.npz")
+    assert back.cost.own == slice(0, 12)
+    torch.testing.assert_close(back.plan, affinity.plan, rtol=0, atol=1e-14)
 
 
 class Half(Alone):

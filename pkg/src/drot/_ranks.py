@@ -25,6 +25,9 @@ class RankFailed(RuntimeError):
 class Alone:
     """One process that owns all rows."""
 
+    def __reduce__(self) -> str:
+        return "ALONE"  # there is but one, also in a pickle
+
     def rows(self, n: int) -> slice:
         """The rows of this process among n."""
         return slice(0, n)
@@ -62,6 +65,12 @@ class Ranks(Alone):
         self.group, self.rank = group, dist.get_rank(group)
         self.size = dist.get_world_size(group)
         self._told: BaseException | None = None  # the error that the others know of
+
+    def __reduce__(self) -> str:
+        raise TypeError(
+            "a cost shared among processes cannot be pickled or copied; save its affinity with "
+            "save, or pickle the cost that was given to drot.shard"
+        )
 
     def rows(self, n: int, rank: int | None = None) -> slice:
         rank = self.rank if rank is None else rank

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
-from functools import wraps
+from functools import partial, wraps
 from typing import ParamSpec, TypeVar
 
 import torch
@@ -51,6 +51,11 @@ class Pairwise:
         Whether solvers compile their loops over the tiles.
     own : slice
         The rows that this process meets: all, unless :func:`shard` has shared them.
+
+    Notes
+    -----
+    ``pickle`` and ``copy`` take one whose rows are not shared; one made of a function needs a
+    function that they take.
     """
 
     def __init__(
@@ -220,15 +225,16 @@ class Nearest(Pairwise):
         fused: bool = False,
         ranks: Alone = ALONE,
     ):
-        def evaluate(rows: slice | Tensor) -> Tensor:
-            some = values[rows]
-            tile = torch.full((some.shape[0], m), torch.inf, dtype=some.dtype, device=some.device)
-            return tile.scatter_(1, columns[rows], some)
-
         parts = {"values": values, "columns": columns, "m": torch.tensor(m)}
         shape = (values.shape[0], m)
         super().__init__(
-            evaluate, shape, values, block=block, parts=parts, fused=fused, ranks=ranks
+            partial(_spread, values, columns, m),
+            shape,
+            values,
+            block=block,
+            parts=parts,
+            fused=fused,
+            ranks=ranks,
         )
         self.values, self.columns = values, columns
 
@@ -236,6 +242,13 @@ class Nearest(Pairwise):
         for start in range(self.own.start, self.own.stop, most):
             rows = slice(start, min(start + most, self.own.stop))
             yield rows, self.values[rows], self.columns[rows]
+
+
+def _spread(values: Tensor, columns: Tensor, m: int, rows: slice | Tensor) -> Tensor:
+    """Rows of m entries, infinite but for the values."""
+    some = values[rows]
+    tile = torch.full((some.shape[0], m), torch.inf, dtype=some.dtype, device=some.device)
+    return tile.scatter_(1, columns[rows], some)
 
 
 class WithoutDiagonal(Pairwise):
@@ -288,6 +301,10 @@ def ranks_of(*costs: object) -> Alone:
     return next((ranks for ranks in shared if ranks is not ALONE), ALONE)
 
 
+def _part(matrix: Tensor, rows: slice | Tensor) -> Tensor:
+    return matrix[rows]
+
+
 def as_pairwise(cost, name: str = "cost", *, square: bool = True, least: int = 2) -> Pairwise:
     """Read a cost: a :class:`Pairwise` as it is, a matrix as one tile."""
     if not isinstance(cost, Pairwise):
@@ -299,7 +316,7 @@ def as_pairwise(cost, name: str = "cost", *, square: bool = True, least: int = 2
         check_finite(matrix, name)
         same = matrix.shape[0] == matrix.shape[1] and bool((matrix == matrix.T).all())
         cost = Pairwise(
-            lambda rows: matrix[rows],
+            partial(_part, matrix),
             (matrix.shape[0], matrix.shape[1]),
             matrix,
             symmetric=same,

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 Kernel = Callable[[Tensor, Tensor], Tensor]
+Evaluate = Callable[[slice | Tensor], Tensor]
 Block = int | Literal["auto"] | None
 Fused = bool | Literal["auto"]
 
@@ -91,21 +94,24 @@ def pairwise(
     """
     x, y = _clouds(X, Y)
 
-    def evaluate(rows: slice | Tensor) -> Tensor:
-        tile = function(x[rows], y)
-        expected = (x[rows].shape[0], y.shape[0])
-        if not isinstance(tile, Tensor) or tuple(tile.shape) != expected:
-            got = tuple(tile.shape) if isinstance(tile, Tensor) else type(tile).__name__
-            raise ValueError(f"the pairwise function must return a {expected} tensor; got {got}")
-        if tile.dtype != x.dtype or tile.device != x.device:
-            raise ValueError(
-                f"the pairwise function must keep {x.dtype} on {x.device}; "
-                f"got {tile.dtype} on {tile.device}"
-            )
-        check_finite(tile, "a tile of the pairwise function")
-        return tile.detach()
-
+    evaluate = partial(_call, function, x, y)
     return _new(evaluate, (x.shape[0], y.shape[0]), x, block, fused)
+
+
+def _call(function: Kernel, x: Tensor, y: Tensor, rows: slice | Tensor) -> Tensor:
+    """A tile of a callable, checked."""
+    tile = function(x[rows], y)
+    expected = (x[rows].shape[0], y.shape[0])
+    if not isinstance(tile, Tensor) or tuple(tile.shape) != expected:
+        got = tuple(tile.shape) if isinstance(tile, Tensor) else type(tile).__name__
+        raise ValueError(f"the pairwise function must return a {expected} tensor; got {got}")
+    if tile.dtype != x.dtype or tile.device != x.device:
+        raise ValueError(
+            f"the pairwise function must keep {x.dtype} on {x.device}; "
+            f"got {tile.dtype} on {tile.device}"
+        )
+    check_finite(tile, "a tile of the pairwise function")
+    return tile.detach()
 
 
 def sqeuclidean(X, Y=None, *, block: Block = "auto", fused: Fused = "auto") -> Pairwise:
@@ -193,11 +199,15 @@ def student_cost(X, Y=None, *, block: Block = "auto", fused: Fused = "auto") -> 
     x, y, fused, evaluate = _sqeuclidean(X, Y, fused)
     parts = {"student": x} if y is x else {"student": x, "other": y}
     shape = (x.shape[0], y.shape[0])
-    return _new(lambda rows: evaluate(rows).log1p_(), shape, x, block, fused, y is x, parts)
+    return _new(partial(_log1p, evaluate), shape, x, block, fused, y is x, parts)
+
+
+def _log1p(evaluate: Evaluate, rows: slice | Tensor) -> Tensor:
+    return evaluate(rows).log1p_()
 
 
 def _new(
-    evaluate: Callable[[slice | Tensor], Tensor],
+    evaluate: Evaluate,
     shape: tuple[int, int],
     like: Tensor,
     block: Block,
@@ -221,21 +231,36 @@ def _fuse(fused: Fused, shape: tuple[int, int], like: Tensor) -> bool:
     return automatic_fusion(shape, like.dtype, like.device)
 
 
-def _sqeuclidean(
-    X, Y, fused: Fused
-) -> tuple[Tensor, Tensor, bool, Callable[[slice | Tensor], Tensor]]:
+def _sqeuclidean(X, Y, fused: Fused) -> tuple[Tensor, Tensor, bool, Evaluate]:
     x, y = _clouds(X, Y)
     fused = _fuse(fused, (x.shape[0], y.shape[0]), x)
     xc, yc, exact = _centred(x, y)
-    norm_x, norm_y = xc.square().sum(dim=1), yc.square().sum(dim=1)  # (n,), (m,)
+    norm_x, norm_y = xc.square().sum(dim=1), yc.square().sum(dim=1)
     if not torch.isfinite(2 * (norm_x.max() + norm_y.max())):
         raise ValueError(f"squared distances overflow {x.dtype}; give X in larger units")
-    near = torch.finfo(x.dtype).eps ** 0.25  # below this share of the norms, digits cancel
+    return x, y, fused, _SquaredDistances(x, y, xc, yc, norm_x, norm_y, exact, fused)
 
-    def evaluate(rows: slice | Tensor) -> Tensor:
-        own = norm_x[rows]
-        tile, close = _distances(xc[rows] @ yc.T, own, norm_y, near, fused=fused)  # (b, m), (b,)
-        if exact:
+
+@dataclass(frozen=True, eq=False)
+class _SquaredDistances:
+    """Rows of the squared distances between two clouds; not a closure, so that pickle takes it."""
+
+    x: Tensor  # (n, p)
+    y: Tensor  # (m, p)
+    xc: Tensor  # both about one centre
+    yc: Tensor
+    norm_x: Tensor  # (n,) squared norms of xc
+    norm_y: Tensor  # (m,)
+    exact: bool  # whether products of xc and yc are
+    fused: bool
+
+    def __call__(self, rows: slice | Tensor) -> Tensor:
+        x, y, own = self.x, self.y, self.norm_x[rows]
+        near = torch.finfo(x.dtype).eps ** 0.25  # below this share of the norms, digits cancel
+        tile, close = _distances(
+            self.xc[rows] @ self.yc.T, own, self.norm_y, near, fused=self.fused
+        )  # (b, m), (b,)
+        if self.exact:
             return tile
         if int(close.sum()) > tile.numel() // 16:  # so too for fewer than 16 points
             direct = "donot_use_mm_for_euclid_dist"
@@ -246,12 +271,10 @@ def _sqeuclidean(
             close -= 1  # the point itself
         some = close.nonzero()[:, 0]  # rows with such pairs
         if len(some):
-            i, j = (tile[some] <= near * (own[some, None] + norm_y)).nonzero(as_tuple=True)
+            i, j = (tile[some] <= near * (own[some, None] + self.norm_y)).nonzero(as_tuple=True)
             i = some[i]
             tile[i, j] = (x[rows][i] - y[j]).square_().sum(dim=1)
         return tile
-
-    return x, y, fused, evaluate
 
 
 def _centred(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, bool]:

@@ -19,7 +19,6 @@ import pytest
 import torch
 import torch.distributed as dist
 from drot._ranks import Alone, RankFailed, Ranks
-from drot._tiles import gather
 
 WORKER = Path(__file__).parents[1] / "ranks_worker.py"
 
@@ -105,11 +104,8 @@ def test_every_public_function_takes_shared_rows(tmp_path):
     assert documented - tried == set() and len(documented) > 30
 
 
-def test_rows_of_a_tile_that_lack_are_not_made_up(alone):
-    """Neither a join nor a second sharing invents rows."""
-    for parts in ([torch.ones(2, 3)], [torch.ones(2, 3), torch.ones(1, 3)], []):
-        with pytest.raises(ValueError, match=r"^\d rows to join, and 4 are wanted$"):
-            gather(parts, 4)
+def test_shared_rows_are_shared_again():
+    """What one sharing has kept is not taken for rows of another."""
     C = drot.sqeuclidean(torch.arange(6.0).double()[:, None])
     whole = C.dense()
     part = C.shared(Half(1))

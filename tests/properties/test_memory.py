@@ -133,6 +133,8 @@ def test_gathered_parts_stand_in_order():
     for short in ([], [torch.ones(2, 3)], [torch.ones(1, 3), torch.ones(2, 3)]):
         with pytest.raises(ValueError, match=r"^\d rows to join, and 4 are wanted$"):
             gather(short, 4)  # never what the memory held
+    with pytest.raises(RuntimeError, match="size"):  # nor the last part alone
+        gather([torch.ones(1, 3), torch.ones(4, 3)], 4)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 600, 1100])

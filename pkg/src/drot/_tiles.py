@@ -184,7 +184,7 @@ def gather(parts: Iterable[Tensor], count: int) -> Tensor:
     whole: Tensor | None = None
     done = 0
     for part in parts:
-        if len(part) == count:  # all in one
+        if not done and len(part) == count:  # all in one
             return part
         if whole is None:
             whole = part.new_empty(count, *part.shape[1:])

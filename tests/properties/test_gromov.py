@@ -96,6 +96,40 @@ def test_zeros_of_kl():
     assert np.isfinite(drot.semi_relaxed_gw(three, B + 1e-3, loss="kl").objective)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_zeros_of_a_factored_distance(dtype, size):
+    """Rounding on its diagonal, of either sign, is the zero that a dense distance has there."""
+    X = (size * cloud(30, 3)).to(dtype)
+    F, C, T = drot.factored_sqeuclidean(X), drot.sqeuclidean(X), torch.eye(30, dtype=dtype) / 30
+    rounding = F.dense().diagonal()
+    assert bool((rounding > 0).any()) and bool((rounding < 0).any())
+    close, mean = 1e-5 if dtype == torch.float32 else 1e-12, float(C.dense().mean())
+    infinite = drot.gw_gradient(C, C, T, loss="kl").isinf()
+    assert int(infinite.sum()) == 30 * 29
+    for x, z in ((F, C), (C, F), (F, F)):
+        assert drot.gw_objective(x, z, T, loss="kl") == pytest.approx(0, abs=close * mean)
+        gradient = drot.gw_gradient(x, z, T, loss="kl")
+        assert torch.equal(gradient.isinf(), infinite)
+        assert float(gradient.diagonal().abs().max()) < 1e3 * close * mean
+        found = drot.semi_relaxed_gw(x, z, loss="kl", init=T, on_failure="ignore")
+        assert found.objective == pytest.approx(0, abs=close * mean)
+        few = [drot.factored_sqeuclidean(X[:5]) if c is F else c.dense()[:5, :5] for c in (x, z)]
+        part = drot.gromov_monge(*few, loss="kl")
+        assert part.value == pytest.approx(0, abs=close * mean)
+        assert part.permutation.tolist() == list(range(5))
+    even = torch.full((30, 30), 1 / 900, dtype=dtype)
+    for x, z in ((F, C), (C, F), (F, F), (C, C)):
+        assert drot.gw_objective(x, z, even, loss="kl") == np.inf
+    near = X.clone()
+    near[1] = near[0] + 1e-2 * size * 1e-3 ** (dtype == torch.float64)
+    F, C = drot.factored_sqeuclidean(near), drot.sqeuclidean(near)  # close, and not the same
+    one = torch.zeros(30, 30, dtype=dtype)
+    one[:2, 0], one[torch.arange(2, 30), torch.arange(2, 30)] = 1 / 30, 1 / 30
+    for x in (F, C):
+        assert drot.gw_objective(x, C, one, loss="kl") == np.inf
+
+
 # --- the solver ---------------------------------------------------------------------------------
 
 

@@ -32,7 +32,7 @@ __all__ = [
 Loss = Literal["square", "kl"]
 
 _ZERO = 1e-300  # stands for a zero of Cbar inside logarithms; the objective itself is exact
-_ROUNDING = 8  # units of rounding of the mean, within which all entries are the same
+_ROUNDING = 8  # units of rounding, within which entries are the same
 _LARGE = 2.0**500  # has a square, with room for sums of it
 _FAR = 8.0  # sizes, beyond which an offset hides what is left from an eigensolver
 
@@ -78,17 +78,23 @@ class Contraction:
         return Contraction(cost, unit.measure(self.structure), self.loss, log), unit
 
     def tiles(self) -> Iterator[tuple[slice, Tensor]]:
-        """Row tiles of C; rounding below 0 in a factored distance is not a negative number."""
+        """Row tiles of C, with the zeros of a factored distance where ``kl`` has to see them."""
         for rows, tile in self.cost.tiles(tile_rows(self.cost)):
-            if self.loss == "kl" and isinstance(self.cost, Factored):
-                tile = tile.clamp_min(0)
-            yield rows, tile
+            yield rows, _with_zeros(tile, self.cost) if self.loss == "kl" else tile
+
+    def dense(self) -> Tensor:
+        """C, (n, n)."""
+        return self.cost.join(tile for _, tile in self.tiles())
 
     def left(self, T: Tensor) -> Tensor:
         """C T, (n, k)."""
         if isinstance(self.cost, Factored):
             return self.cost.product(T)
         return self.cost.join(tile @ T for _, tile in self.cost.tiles())
+
+    def met(self, T: Tensor) -> Tensor:
+        """C T by tiles, (n, k): exactly 0 where T meets zeros of C alone."""
+        return self.cost.join(tile @ T for _, tile in self.tiles())
 
     def right(self, Y: Tensor) -> Tensor:
         """Y h2(Cbar), for Y with k columns."""
@@ -159,7 +165,7 @@ class Contraction:
         """E_L(T), with an infinite cost where C > 0 meets Cbar = 0 under ``kl``."""
         q = T.sum(dim=0)
         if self.loss == "kl" and bool((self.structure == 0).any()):
-            mass = T.T @ self.left(T)  # (k, k)
+            mass = T.T @ self.met(T)  # (k, k)
             if bool(((self.structure == 0) & (mass > 0)).any()):
                 return math.inf
         return constant + float(q @ self.f2 @ q) - total(self.product(T) * T)
@@ -263,15 +269,25 @@ def as_weights(weights, n: int, like: Pairwise | Tensor, name: str = "weights_x"
     return w / w.sum()
 
 
+def _rounding(cost: Pairwise) -> float:
+    """What rounding may leave in the place of a zero: nothing but in a product of factors."""
+    if not isinstance(cost, Factored):
+        return 0.0
+    return _ROUNDING * torch.finfo(cost.dtype).eps * cost.left.shape[1] ** 0.5 * cost.bound
+
+
+def _with_zeros(entries: Tensor, cost: Pairwise) -> Tensor:
+    """Entries of C that is not negative, without the rounding of factors."""
+    bound = _rounding(cost)
+    return entries.masked_fill(entries <= bound, 0) if bound else entries
+
+
 def as_structure(cost, name: str, loss: Loss, *, least: int = 2) -> Pairwise:
     """A symmetric similarity of some points, non-negative where the loss needs it."""
     cost = as_pairwise(cost, name, least=least)
     check_symmetric(cost, name)
     if loss == "kl":
-        bound = 0.0
-        if isinstance(cost, Factored):  # rounding of a distance that is zero
-            bound = 1e-6 if cost.dtype == torch.float32 else 1e-12
-            bound *= float(cost.left.abs().max() * cost.right.abs().max())
+        bound = _rounding(cost)
         for rows, tile in cost.tiles(tile_rows(cost)):
             if bool((tile < -bound).any()):
                 i, j = (tile < -bound).nonzero()[0].tolist()
@@ -299,11 +315,9 @@ def contraction(cost_x, cost_z, loss: Loss) -> Contraction:
     factors = z.log if isinstance(z, GaussianKernel) and loss == "kl" else None
     if isinstance(z, Factored) and loss == "square":
         factors = Factored(2 * z.left, z.right)
-    whole = z.dense()
+    whole = _with_zeros(z.dense(), z) if loss == "kl" else z.dense()
     if factors is not None and factors.left.shape[1] * 2 >= whole.shape[0]:
         factors = None  # the dense product is the cheaper one
-    if loss == "kl" and isinstance(z, Factored):
-        whole = whole.clamp_min(0)
     return Contraction(x, (whole + whole.T) / 2, loss, factors)
 
 

@@ -124,7 +124,7 @@ def gw_gradient(cost_x, cost_z, plan, *, loss: Loss = "square") -> Tensor:
     half = rows[:, None] + problem.f2 @ q - problem.product(T)
     if loss == "kl":
         forbidden = (problem.structure == 0).to(half)
-        half = half.masked_fill(problem.left(T) @ forbidden > 0, math.inf)
+        half = half.masked_fill(problem.met(T) @ forbidden > 0, math.inf)
     return 2 * half
 
 
@@ -176,7 +176,7 @@ def gromov_monge(cost_x, cost_z, *, loss: Loss = "square") -> GromovMonge:
             f"gromov_monge tries all permutations of at most 7 points; got {n} and {problem.k}"
         )
     orders = torch.tensor(list(itertools.permutations(range(n))), device=problem.cost.device)
-    C = problem.cost.dense()
+    C = problem.dense()
     matched = problem.structure[orders[:, :, None], orders[:, None, :]]  # (n!, n, n)
     if loss == "square":
         values = (C - matched).square().mean(dim=(1, 2))
@@ -265,7 +265,7 @@ def gromov_wasserstein(
             "gromov_wasserstein calls POT, which is not installed; pip install POT"
         ) from None
     plan = solve(
-        problem.cost.dense().double(),
+        problem.dense().double(),
         problem.structure.double(),
         w,
         q,

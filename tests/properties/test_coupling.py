@@ -630,6 +630,29 @@ def test_devices_agree(name, gpu):
     torch.testing.assert_close(graph.cpu(), umap_membership(cost, 8, local_connectivity=1.5).plan)
 
 
+@pytest.mark.parametrize("tiled", [False, True])
+@pytest.mark.parametrize("kind", ["sne", "bernoulli", "snekhorn"])
+def test_objectives_count_the_points(kind, tiled):
+    """Positions of more or fewer points than the plan's, or of another shape, are refused."""
+    cost = drot.sqeuclidean(cloud("gaussian", 0, 20, 5), block=7 if tiled else None)
+    loss = {
+        "sne": lambda: SNELoss(
+            drot.entropic_affinity(cost, 5.0, diagonal="drop"), "student", normalization="rows"
+        ),
+        "bernoulli": lambda: BernoulliLoss(drot.entropic_affinity(cost, 5.0, diagonal="drop")),
+        "snekhorn": lambda: SNEkhornLoss(drot.doubly_stochastic_affinity(cost, bandwidth=3.0)),
+    }[kind]()
+    assert loss.tiled == tiled
+    for Z, says in (
+        (random_start(21), "Z has 21 points and the plan 20"),
+        (random_start(10), "Z has 10 points and the plan 20"),
+        (random_start(20)[:, 0], r"Z has shape \(20,\) and the plan 20"),
+    ):
+        for ask in (loss.evaluate, loss.latent_plan, loss.forces):
+            with pytest.raises(ValueError, match=says):
+                ask(Z)
+
+
 def test_objectives_say_what_they_are():
     assert repr(SNELoss(rows(), normalization="rows")) == "SNELoss(12 x 12, kernel='gaussian')"
     assert repr(SNEkhornLoss(stochastic(9), "student")) == "SNEkhornLoss(9 x 9, kernel='student')"

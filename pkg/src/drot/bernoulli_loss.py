@@ -148,6 +148,7 @@ class BernoulliLoss(KernelLoss):
 
     def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
         """F and its gradient at Z (n, q); ``warm`` and ``tol`` are idle."""
+        self.check_size(Z)
         total = torch.zeros((), dtype=torch.float64, device=Z.device)
         tiles = self._pairs(Z)
 
@@ -165,11 +166,13 @@ class BernoulliLoss(KernelLoss):
 
     def latent_plan(self, Z: Tensor, *, tol: float = 1e-9) -> Tensor:
         """Q, the probabilities of the edges of the embedding Z (n, q): shape (n, n)."""
+        self.check_size(Z)
         check_fits((self.n, self.n), Z.dtype, Z.device)
         return torch.cat([odds / (1 + odds) for _, _, odds in self._pairs(Z)])
 
     def forces(self, Z: Tensor, *, tol: float = 1e-9) -> tuple[Tensor, Tensor]:
         """Minus the derivatives of <P, C_Z> and of the other term, each (n, q)."""
+        self.check_size(Z)
         tiles = self._pairs(Z)
 
         def attraction(rows: slice, work: Tensor) -> Tensor:

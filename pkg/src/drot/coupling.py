@@ -157,6 +157,12 @@ class KernelLoss:
         """
         raise TypeError(f"{type(self).__name__} does not say how the kernel is normalised")
 
+    def check_size(self, Z: Tensor) -> None:
+        """Refuse positions (n, q) of other points than the plan's."""
+        if Z.ndim != 2 or len(Z) != self.n:
+            has = f"{len(Z)} points" if Z.ndim == 2 else f"shape {tuple(Z.shape)}"
+            raise ValueError(f"Z has {has} and the plan {self.n} points")
+
     def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
         """F and its gradient at Z (n, q).
 
@@ -198,6 +204,7 @@ class KernelLoss:
 
     def _kernel(self, Z: Tensor) -> tuple[Tensor | KernelRows, Tensor | None, float]:
         """The kernel (n, n), the shift of its rows (n,) and <P, C_Z>: kept, or for tiles 0."""
+        self.check_size(Z)
         source = KernelRows(
             Z, self.kernel, self._tiles, diagonal=self.diagonal, shifted=self.shifted
         )
@@ -328,11 +335,8 @@ class SNELoss(KernelLoss):
 
     @property
     def constant(self) -> float:
-        mass = (
-            torch.tensor(self.mass, dtype=torch.float64)
-            if self.normalization == "sum"
-            else self.masses
-        )
+        whole = torch.tensor(self.mass, dtype=torch.float64)
+        mass = whole if self.normalization == "sum" else self.masses
         return self.entropy - float(torch.xlogy(mass, mass).sum(dtype=torch.float64))
 
     def normalize(
@@ -392,6 +396,4 @@ def attraction_repulsion(objective: KernelLoss, Z, *, tol: float = 1e-9) -> tupl
     """
     tol = check_positive("tol", tol)
     Z = as_points(Z, "Z").to(objective.plan.device, objective.plan.dtype)
-    if Z.shape[0] != objective.n:
-        raise ValueError(f"Z has {Z.shape[0]} points and the plan {objective.n}")
     return objective.forces(Z, tol=tol)

@@ -122,6 +122,25 @@ def test_dual_ascent_by_gradient():
     np.testing.assert_allclose(slow.trace, trace, rtol=1e-9)
 
 
+@pytest.mark.parametrize("optimizer", ["adam", "lbfgs", "gradient"])
+def test_dual_ascent_counts_evaluations(optimizer):
+    """`max_iter` bounds them, within a step of L-BFGS too, and what they found is returned."""
+    ask = {"optimizer": optimizer, "tol": 1e-12, "on_failure": "ignore"}
+    more = drot.symmetric_dual_ascent(eight(), 3.0, max_iter=30, **ask)
+    for most in (1, 5, 30):
+        calls: list[int] = []
+        slow = drot.symmetric_dual_ascent(
+            eight(),
+            3.0,
+            max_iter=most,
+            callback=lambda step, _, calls=calls: calls.append(step),
+            **ask,
+        )
+        assert calls[-1] == len(calls) == slow.n_iter == len(slow.trace) == most
+        assert slow.trace == more.trace[:most] and slow.residual == min(slow.trace)
+        assert not slow.converged
+
+
 @pytest.mark.parametrize(("optimizer", "rate"), [("adam", 0.1), ("lbfgs", 1.0)])
 def test_dual_ascent_misses_slack_rows(optimizer, rate):
     """Where a row is slack first derivatives do not arrive: three points, 3000 evaluations."""

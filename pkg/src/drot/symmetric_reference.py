@@ -22,6 +22,10 @@ __all__ = ["symmetric_alternating_projections", "symmetric_dual_ascent"]
 Optimizer = Literal["adam", "lbfgs", "gradient"]
 
 
+class _Spent(Exception):
+    """No evaluation is left."""
+
+
 def symmetric_dual_ascent(
     cost,
     perplexity,
@@ -97,6 +101,8 @@ def symmetric_dual_ascent(
 
     def loss() -> Tensor:
         """Minus the dual function, in units of ``unit``, with its derivatives in place."""
+        if len(trace) == max_iter:
+            raise _Spent
         with torch.no_grad():
             point = dual.at(theta.square() * unit, level * unit, torch.zeros(n, dtype=torch.bool))
             residual = float(torch.maximum(*dual.violation(point)).max())
@@ -121,7 +127,10 @@ def symmetric_dual_ascent(
             )
     while True:
         before = len(trace)
-        engine.step(loss)
+        try:
+            engine.step(loss)
+        except _Spent:  # a step of L-BFGS is several evaluations
+            break
         done = not math.isfinite(trace[-1]) or best[0][0] <= tol or len(trace) >= max_iter
         if done or (optimizer == "lbfgs" and len(trace) == before + 1):  # L-BFGS found no step
             break
@@ -205,7 +214,7 @@ def symmetric_alternating_projections(
     """
     cost = as_pairwise(cost)
     check_symmetric(cost)
-    sigma = check_positive("bandwidth", bandwidth)
+    sigma = check_positive("bandwidth", bandwidth, cost.dtype)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     C, n = cost.dense(), cost.shape[0]
     target = as_perplexity(perplexity, n, cost.device)

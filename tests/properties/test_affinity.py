@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import drot
@@ -408,3 +409,42 @@ def test_self_tuning_takes_free_pairs_but_no_negative_ones():
     C[1, 2] = -0.5
     with pytest.raises(ValueError, match="not negative"):
         drot.self_tuning_affinity(C, n_neighbors=2)
+
+
+def test_self_tuning_of_the_nearest_alone():
+    """Of k kept costs one is the point's own: the k-th neighbour is not among them."""
+    C = drot.sqeuclidean(cloud("gaussian", 3, 30, 3))
+    kept = drot.nearest(C, 4)
+    assert torch.equal(
+        drot.self_tuning_affinity(kept, n_neighbors=3).sigma,
+        drot.self_tuning_affinity(C, n_neighbors=3).sigma,
+    )
+    with pytest.raises(ValueError, match="row 0 has fewer than n_neighbors=4 finite costs"):
+        drot.self_tuning_affinity(kept, n_neighbors=4)
+
+
+@pytest.mark.parametrize("bandwidth", [1e-50, 1e50])
+def test_a_bandwidth_is_a_number_of_the_dtype(bandwidth):
+    """One that float32 rounds to 0 or inf is refused; in float64 it is a limit like any other."""
+    C = drot.sqeuclidean(cloud("gaussian", 3, 12, 3)).dense()
+    rows = drot.gaussian_affinity(C, bandwidth=bandwidth).plan
+    limit = torch.eye(12) if bandwidth < 1 else torch.full((12, 12), 1 / 12)
+    torch.testing.assert_close(rows, limit.double())
+    for affinity in (
+        drot.gaussian_affinity,
+        drot.doubly_stochastic_affinity,
+        functools.partial(drot.symmetric_alternating_projections, perplexity=3.0),
+    ):
+        with pytest.raises(ValueError, match=r"bandwidth must lie between .* range of float32"):
+            affinity(C.float(), bandwidth=bandwidth)
+    with pytest.raises(TypeError, match="damping must be one number; got str"):
+        drot.doubly_stochastic_affinity(C, bandwidth=1.0, damping="a")
+
+
+@pytest.mark.parametrize(("dtype", "largest"), [(torch.float32, 2e38), (torch.float64, 1e308)])
+def test_a_dual_out_of_range(dtype, largest):
+    """lam is about nu log n, which the dtype must hold too."""
+    C = drot.sqeuclidean(cloud("gaussian", 3, 30, 3)).dense().to(dtype)
+    assert drot.gaussian_affinity(C, bandwidth=largest / 10).lam.isfinite().all()
+    with pytest.raises(ValueError, match="row 0 of this cost leaves the range of torch"):
+        drot.gaussian_affinity(C, bandwidth=largest)

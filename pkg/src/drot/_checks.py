@@ -15,6 +15,7 @@ from ._memory import physical_memory
 
 __all__ = [
     "as_device",
+    "as_number",
     "as_perplexity",
     "as_points",
     "as_real",
@@ -138,13 +139,25 @@ def check_count(name: str, value, low: int, high: int | None = None) -> int:
     return count
 
 
-def check_positive(name: str, value) -> float:
-    """A finite number above 0."""
+def as_number(name: str, value) -> float:
+    """One number, of Python, NumPy or torch."""
     if not isinstance(value, (int, float)) and getattr(value, "ndim", 1) != 0:
         raise TypeError(f"{name} must be one number; got {type(value).__name__}")
-    value = float(value)
+    return float(value)
+
+
+def check_positive(name: str, value, dtype: torch.dtype | None = None) -> float:
+    """A finite number above 0, which it stays in ``dtype`` if it is to be cast."""
+    value = as_number(name, value)
     if not (0 < value < float("inf")):
         raise ValueError(f"{name} must be positive and finite; got {value}")
+    if dtype is not None:
+        info = torch.finfo(dtype)
+        if not info.tiny <= value <= info.max:
+            raise ValueError(
+                f"{name} must lie between {info.tiny:.1e} and {info.max:.1e}, the range of "
+                f"{info.dtype}; got {value}"
+            )
     return value
 
 

@@ -235,7 +235,8 @@ def gaussian_affinity(
     Raises
     ------
     ValueError
-        If not exactly one of ``bandwidth`` and ``perplexity`` is given, or it is out of reach.
+        If not exactly one of ``bandwidth`` and ``perplexity`` is given, or it is out of reach or
+        of the range of the dtype.
     NotConverged
         If ``tol`` is not reached and ``on_failure="raise"``.
 
@@ -251,7 +252,7 @@ def gaussian_affinity(
         raise ValueError("give exactly one of bandwidth and perplexity")
     trace: list[float] = []
     if bandwidth is not None:
-        nu, residual, passes = check_positive("bandwidth", bandwidth), 0.0, 0
+        nu, residual, passes = check_positive("bandwidth", bandwidth, cost.dtype), 0.0, 0
     else:
         log_nu, trace = solve_mean(cost, check_positive("perplexity", perplexity), tol, max_iter)
         nu, residual, passes = math.exp(log_nu), trace[-1], len(trace) + 1
@@ -260,6 +261,12 @@ def gaussian_affinity(
         log_sums(tile, zero, scale, fused=cost.fused).mul_(-nu)
         for _, tile in cost.tiles(tile_rows(cost))
     )
+    if not lam.isfinite().all():
+        i = int((~lam.isfinite()).nonzero()[0])
+        raise ValueError(
+            f"row {i} of this cost leaves the range of {lam.dtype} at bandwidth={nu:g}; pass a "
+            "bandwidth nearer to the costs"
+        )
     return GaussianAffinity(
         cost=cost,
         nu=nu,
@@ -304,7 +311,8 @@ def self_tuning_affinity(
     Raises
     ------
     ValueError
-        If a cost is negative, or a point has ``n_neighbors`` copies (its sigma would be 0).
+        If a cost is negative, or a point has ``n_neighbors`` copies (its sigma would be 0) or
+        fewer finite costs (its sigma would be infinite).
 
     Examples
     --------
@@ -323,6 +331,12 @@ def self_tuning_affinity(
 
     others = WithoutDiagonal(cost)
     sigma = cost.join(kth(tile) for _, tile in others.tiles(tile_rows(cost))).sqrt()  # (n,)
+    if not sigma.isfinite().all():
+        i = int((~sigma.isfinite()).nonzero()[0])
+        raise ValueError(
+            f"row {i} has fewer than n_neighbors={n_neighbors} finite costs to other points, so "
+            "its bandwidth would be infinite; lower n_neighbors or keep more costs"
+        )
     if (sigma == 0).any():
         i = int((sigma == 0).nonzero()[0])
         raise ValueError(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ._bandwidth import halley, solve_mean
-from ._checks import check_positive
+from ._checks import as_number, check_positive
 from ._fused import log_sum_exp, log_sums
 from ._report import OnFailure, read_limits, settle
 from .pairwise import Pairwise, agreed, as_pairwise, tile_rows
@@ -111,12 +111,12 @@ def doubly_stochastic_affinity(
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     if (bandwidth is None) == (perplexity is None):
         raise ValueError("give exactly one of bandwidth and perplexity")
-    if not 0 < damping < 1:
+    if not 0 < as_number("damping", damping) < 1:
         raise ValueError(f"damping must lie strictly between 0 and 1; got {damping}")
     run = _Sinkhorn(cost, damping, max_iter, callback)
     f = torch.zeros(cost.shape[0], dtype=cost.dtype, device=cost.device)
     if bandwidth is not None:
-        nu = check_positive("bandwidth", bandwidth)
+        nu = check_positive("bandwidth", bandwidth, cost.dtype)
         f, residual = run.balance(f, nu, tol)
     else:
         nu, f, residual = _reach(run, f, check_positive("perplexity", perplexity), tol)

@@ -728,8 +728,9 @@ COLUMNS: dict[str, dict[str, list[Fault]]] = {
         "infinite": [Fault(put(2, 1, math.inf), r"NAME is inf at row 2, column 1; .* or -inf")],
     },
     "rows": {
-        **{k: v for k, v in ARRAYS.items() if k != "infinite"},
+        **ARRAYS,
         "NaN": [Fault(put(2, 1, math.nan), r"NAME .*non-negative.*nan at row 2, column 1")],
+        "infinite": [Fault(put(2, 1, math.inf), r"NAME .*finite.*inf at row 2, column 1")],
         "negative": [Fault(put(2, 1, -0.25), r"NAME .*non-negative.*-0\.25 at row 2, column 1")],
         "empty": [Fault(lambda v: v[:0, :0], "NAME .*empty")],
         "wrong ndim": [Fault(constant(3.0), "NAME must be a vector or matrix")],
@@ -897,6 +898,10 @@ COLUMNS: dict[str, dict[str, list[Fault]]] = {
     "dtype": {
         "half precision": [
             Fault(constant(torch.float16), "'float32', 'float64'|float32 or float64", EITHER)
+        ],
+        "whole numbers": [
+            Fault(constant(x), "'float32', 'float64'|float32 or float64", EITHER)
+            for x in (torch.int64, torch.bool, np.int64, bool, "int64", 3)
         ],
         "unknown name": [Fault(constant("nonsense"), "NAME", EITHER)],
     },

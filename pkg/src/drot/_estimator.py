@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import torch
@@ -142,9 +142,12 @@ def _read(estimator: BaseEstimator, X) -> tuple[Tensor, int]:
 
 
 def _as_dtype(dtype) -> torch.dtype | None:
-    if dtype is None or isinstance(dtype, torch.dtype):
-        return dtype
-    name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+    if dtype is None:
+        return None
+    name = str(dtype).removeprefix("torch.") if isinstance(dtype, torch.dtype) else dtype
+    if not isinstance(name, str):
+        with suppress(TypeError):  # what names no dtype is refused as it is
+            name = np.dtype(name).name
     check_choice("dtype", name, _DTYPES)
     return _DTYPES[name]
 

@@ -24,13 +24,12 @@ def _as_plan(value, name: str) -> Tensor:
         raise ValueError(f"{name} must be a vector or matrix of non-negative numbers; got one")
     if plan.shape[-1] == 0:
         raise ValueError(f"{name} is empty, of shape {tuple(plan.shape)}; pass a row or more")
-    bad = ~(plan >= 0)  # NaN too
+    bad = ~((plan >= 0) & plan.isfinite())  # NaN too
     if bad.any():
         where = bad.nonzero()[0].tolist()
         at = f"row {where[0]}" + (f", column {where[-1]}" if len(where) > 1 else "")
-        raise ValueError(
-            f"{name} must hold non-negative numbers; it has {plan[tuple(where)].item():g} at {at}"
-        )
+        entry = plan[tuple(where)].item()
+        raise ValueError(f"{name} must hold finite non-negative numbers; it has {entry:g} at {at}")
     return plan
 
 
@@ -60,7 +59,7 @@ def row_entropy(plan) -> Tensor:
     Raises
     ------
     ValueError
-        If an entry is negative or not a number, or there is none.
+        If an entry is negative or not finite, or there is none.
 
     Examples
     --------
@@ -126,7 +125,7 @@ def kl_divergence(plan, reference, *, convention: Convention = "generalized") ->
     Raises
     ------
     ValueError
-        If shapes or devices differ, or an entry is negative.
+        If shapes or devices differ, or an entry is negative or not finite.
 
     Examples
     --------

@@ -451,3 +451,48 @@ def test_estimator_options(capsys):
     with pytest.raises(ValueError, match="n_prototypes must be a whole number from 2 to 30"):
         DistR(31, perplexity=6.0).fit(X)
     assert DistR(4, perplexity=6.0, dtype="float32", **FAST).fit(X).plan_.dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("normalization", ["sum", "rows", "doubly_stochastic", "none"])
+def test_factored_distance_under_kl(normalization, dtype):
+    """Its zeros come with rounding of either sign, which no reduction meets as a negative mass."""
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    X[3] = X[2]
+    X = torch.from_numpy(X).to(dtype)
+    ask = {
+        "n_prototypes": 11,
+        "normalization": normalization,
+        "loss": "kl",
+        "clustering": "kmeans",
+        "n_starts": 1,
+        "max_iter": 10,
+        "on_failure": "ignore",
+    }
+    for init in ("cluster_then_reduce", "reduce_then_cluster"):
+        found, dense = (
+            drot.distributional_reduction(C, init=init, **ask)
+            for C in (drot.factored_sqeuclidean(X), drot.sqeuclidean(X))
+        )
+        assert found.objective == pytest.approx(dense.objective, rel=1e-3)
+        assert found.Z.isfinite().all() and bool((found.structure >= 0).all())
+
+
+@pytest.mark.parametrize("normalization", ["sum", "doubly_stochastic"])
+def test_plans_of_single_precision_keep_their_mass(normalization):
+    """Thousands of small steps round the rows of a plan, and do not add up."""
+    X = torch.from_numpy(np.random.default_rng(0).normal(size=(12, 2))).float()
+    found = drot.distributional_reduction(
+        drot.sqeuclidean(X),
+        12,
+        normalization=normalization,
+        init="reduce_then_cluster",
+        n_starts=1,
+        max_iter=10,
+        on_failure="ignore",
+    )
+    torch.testing.assert_close(found.plan.sum(dim=1), torch.full((12,), 1 / 12), rtol=3e-7, atol=0)
+    assert torch.equal(found.structure, found.structure.T)
+    assert drot.gw_objective(
+        drot.sqeuclidean(X), found.structure, found.plan, loss="kl"
+    ) == pytest.approx(found.objective, rel=1e-5)

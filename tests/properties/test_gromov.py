@@ -328,6 +328,29 @@ def test_one_cluster_and_as_many_as_points():
     )
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", ["squares", "kernel", "factored"])
+def test_structure_of_a_kl_barycentre(kind, dtype):
+    """What the rounding of the steps leaves is neither negative nor 0 where clusters are alike."""
+    close = 1e-5 if dtype == np.float32 else 1e-12
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, w = rng.normal(size=(6, 2)), rng.dirichlet(np.ones(6)).astype(dtype)
+        if seed % 3 == 0:
+            X[1] = X[0]
+        D = drot.sqeuclidean(X).dense().numpy()
+        C = {
+            "squares": lambda D=D: D.astype(dtype),
+            "kernel": lambda D=D: np.exp(-D).astype(dtype),
+            "factored": lambda X=X: drot.factored_sqeuclidean(X.astype(dtype)),
+        }[kind]()
+        for k in (3, 4, 6):
+            found = drot.srgw_barycenter(C, k, weights_x=w, loss="kl", random_state=seed)
+            assert bool((found.structure >= 0).all())
+            value = drot.gw_objective(C, found.structure, found.plan, loss="kl")
+            assert value == pytest.approx(found.objective, abs=close * D.mean())
+
+
 def test_a_factored_similarity_is_a_cost():
     """It stands wherever a cost stands, and saves what it is made of."""
     X = cloud(25, 3)

@@ -113,14 +113,13 @@ class Reduction:
         self.products = 0.0
 
     def couple(self, T: Tensor) -> Coupling:
-        M = T.T @ self.base.left(T)
         self.products += 1
-        return Coupling(T, (M + M.T) / 2, T.sum(dim=0))
+        return Coupling(T, self.base.between(T, self.base.left(T)), T.sum(dim=0))
 
     def identity(self) -> Coupling:
         """Each point its own prototype, with its own weight: dense, n x n."""
         w = self.w
-        return Coupling(torch.diag(w), w[:, None] * self.cost.dense() * w, w)
+        return Coupling(torch.diag(w), w[:, None] * self.base.dense() * w, w)
 
     def log_kernel(self, Z: Tensor) -> Tensor:
         assert self.kernel != "gram"  # which has entries of both signs
@@ -133,7 +132,7 @@ class Reduction:
             return C, 2 * C
         log = self.log_kernel(Z)
         u, v = factors(log, c.M, c.q, self.normalization, self.loss)
-        log = log + u[:, None] + v
+        log = log + (u[:, None] + v)  # symmetric to the last bit if u is v
         C = log.exp()
         return C, (log if self.loss == "kl" else 2 * C)
 

@@ -49,8 +49,7 @@ class Reduced:
         if CT is None:
             CT = self.contraction.left(T)
             self.products += 1
-        q, M = T.sum(dim=0), T.T @ CT
-        M = (M + M.T) / 2
+        q, M = T.sum(dim=0), self.contraction.between(T, CT)
         structure = _ratio(M, torch.outer(q, q))
         return Cell(T, CT, q, M, structure, self.constant - total(self.terms(M, q)))
 

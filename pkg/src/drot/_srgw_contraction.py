@@ -27,6 +27,7 @@ __all__ = [
     "hard_plan",
     "standard",
     "total",
+    "with_rows",
 ]
 
 Loss = Literal["square", "kl"]
@@ -101,6 +102,12 @@ class Contraction:
         if self._log is not None:
             return (Y @ self._log.right) @ self._log.left.T
         return Y @ self.h2
+
+    def between(self, T: Tensor, CT: Tensor) -> Tensor:
+        """T^T C T, (k, k): symmetric, and under ``kl`` not negative, as in exact arithmetic."""
+        M = T.T @ CT
+        M = (M + M.T) / 2
+        return M.clamp_min_(0) if self.loss == "kl" else M
 
     def product(self, T: Tensor) -> Tensor:
         """C T h2(Cbar), (n, k)."""
@@ -251,6 +258,11 @@ def hard_plan(labels: Tensor, w: Tensor, k: int) -> Tensor:
     """The (n, k) plan that sends all of point i, its mass w_i, to ``labels[i]``."""
     T = w.new_zeros(len(labels), k)
     return T.scatter_(1, labels[:, None], w[:, None])
+
+
+def with_rows(T: Tensor, w: Tensor) -> Tensor:
+    """The plan whose rows sum to w: the steps of a descent leave rounding there."""
+    return T * (w / T.sum(dim=1).clamp_min(torch.finfo(w.dtype).tiny))[:, None]
 
 
 def as_weights(weights, n: int, like: Pairwise | Tensor, name: str = "weights_x") -> Tensor:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ._srgw_contraction import Contraction, hard_plan, total
+from ._srgw_contraction import Contraction, hard_plan, total, with_rows
 
 __all__ = ["Line", "Problem", "State", "conditional_gradient", "mirror_descent", "row_moves"]
 
@@ -152,7 +152,7 @@ def mirror_descent(
             log_K = log_T - 2 / eps * g
             log_K += log_w - torch.logsumexp(log_K, dim=1, keepdim=True)
             T = torch.where(problem.w[:, None] > 0, log_K.exp(), 0.0)
-            T = T * (problem.w / T.sum(dim=1).clamp_min(torch.finfo(T.dtype).tiny))[:, None]
+            T = with_rows(T, problem.w)
             P = problem.contraction.product(T)
             problem.products += 1
             D = T - state.T

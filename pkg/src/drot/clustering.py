@@ -178,9 +178,10 @@ def srgw_barycenter(
     if watch.stopped:
         on_failure = "ignore"
     cell, residual, trace = best
+    structure = problem.cell(cell.T).structure  # without the rounding of the steps
     return SemiRelaxedBarycenter(
         plan=cell.T,
-        structure=torch.where(torch.outer(cell.q, cell.q) > 0, unit.entries(cell.structure), 0),
+        structure=torch.where(torch.outer(cell.q, cell.q) > 0, unit.entries(structure), 0),
         objective=unit.objectives([cell.value])[0],
         residual=residual,
         n_iter=len(trace) - 1,

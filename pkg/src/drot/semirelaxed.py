@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
@@ -17,7 +16,7 @@ from ._checks import as_real, check_choice, check_count, check_finite, check_pos
 from ._dataset import Seed, as_rng
 from ._report import OnFailure, read_limits, settle
 from ._saved import read, unpack, write
-from ._srgw_contraction import Loss, as_weights, contraction
+from ._srgw_contraction import Loss, as_weights, contraction, with_rows
 from ._srgw_descent import Problem, State, conditional_gradient, mirror_descent, row_moves
 from ._srgw_starts import Init, starts
 
@@ -283,7 +282,7 @@ def as_given(init, w: Tensor, k: int) -> Tensor:
             "init must be non-negative with the row sums weights_x; "
             f"row {i} sums to {float(T[i].sum()):g}, not {float(w[i]):g}"
         )
-    return T * (w / T.sum(dim=1).clamp_min(torch.finfo(w.dtype).tiny))[:, None]
+    return with_rows(T, w)
 
 
 class Watch:
@@ -377,7 +376,7 @@ class _Run:
                 self.watch.record(state.value, gap, state.T, trace)
                 if self.watch.full(trace):
                     break
-        state = problem.state(state.T)  # without the rounding of the steps
+        state = problem.state(with_rows(state.T, problem.w))  # without the rounding of the steps
         trace[-1] = state.value
         return _Descent(state, gap, trace)
 

@@ -15,6 +15,7 @@ from .doubly_stochastic import check_symmetric
 from .pairwise import Pairwise, as_pairwise, tile_rows
 
 __all__ = [
+    "Alike",
     "Contraction",
     "Loss",
     "Unit",
@@ -176,6 +177,36 @@ class Contraction:
             if bool(((self.structure == 0) & (mass > 0)).any()):
                 return math.inf
         return constant + float(q @ self.f2 @ q) - total(self.product(T) * T)
+
+
+class Alike(Contraction):
+    r"""``kl`` of similarities that are all about m, by what they differ from it.
+
+    With :math:`a = C / m - 1` and :math:`b = \bar C / m - 1` a term is m times
+    :math:`(1 + a) \log(1 + a) - a + b - \log(1 + b) - a \log(1 + b)`, of second order in a and b:
+    what is larger cancels, and is left out.
+    """
+
+    def __init__(self, plain: Contraction, m: float):
+        cost = plain.cost.derive(lambda rows: (plain.cost.rows(rows) - m).div_(m))
+        super().__init__(cost, (plain.structure - m) / m, "square")  # whose zeros are like others
+
+    def f1_of(self, a: Tensor) -> Tensor:
+        return (1 + a) * a.log1p() - a
+
+    def f2_of(self, b: Tensor) -> Tensor:
+        return b - b.log1p()
+
+    def h2_of(self, b: Tensor) -> Tensor:
+        return b.log1p()
+
+    @classmethod
+    def of(cls, plain: Contraction, w: Tensor) -> tuple[Contraction, float]:
+        """The problem so, and the m it is in units of; as it is, and 1, unless all are about m."""
+        m = float(w @ plain.left(w[:, None])[:, 0])
+        off = plain.cost.join((tile - m).abs().amax(dim=1) for _, tile in plain.tiles())  # (n,)
+        spread = max(float(off.max()), float((plain.structure - m).abs().max()))
+        return (cls(plain, m), m) if _FAR * spread < m else (plain, 1.0)
 
 
 def total(x: Tensor) -> float:

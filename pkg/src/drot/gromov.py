@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from ._checks import as_real, check_count, check_finite, check_positive
-from ._srgw_contraction import Contraction, Loss, as_plan, as_weights, contraction
+from ._srgw_contraction import Alike, Contraction, Loss, as_plan, as_weights, contraction
 from .pairwise import agreed
 
 __all__ = [
@@ -81,6 +81,9 @@ def gw_objective(cost_x, cost_z, plan, *, loss: Loss = "square") -> float:
 def _value(problem: Contraction, T: Tensor) -> float:
     """E_L(T), as a sum of what C and Cbar differ by."""
     w = T.sum(dim=1)
+    if problem.loss == "kl":
+        measured, m = Alike.of(problem, w)
+        return m * max(measured.objective(T, measured.constant(w)), 0.0)
     measured, unit = problem.standard(w)
     return unit.objectives([measured.objective(T, measured.constant(w))])[0]
 

@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 from torch import Tensor
 
 from ._checks import (
+    as_number,
     as_points,
     check_count,
     check_non_negative,
@@ -312,7 +313,7 @@ def diffusion_map(
     """
     W = _graph(weights)
     time = check_positive("time", time)
-    alpha = float(alpha)
+    alpha = as_number("alpha", alpha)
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha must lie between 0 and 1; got {alpha}")
     n_components = check_count("n_components", n_components, 1, W.shape[0] - 1)

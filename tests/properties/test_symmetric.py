@@ -435,3 +435,15 @@ def test_projections_report_each_pair():
         callback=lambda *news: seen.append(news),
     )
     assert len(seen) > 1 and seen == list(enumerate(found.trace, start=1))
+
+
+# ------------------------------------------------------------------- costs of 0 between points
+BLOCKS = [[0.0, 0, 0, 4], [0, 0, 1, 0], [0, 1, 0, 4], [4, 0, 4, 0]]
+RING = [[0.0, 1, 0, 0], [1, 0, 4, 0], [0, 4, 0, 4], [0, 0, 4, 0]]
+
+
+@pytest.mark.parametrize("C", [BLOCKS, RING])
+def test_sorting_the_rows_may_be_all_that_was_missing(C):
+    """The residual is then 0 before a step is taken, and no step is asked for."""
+    affinity = solve(C, 3.9)
+    assert affinity.converged and errors(affinity, 3.9) <= 2e-9

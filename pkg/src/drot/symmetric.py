@@ -191,6 +191,8 @@ class _Newton:
     def step(self) -> bool:
         """One step that increases the dual; False if none can be found."""
         self._sort_rows()
+        if self.residual() <= self.tol:  # the sorting alone was enough
+            return True
         start = self.point
         if self._try(start, *self._newton()):
             return True

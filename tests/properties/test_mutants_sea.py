@@ -458,7 +458,7 @@ def slack_pair(lam, own) -> drot.SymmetricEntropicAffinity:
     C = np.array([[0.0, own, 1.0], [own, 0.0, 1.0], [1.0, 1.0, 0.0]])
     gamma, lam, free = torch.tensor([[0, 0, 1], [*lam, 0], [0.4, 0.4, 0]], dtype=torch.float64)
     return drot.SymmetricEntropicAffinity(
-        cost=as_pairwise(C), gamma=gamma, lam=lam, free=free,
+        cost=as_pairwise(C), gamma=gamma, own=0 * lam, net=lam, free=free,
         dual_value=0.0, residual=0.0, n_iter=1, passes=1.0, products=0.0, trace=(0.0,),
         work=(1.0,), converged=True,
     )  # fmt: skip

@@ -447,3 +447,38 @@ def test_sorting_the_rows_may_be_all_that_was_missing(C):
     """The residual is then 0 before a step is taken, and no step is asked for."""
     affinity = solve(C, 3.9)
     assert affinity.converged and errors(affinity, 3.9) <= 2e-9
+
+
+# ------------------------------------------------------------------- costs with a common offset
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
+@pytest.mark.parametrize("block", [None, 7])
+def test_plan_of_a_gram_cost_has_the_residual_that_is_stated(offset, block):
+    """The origin may lie far away: the plan handed out is that of the cost that was solved."""
+    X = torch.tensor(cloud("gaussian", 0, 60, 3)) + offset
+    C = -(X @ X.T)
+    C = (C + C.T) / 2
+    cost = drot.pairwise(lambda x, y: C[x[:, 0].long()], np.arange(60.0)[:, None], block=block)
+    affinity = solve(cost, 10.0)
+    plan = affinity.plan
+    assert errors(affinity, 10.0) <= affinity.residual + 1e-12 <= 1.1e-9
+    assert torch.equal(plan, plan.T)
+    assert torch.equal(affinity.lam, affinity.own + affinity.net)
+    log_p = (affinity.lam[:, None] + affinity.lam - 2 * C) / (
+        affinity.gamma[:, None] + affinity.gamma
+    )
+    digits = 20 * 2.3e-16 * float(C.abs().max() / affinity.gamma.min())
+    torch.testing.assert_close(log_p, affinity.log_plan, rtol=1e-12, atol=digits)
+
+
+@pytest.mark.parametrize("offset", [1.0, 1e3])
+@pytest.mark.parametrize("near", [3e-15, 1e-12, 1e-9])
+def test_what_is_a_copy_is_decided_once(offset, near):
+    """Almost copies, at a cost just above the rounding of the others or below it."""
+    C = np.array([[0, near, 4, 4], [near, 0, 4, 5], [4, 4, 0, 1], [4, 5, 1, 0]]) + offset
+    for xi in (1.2, 2.2):
+        try:
+            affinity = solve(C, xi)
+        except ValueError as error:
+            assert "out of reach" in str(error) and xi == 1.2
+            continue
+        assert errors(affinity, xi) <= 1.1e-9

@@ -424,3 +424,35 @@ def test_lem_self_tuning_scale_drop():
         drot.self_tuning_affinity(C, n_neighbors=3, diagonal=d).plan for d in ("keep", "drop")
     )
     np.testing.assert_array_equal(dropped, kept - torch.eye(10, dtype=torch.float64))
+
+
+# --------------------------------------------------------------------- digits of large potentials
+def sums_off(affinity) -> float:
+    return float((affinity.plan.sum(dim=1) - 1).abs().max())
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
+def test_prp_eot_gram(offset):
+    """Gram costs far from the origin: the plan handed out has the residual that is stated."""
+    X = torch.tensor(np.random.default_rng(0).normal(size=(40, 3))) + offset
+    C = -(X @ X.T)
+    C = (C + C.T) / 2
+    for how in ({"bandwidth": 1.0}, {"perplexity": 10.0}):
+        affinity = drot.doubly_stochastic_affinity(C, **how)
+        assert sums_off(affinity) <= affinity.residual + 1e-12 <= 1.1e-9
+        assert torch.equal(affinity.plan, affinity.plan.T)
+        digits = 1e-15 * float(C.abs().max())
+        f = affinity.f
+        torch.testing.assert_close(
+            (f[:, None] + f - C) / affinity.nu, affinity.log_plan, rtol=1e-12, atol=digits
+        )
+    assert float(affinity.perplexity.log().mean()) == pytest.approx(math.log(10), abs=2e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_prp_eot_far_apart(seed):
+    """Minus squared distances of two far groups: 1e8 and 1 in one exponent."""
+    Y = np.random.default_rng(seed).normal(size=(12, 2))
+    Y[6:] += 1e4
+    affinity = drot.doubly_stochastic_affinity(-drot.sqeuclidean(Y).dense(), bandwidth=1.0)
+    assert sums_off(affinity) <= affinity.residual + 1e-12 <= 1.1e-9

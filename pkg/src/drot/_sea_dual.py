@@ -27,7 +27,7 @@ from torch import Tensor
 from ._fused import Fusable, dots, exp
 from .pairwise import Pairwise, tile_rows
 
-__all__ = ["Dual", "Point", "normalized"]
+__all__ = ["Dual", "Point", "normalized", "shifted"]
 
 _RANGE = 20.0  # log2 of a mean cost that is taken as it is
 _FAR = -1e4  # a log weight that is 0 in every dtype, and finite
@@ -54,15 +54,16 @@ def normalized(cost: Pairwise) -> tuple[Pairwise, Tensor, float]:
     scale = 2.0 ** round(math.log2(abs(mean))) if size > _RANGE else 1.0
     if scale == 1 and not own.any():
         return cost, own, scale
-    half = own / 2
-    rounding = 4 * torch.finfo(cost.dtype).eps * own.abs()
+    return cost.derive(lambda rows: shifted(cost.rows(rows), rows, own).div_(scale)), own, scale
 
-    def evaluate(rows: slice | Tensor) -> Tensor:
-        tile = (cost.rows(rows) - half[rows, None]).sub_(half)
-        # what is left of a copy's cost is rounding: copies are at 0, as without a shift
-        return tile.masked_fill_(tile.abs() <= rounding[rows, None] + rounding, 0.0).div_(scale)
 
-    return cost.derive(evaluate), own, scale
+def shifted(tile: Tensor, rows: slice | Tensor, own: Tensor) -> Tensor:
+    """C_ij - (C_ii + C_jj) / 2 for the rows ``rows``, whose costs are ``tile`` (b, n); a copy."""
+    mean = (own[rows, None] + own).div_(2)
+    rounding = 4 * torch.finfo(tile.dtype).eps * own.abs()
+    tile = tile - mean
+    # what is left of a copy's cost is rounding: copies are at 0, as without a shift
+    return tile.masked_fill_(tile.abs() <= rounding[rows, None] + rounding, 0.0)
 
 
 @dataclass(frozen=True)

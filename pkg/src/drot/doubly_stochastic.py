@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ._bandwidth import halley, solve_mean
 from ._checks import as_number, check_positive
-from ._fused import log_sum_exp, log_sums
+from ._fused import Fusable, log_sum_exp
 from ._report import OnFailure, read_limits, settle
 from .pairwise import Pairwise, agreed, as_pairwise, tile_rows
 from .plan import Affinity
@@ -26,10 +26,30 @@ class DoublyStochasticAffinity(Affinity):
     """A symmetric plan, ``log P_ij = (f_i + f_j - C_ij) / nu``."""
 
     nu: float  # dual variable of the total entropy, in units of the cost
-    f: Tensor  # (n,) dual variable of the row sums, in units of the cost
+    base: Tensor  # (n,) the part of f that cancels against large costs, or 0
+    rest: Tensor  # (n,) f - base, to more digits than f has
+
+    @property
+    def f(self) -> Tensor:
+        """Dual variable of the row sums, (n,), in units of the cost."""
+        return self.base + self.rest
 
     def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
-        return (self.f[rows, None] + self.f - cost) / self.nu
+        base = self.base if self.base.any() else None
+        return _exponents(cost, rows, self.rest, base).div_(self.nu)
+
+
+def _exponents(cost: Tensor, rows: slice, f: Tensor, base: Tensor | None) -> Tensor:
+    """f_i + f_j - (C_ij - base_i - base_j), (b, n)."""
+    if base is None:
+        return (f[rows, None] + f).sub_(cost)
+    return (base[rows, None] + base).sub_(cost).add_(f[rows, None] + f)
+
+
+@Fusable
+def _log_sums(cost: Tensor, rows: slice, f: Tensor, base: Tensor | None, nu: Tensor) -> Tensor:
+    """log of the row sums of the plan, (b,); nu is a tensor of one number."""
+    return log_sum_exp(_exponents(cost, rows, f, base).div_(nu))
 
 
 @agreed
@@ -123,7 +143,8 @@ def doubly_stochastic_affinity(
     return DoublyStochasticAffinity(
         cost=cost,
         nu=nu,
-        f=f,
+        base=torch.zeros_like(f) if run.base is None else run.base,
+        rest=f,
         residual=residual,
         n_iter=len(run.trace),
         passes=float(run.passes),
@@ -133,35 +154,46 @@ def doubly_stochastic_affinity(
 
 
 class _Sinkhorn:
-    """Symmetric Sinkhorn iterations that share one budget and one record."""
+    """Symmetric Sinkhorn iterations that share one budget and one record.
+
+    They seek f for the cost C_ij - base_i - base_j. Where f is so large that it cannot be rounded
+    to what the row sums ask for, as for Gram costs far from the origin, it goes into the base.
+    """
 
     def __init__(self, cost: Pairwise, damping: float, max_iter: int, callback: Callback | None):
         self.cost, self.damping, self.max_iter, self.callback = cost, damping, max_iter, callback
+        self.base: Tensor | None = None  # (n,)
         self.trace: list[float] = []
         self.passes = 0
 
     def balance(self, f: Tensor, nu: float, tol: float) -> tuple[Tensor, float]:
         """Iterate from f until row sums are within ``tol`` of 1, or the budget is spent."""
+        scale = torch.tensor(nu, dtype=f.dtype, device=f.device)
+        digit = torch.finfo(f.dtype).eps
         while True:
-            scale = torch.tensor(nu, dtype=f.dtype, device=f.device)
-            image = self.cost.join(
-                log_sums(tile, f, scale, fused=self.cost.fused).mul_(-nu)
-                for _, tile in self.cost.tiles(tile_rows(self.cost))
-            )  # (n,)  f is a fixed point exactly when the rows sum to 1
+            excess = self.cost.join(
+                _log_sums(tile, rows, f, self.base, scale, fused=self.cost.fused)
+                for rows, tile in self.cost.tiles(tile_rows(self.cost))
+            )  # (n,)
             self.passes += 1
-            residual = float(torch.expm1((f - image) / nu).abs().max())
+            residual = float(torch.expm1(excess).abs().max())
             self.trace.append(residual)
             if self.callback is not None:
                 self.callback(len(self.trace), residual)
             if not residual > tol or len(self.trace) >= self.max_iter:
                 return f, residual
-            f = f + self.damping * (image - f)
+            step = excess.mul_(-nu * self.damping)
+            if residual < 0.1 and digit * float(f.abs().max()) > 0.1 * tol * nu:
+                self.base = f if self.base is None else self.base + f
+                f = step
+            else:
+                f = f + step
 
     def mean_entropy(self, f: Tensor, nu: float) -> float:
         """Shannon entropy of a row of mass 1, averaged over the rows."""
         total = torch.zeros((), dtype=torch.float64, device=f.device)
         for rows, tile in self.cost.tiles(tile_rows(self.cost)):
-            log_p = (f[rows, None] + f - tile) / nu
+            log_p = _exponents(tile, rows, f, self.base).div_(nu)
             log_p -= log_sum_exp(log_p.clone())[:, None]
             total -= (log_p.exp() * log_p.clamp_min(-1e4)).sum(dtype=torch.float64)  # 0 log 0 = 0
         self.passes += 1
@@ -175,7 +207,8 @@ def _reach(run: _Sinkhorn, f: Tensor, perplexity: float, tol: float) -> tuple[fl
     t, low, high, slope, last = torch.tensor(
         [[log_nu], [-math.inf], [math.inf], [1.0], [math.inf]], dtype=torch.float64
     )
-    past: tuple[Tensor, Tensor, Tensor] | None = None  # (t, gap, f / nu) of the last bandwidth
+    # (t, gap, f / nu) of the last bandwidth, and the base that f then had
+    past: tuple[Tensor, Tensor, Tensor, Tensor | None] | None = None
     inner = 1e-3
     while True:
         nu = math.exp(float(t))
@@ -191,8 +224,9 @@ def _reach(run: _Sinkhorn, f: Tensor, perplexity: float, tol: float) -> tuple[fl
         chord = None
         if past is not None and past[0] != t:
             slope = (gap - past[1]) / (t - past[0])
-            chord = (f / nu - past[2]) / float(t - past[0])
-        past = (t, gap, f / nu)
+            if past[3] is run.base:
+                chord = (f / nu - past[2]) / float(t - past[0])
+        past = (t, gap, f / nu, run.base)
         new = halley(t, gap, slope, torch.zeros_like(t), low, high, 1.0, last)
         # the potentials move along a smooth curve: follow its chord
         f = past[2] if chord is None else past[2] + chord * float(new - t)

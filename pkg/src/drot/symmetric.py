@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ._checks import as_perplexity
 from ._report import OnFailure, read_limits, settle
-from ._sea_dual import Dual, Point, normalized
+from ._sea_dual import Dual, Point, normalized, shifted
 from .affinity import entropic_affinity
 from .doubly_stochastic import check_symmetric
 from .pairwise import agreed, as_pairwise
@@ -28,11 +28,17 @@ class SymmetricEntropicAffinity(Affinity):
     """A symmetric plan, ``log P_ij = (lam_i + lam_j - 2 C_ij) / (gamma_i + gamma_j)``."""
 
     gamma: Tensor  # (n,) >= 0, dual variable of the entropy constraint, in units of the cost
-    lam: Tensor  # (n,) dual variable of the row sum, in units of the cost
+    own: Tensor  # (n,) C_ii, which is taken out of the cost, or 0
+    net: Tensor  # (n,) lam - own, to more digits than lam has
     free: Tensor  # (n,) P_ii where gamma_i = 0, which the formula does not give; else 0
     dual_value: float  # value of the dual function, in units of the cost: <P, C> at the optimum
     products: float  # products with the Hessian, none dearer than a pass
     work: tuple[float, ...]  # passes and products when each entry of the trace was measured
+
+    @property
+    def lam(self) -> Tensor:
+        """Dual variable of the row sum, (n,), in units of the cost."""
+        return self.net + self.own
 
     @property
     def slack(self) -> Tensor:
@@ -40,12 +46,14 @@ class SymmetricEntropicAffinity(Affinity):
         return self.gamma == 0
 
     def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
+        if self.own.any():  # the cost that was solved, rounded as it was
+            cost = shifted(cost, rows, self.own)
         s = self.gamma[rows, None] + self.gamma
-        u = (self.lam[rows, None] + self.lam).sub_(cost, alpha=2)
+        u = (self.net[rows, None] + self.net).sub_(cost, alpha=2)
         log_p = u / s
         if self.slack[rows].any():
             # u = 0 up to rounding: the point itself, and its copies
-            rounding = 64 * torch.finfo(u.dtype).eps * (self.lam[rows, None].abs() + self.lam.abs())
+            rounding = 64 * torch.finfo(u.dtype).eps * (self.net[rows, None].abs() + self.net.abs())
             inside = torch.where(u >= -rounding, self.free[rows, None].log(), -torch.inf)
             log_p = torch.where(s == 0, inside, log_p)
         return log_p
@@ -138,12 +146,10 @@ def symmetric_entropic_affinity(
     target = as_perplexity(perplexity, cost.shape[0], cost.device).log().to(cost.dtype) + 1
     least = float(target.min()) - 1
     rough = min(1e-2, 0.1 * least) if least > 0 else 1e-2  # the start need not be better
-    shifted, own, scale = normalized(cost)
-    start = entropic_affinity(
-        shifted, perplexity, tol=rough, max_iter=max_iter, on_failure="ignore"
-    )
+    plain, own, scale = normalized(cost)
+    start = entropic_affinity(plain, perplexity, tol=rough, max_iter=max_iter, on_failure="ignore")
     spent = start.passes + (cost.block is not None)  # the diagonal of tiles took a pass
-    run = _Newton(Dual(shifted, target), start.eps, start.lam, tol)
+    run = _Newton(Dual(plain, target), start.eps, start.lam, tol)
     trace, work = [], []
     while True:
         residual = run.residual()
@@ -157,7 +163,8 @@ def symmetric_entropic_affinity(
     return SymmetricEntropicAffinity(
         cost=cost,
         gamma=scale * run.point.gamma,
-        lam=scale * run.point.lam + own,
+        own=own,
+        net=scale * run.point.lam,
         free=run.point.free,
         dual_value=scale * run.point.value + float(own.sum(dtype=torch.float64)),
         residual=residual,

@@ -139,7 +139,8 @@ def symmetric_dual_ascent(
     return SymmetricEntropicAffinity(
         cost=cost,
         gamma=point.gamma.detach(),
-        lam=point.lam.detach(),
+        own=torch.zeros_like(point.lam),
+        net=point.lam.detach(),
         free=point.free,
         dual_value=point.value,
         residual=residual,
@@ -245,7 +246,8 @@ def symmetric_alternating_projections(
     return SymmetricEntropicAffinity(
         cost=cost,
         gamma=gamma,
-        lam=lam,
+        own=torch.zeros_like(lam),
+        net=lam,
         free=torch.zeros_like(gamma),
         dual_value=Dual(cost, wanted + 1).at(gamma, lam, torch.zeros_like(ties).bool()).value,
         residual=residual,

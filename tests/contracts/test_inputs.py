@@ -13,6 +13,8 @@ import torch
 from drot._by_rows import Rows
 from drot._estimator import EmbeddingEstimator
 from drot.coupling import KernelLoss
+from drot.doubly_stochastic import check_symmetric
+from drot.pairwise import as_pairwise
 from drot.plot import draw_graph
 
 
@@ -187,6 +189,72 @@ def test_doubly_stochastic_needs_symmetry(block):
             drot.doubly_stochastic_affinity(drot.nearest(matrix(), 3), **options)
     rounded = matrix() * (1 + 1e-12 * np.random.default_rng(0).normal(size=(8, 8)))
     assert drot.doubly_stochastic_affinity(rounded, bandwidth=1.0).converged
+
+
+FEW = [[0, 1, 5, 6], [3, 0, 5, 6], [5, 5, 0, 1e9], [6, 6, 1e9, 0]]
+MANY = [[0, 1, 1e9, 1e9], [3, 0, 1e9, 1e9], [1e9, 1e9, 0, 1], [1e9, 1e9, 1, 0]]
+
+
+@pytest.mark.parametrize("C", [FEW, MANY], ids=["one pair", "every row"])
+def test_forbidden_pairs_hide_no_asymmetry(C):
+    """A cost of 1e9 says nothing about the rounding of other costs."""
+    for solve in (
+        lambda: drot.doubly_stochastic_affinity(np.array(C), bandwidth=1.0),
+        lambda: drot.symmetric_entropic_affinity(np.array(C), 2.0),
+        lambda: drot.symmetric_alternating_projections(np.array(C), 2.0, bandwidth=1.0),
+        lambda: drot.symmetric_dual_ascent(np.array(C), 2.0),
+    ):
+        with pytest.raises(ValueError, match=r"entries \(0, 1\) and \(1, 0\) are 1 and 3"):
+            solve()
+
+
+def test_large_weights_hide_no_asymmetry():
+    P = np.zeros((4, 4))
+    P[0, 1], P[2, 3], P[3, 2] = 0.5, 1e6, 1e6
+    with pytest.raises(ValueError, match=r"entries \(0, 1\) and \(1, 0\) are 0.5 and 0"):
+        drot.SNELoss(P)
+    W = np.array([[0, 1e9, 1], [1e9, 0, 0.5], [1.5, 0.9, 0]])
+    with pytest.raises(ValueError, match=r"entries \(0, 2\) and \(2, 0\) are 1 and 1.5"):
+        drot.spectral.laplacian_eigenmaps(W, 1)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-3])
+def test_one_odd_row_of_many_tiles_is_noticed(size):
+    """Of a cost met in tiles every row counts, though not every pair is compared."""
+    n = 400
+    Y = np.c_[np.arange(n), points(n)]
+
+    def odd(x, y, more=size):
+        return (x[:, None, 1:] - y[None, :, 1:]).square().sum(-1) + more * (x[:, :1] == 1)
+
+    says = r"entries \((1, \d+|\d+, 1)\) and"
+    for solve in (
+        lambda cost: drot.doubly_stochastic_affinity(cost, bandwidth=1.0),
+        lambda cost: drot.symmetric_entropic_affinity(cost, 30.0),
+    ):
+        with pytest.raises(ValueError, match=says):
+            solve(drot.pairwise(odd, Y, block=100))
+        plan = solve(drot.pairwise(lambda x, y: odd(x, y, 0.0), Y, block=100)).plan
+        assert torch.equal(plan, plan.T)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("offset", [0.0, 1e2])
+def test_rounding_is_no_asymmetry(dtype, offset):
+    """Gram matrices and distances by matrix products, each triangle rounded in its own way."""
+    X = torch.tensor(points(90)).to(dtype) + offset
+    noise = torch.randn(90, 90, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    squares = X.square().sum(dim=1)
+    digits = 4 * torch.finfo(dtype).eps * noise
+    gram = (X @ X.T) + digits * (squares[:, None] * squares).sqrt()
+    distances = torch.cdist(X, X, compute_mode="donot_use_mm_for_euclid_dist") ** 2
+    for C in (-gram, distances * (1 + digits)):
+        assert not torch.equal(C, C.T)
+        check_symmetric(as_pairwise(C), strict=True)
+        drot.spectral.kernel_pca(gram, 1)
+        with pytest.raises(ValueError, match="must be symmetric"):
+            C[3, 4] += 1e-3 * C[3, 4].abs()
+            check_symmetric(as_pairwise(C), strict=True)
 
 
 @pytest.mark.parametrize("block", [None, 3])

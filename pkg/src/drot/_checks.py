@@ -27,6 +27,7 @@ __all__ = [
     "check_positive",
     "check_reach",
     "check_same_transposed",
+    "unequal_pair",
 ]
 
 
@@ -109,13 +110,38 @@ def check_non_negative(matrix: Tensor, name: str, what: str = "entry") -> None:
 
 def check_same_transposed(matrix: Tensor, name: str) -> None:
     """Refuse a square matrix that differs from its transpose, and name the two entries."""
-    gap = (matrix - matrix.T).abs()
-    if gap.max() > 1e-6 * matrix.abs().max():
-        i, j = divmod(int(gap.argmax()), matrix.shape[0])
+    rtol = max(1e-6, 64 * torch.finfo(matrix.dtype).eps)
+    worst = unequal_pair(matrix, matrix.abs().amax(dim=1), rtol)
+    if worst is not None:
+        i, j = worst
         raise ValueError(
             f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are "
             f"{matrix[i, j]:g} and {matrix[j, i]:g}; pass drot.symmetrize({name})"
         )
+
+
+def unequal_pair(matrix: Tensor, size: Tensor, rtol: float) -> tuple[int, int] | None:
+    """The (i, j) whose entries differ most from (j, i), if some do by more than rounding.
+
+    Rounding is a share ``rtol`` of what the entries were made of: of the entries themselves, of
+    the diagonal (a Gram matrix), or of what is usual in both rows, ``size`` (n,). One large entry
+    elsewhere excuses nothing.
+    """
+    root = matrix.diagonal().abs().sqrt()
+    n, most, worst = len(matrix), 0.0, None
+    step = max(1, 2**18 // n)
+    for start in range(0, n, step):
+        rows = slice(start, start + step)
+        one, other = matrix[rows], matrix[:, rows].T
+        gap = (one - other).abs()
+        made_of = torch.maximum(one.abs(), other.abs())
+        made_of = torch.maximum(made_of, root[rows, None] * root)
+        made_of = torch.maximum(made_of, torch.minimum(size[rows, None], size))
+        gap.masked_fill_(gap <= rtol * made_of, 0.0)
+        if gap.max() > most:
+            i, j = divmod(int(gap.argmax()), n)
+            most, worst = float(gap.max()), (start + i, j)
+    return worst
 
 
 def check_choice(name: str, value, options: Iterable) -> None:

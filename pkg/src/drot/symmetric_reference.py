@@ -85,7 +85,7 @@ def symmetric_dual_ascent(
     True
     """
     cost = as_pairwise(cost)
-    check_symmetric(cost)
+    check_symmetric(cost, strict=True)
     check_choice("optimizer", optimizer, get_args(Optimizer))
     learning_rate = check_positive("learning_rate", learning_rate)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
@@ -214,7 +214,7 @@ def symmetric_alternating_projections(
     [2.5, 2.5, 2.5, 2.5, 2.5]
     """
     cost = as_pairwise(cost)
-    check_symmetric(cost)
+    check_symmetric(cost, strict=True)
     sigma = check_positive("bandwidth", bandwidth, cost.dtype)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     C, n = cost.dense(), cost.shape[0]

@@ -560,9 +560,31 @@ def test_copies_are_counted_though_costs_are_rounded(monkeypatch, most):
     place = np.array([0, 1, 0, 2, 0, 1, 3, 0])
     C = np.abs(np.subtract.outer(place, place)) * 1.0
     C[0, 2] = C[2, 0] = -1e-17  # what is left where a diagonal was taken out
-    pinned = torch.tensor([True, True, True, True, True, True, False, False])
+    index = torch.arange(6)
     dual = Dual(as_pairwise(C), torch.ones(8).double())
-    assert dual._copies(pinned).tolist() == [3, 2, 3, 1, 3, 2]
+    assert dual._among(index, torch.ones(6).double()).tolist() == [3, 2, 3, 1, 3, 2]
+    x = torch.tensor([1.0, 2.0, 4.0, 8.0, 16.0, 32.0]).double()
+    assert dual._among(index, x).tolist() == [21, 34, 21, 8, 21, 34]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_left_is_shared_with_most_entropy(seed):
+    """Among pairs at no cost that are no copies: of given row sums, with P_ij = v_i v_j."""
+    rng = np.random.default_rng(seed)
+    A = np.triu(rng.random((7, 7)) < 0.4, 1)
+    A = A | A.T | np.eye(7, dtype=bool)
+    left = torch.tensor(rng.uniform(0.05, 1.0, size=7))
+    left[3] = [-0.2, 0.0, 1e-9, 0.4][seed]
+    dual = Dual(as_pairwise(1.0 - np.insert(A, 2, 0, axis=1)[[0, 1, 0, 2, 3, 4, 5, 6]]), left)
+    index = torch.tensor([0, 1, 3, 4, 5, 6, 7])
+    free, sums, shannon = dual._spread(index, left)
+    v = free.clamp_min(0).sqrt().numpy()
+    P = A * np.outer(v, v)
+    np.testing.assert_allclose(free.clamp_max(0), left.clamp_max(0), rtol=0, atol=0)
+    np.testing.assert_allclose(sums, left, atol=1e-9)
+    np.testing.assert_allclose(P.sum(axis=1), left.clamp_min(0), atol=1e-9)
+    logs = np.log(np.where(P > 0, P, 1.0))
+    np.testing.assert_allclose(shannon, -(P * logs).sum(axis=1), rtol=1e-10, atol=1e-12)
 
 
 def test_entropy_of_a_row_in_debt_is_that_of_its_others():

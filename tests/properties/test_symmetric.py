@@ -39,6 +39,7 @@ def errors(affinity, xi) -> float:
     entropy = -(plan * (np.log(safe) - 1)).sum(axis=1)
     gap = np.log(np.broadcast_to(xi, len(plan))) + 1 - entropy
     owed = np.where(slack, np.maximum(gap, 0), np.abs(gap))
+    assert np.array_equal(plan, plan.T)
     return float(max(owed.max(), np.abs(plan.sum(axis=1) - 1).max()))
 
 
@@ -447,6 +448,49 @@ def test_sorting_the_rows_may_be_all_that_was_missing(C):
     """The residual is then 0 before a step is taken, and no step is asked for."""
     affinity = solve(C, 3.9)
     assert affinity.converged and errors(affinity, 3.9) <= 2e-9
+
+
+def test_slack_rows_at_no_cost_share_by_symmetry():
+    """Points 0 and 2 cost each other nothing, but are no copies: what they keep is not the same."""
+    C = np.array([[0.0, 1, 0], [1, 0, 2], [0, 2, 0]])
+    affinity = solve(C, 2.3)
+    assert affinity.slack.tolist() == [True, False, True] and errors(affinity, 2.3) <= 2e-9
+    conic = oracles.symmetric_entropic_transport(C, 2.3)
+    plan = affinity.plan.numpy()
+    assert (plan * C).sum() == pytest.approx(conic.value, abs=1e-8)
+    np.testing.assert_allclose(plan[1], conic.plan[1], atol=1e-6)
+    free = affinity.free.numpy()
+    np.testing.assert_allclose(np.diag(plan)[[0, 2]], free[[0, 2]], rtol=1e-12)
+    assert plan[0, 2] == pytest.approx(math.sqrt(free[0] * free[2]), rel=1e-12)
+
+
+@pytest.mark.parametrize("block", [None, 3])
+@pytest.mark.parametrize("share", [0.02, 0.2, 0.6])
+def test_one_less_the_adjacency(share, block):
+    """Costs of 0 along the edges of a graph: a plan of least cost, symmetric, or none."""
+    rng, solved, slack = np.random.default_rng(0), 0, 0
+    for trial in range(25):
+        n = int(rng.integers(5, 9))
+        A = np.triu(rng.random((n, n)) < 0.3, 1)
+        C = 1.0 - (A | A.T)
+        np.fill_diagonal(C, 0)
+        ties = (C == 0).sum(axis=1).max()
+        if ties == n:
+            continue
+        xi = ties + share * (n - ties)
+        rows = np.arange(float(n))[:, None]
+        table = torch.tensor(C)
+        cost = drot.pairwise(lambda x, y, C=table: C[x[:, 0].long()], rows, block=block)
+        affinity = solve(cost, xi, on_failure="ignore")
+        if affinity.converged:
+            solved += 1
+            slack += int(affinity.slack.sum())
+            assert errors(affinity, xi) <= 2e-9
+            if trial % 4 == 0:
+                conic = oracles.symmetric_entropic_transport(C, xi)
+                value = (affinity.plan.numpy() * C).sum()
+                assert value == pytest.approx(conic.value, abs=1e-7)
+    assert solved >= 22 and slack > 5 * (share < 0.5)
 
 
 # ------------------------------------------------------------------- costs with a common offset

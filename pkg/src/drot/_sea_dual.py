@@ -30,6 +30,7 @@ from .pairwise import Pairwise, tile_rows
 __all__ = ["Dual", "Point", "normalized", "shifted"]
 
 _RANGE = 20.0  # log2 of a mean cost that is taken as it is
+_SWEEPS = 300  # most iterations to share what is left among slack rows that are no copies
 _FAR = -1e4  # a log weight that is 0 in every dtype, and finite
 
 Entries = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, bool]  # the arguments of _weights
@@ -167,11 +168,10 @@ class Dual:
         linear = (gamma * self.target + lam).sum(dtype=torch.float64)
         free = torch.zeros_like(gamma)
         if pinned.any():
-            left = (1 - row_sum)[pinned]
-            copies = self._copies(pinned)
-            free[pinned] = left / copies
-            row_sum = torch.where(pinned, 1.0, row_sum)
-            shannon[pinned] -= torch.xlogy(left, left / copies).nan_to_num(0.0)  # no log of a debt
+            index = pinned.nonzero()[:, 0]
+            free[index], sums, own = self._spread(index, (1 - row_sum)[index])
+            row_sum[index] += sums
+            shannon[index] += own
         point = Point(
             gamma=gamma,
             lam=lam,
@@ -210,11 +210,36 @@ class Dual:
             else:
                 yield _fresh_moments(*entries, fused=self.cost.fused)
 
-    def _copies(self, pinned: Tensor) -> Tensor:
-        """How many pinned points lie at each pinned point, itself included: (k,)."""
-        index = pinned.nonzero()[:, 0]
+    def _spread(self, index: Tensor, left: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """P_ii, row sums and Shannon's entropies of what pinned rows keep among themselves; (k,).
+
+        The rows ``index`` may share ``left`` (k,) among the pairs that cost them nothing, each
+        with itself included. Of all symmetric ways that of most entropy is P_ij = v_i v_j, where
+        v comes from symmetric Sinkhorn iterations: copies share evenly. A debt stays where it is.
+        """
+        debt, v = left.clamp_max(0.0), left.clamp_min(0.0).sqrt()
+        shared = (self._among(index, torch.ones_like(left)) > 1).nonzero()[:, 0]
+        if len(shared):
+            goal, most = left[shared].clamp_min(0.0), index[shared]
+            w = (goal / self._among(most, torch.ones_like(goal))).sqrt()
+            for _ in range(_SWEEPS):
+                sums = w * self._among(most, w)
+                if (sums - goal).abs().max() <= 8 * torch.finfo(w.dtype).eps:
+                    break
+                w = w * torch.where(goal > 0, goal / sums, 0.0).sqrt()
+            v[shared] = w
+        logs = torch.xlogy(v, v)
+        sums, mixed = v.square(), v * logs
+        shannon = -2 * mixed
+        if len(shared):
+            sums[shared] = w * self._among(most, w)
+            shannon[shared] = -torch.xlogy(sums[shared], w) - w * self._among(most, logs[shared])
+        return v.square() + debt, sums + debt, shannon
+
+    def _among(self, index: Tensor, x: Tensor) -> Tensor:
+        """Sums of x (k,) over the points of ``index`` that each of them reaches at no cost."""
         parts = index.split(tile_rows(self.cost))
-        return torch.cat([(self.cost.rows(part)[:, index] <= 0).sum(dim=1) for part in parts])
+        return torch.cat([(self.cost.rows(part)[:, index] <= 0).to(x) @ x for part in parts])
 
     def product(self, point: Point, dg: Tensor, dl: Tensor) -> tuple[Tensor, Tensor]:
         """The negative Hessian at ``point`` times (dg, dl)."""

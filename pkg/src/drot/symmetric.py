@@ -30,7 +30,9 @@ class SymmetricEntropicAffinity(Affinity):
     gamma: Tensor  # (n,) >= 0, dual variable of the entropy constraint, in units of the cost
     own: Tensor  # (n,) C_ii, which is taken out of the cost, or 0
     net: Tensor  # (n,) lam - own, to more digits than lam has
-    free: Tensor  # (n,) P_ii where gamma_i = 0, which the formula does not give; else 0
+    # (n,) P_ii where gamma_i = 0, which the formula does not give; else 0. Two such rows at no cost
+    # from each other share the mean sqrt(free_i free_j)
+    free: Tensor
     dual_value: float  # value of the dual function, in units of the cost: <P, C> at the optimum
     products: float  # products with the Hessian, none dearer than a pass
     work: tuple[float, ...]  # passes and products when each entry of the trace was measured
@@ -52,9 +54,10 @@ class SymmetricEntropicAffinity(Affinity):
         u = (self.net[rows, None] + self.net).sub_(cost, alpha=2)
         log_p = u / s
         if self.slack[rows].any():
-            # u = 0 up to rounding: the point itself, and its copies
+            # u = 0 up to rounding: the point itself, its copies, and others at no cost
             rounding = 64 * torch.finfo(u.dtype).eps * (self.net[rows, None].abs() + self.net.abs())
-            inside = torch.where(u >= -rounding, self.free[rows, None].log(), -torch.inf)
+            log_v = self.free.clamp_min(0.0).log() / 2
+            inside = torch.where(u >= -rounding, log_v[rows, None] + log_v, -torch.inf)
             log_p = torch.where(s == 0, inside, log_p)
         return log_p
 

@@ -23,9 +23,9 @@ LEVELS = {
         "datasets", "_dataset", "_fetch", "_formats", "_origins", "_toys",
     },
     1: {
-        "_bandwidth", "_sea_dual", "plan", "affinity", "doubly_stochastic", "symmetric",
-        "symmetric_reference", "graph", "_priors", "spectral", "_kernel_pca", "neighborhood",
-        "gromov", "_factored", "_srgw_contraction", "membership",
+        "_bandwidth", "_sea_dual", "_sea_plan", "plan", "affinity", "doubly_stochastic",
+        "symmetric", "symmetric_reference", "graph", "_priors", "spectral", "_kernel_pca",
+        "neighborhood", "gromov", "_factored", "_srgw_contraction", "membership",
     },
     2: {
         "coupling", "_cross_entropy", "bernoulli_loss", "snekhorn_loss", "initial", "connected_pca",

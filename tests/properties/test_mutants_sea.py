@@ -145,7 +145,7 @@ def scripted(value: float, slope: float, new_value: float, new_slope: float) -> 
         return Point(gamma, lam, zero, value, one, entropy, zero, zero, None)
 
     run = object.__new__(_Newton)
-    run.pinned = torch.zeros(2, dtype=torch.bool)
+    run.pinned, run.floor = torch.zeros(2, dtype=torch.bool), 0.0
     run.point = point(one / 2, zero, value, slope)
     run.dual = SimpleNamespace(
         target=zero, at=lambda gamma, lam, pinned: point(gamma, lam, new_value, new_slope)
@@ -348,6 +348,7 @@ def sorter(rows) -> _Newton:
     gamma, lam, pinned, gap, row_sum, free = columns
     run = object.__new__(_Newton)
     run.pinned, run.least = pinned == 1, torch.full_like(gamma, 0.1)
+    run.moves = torch.zeros_like(pinned, dtype=torch.long)
     target = torch.ones_like(gamma)
     entropy = row_sum * (target - gap - row_sum.log())
     entropy = torch.where(gap == 0, row_sum, entropy)  # to the bit
@@ -458,7 +459,7 @@ def slack_pair(lam, own) -> drot.SymmetricEntropicAffinity:
     C = np.array([[0.0, own, 1.0], [own, 0.0, 1.0], [1.0, 1.0, 0.0]])
     gamma, lam, free = torch.tensor([[0, 0, 1], [*lam, 0], [0.4, 0.4, 0]], dtype=torch.float64)
     return drot.SymmetricEntropicAffinity(
-        cost=as_pairwise(C), gamma=gamma, own=0 * lam, net=lam, free=free,
+        cost=as_pairwise(C), gamma=gamma, own=0 * lam, net=lam, free=free, floor=0.0,
         dual_value=0.0, residual=0.0, n_iter=1, passes=1.0, products=0.0, trace=(0.0,),
         work=(1.0,), converged=True,
     )  # fmt: skip

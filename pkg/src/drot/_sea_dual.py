@@ -20,6 +20,7 @@ import math
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -241,6 +242,26 @@ class Dual:
         parts = index.split(tile_rows(self.cost))
         return torch.cat([(self.cost.rows(part)[:, index] <= 0).to(x) @ x for part in parts])
 
+    @cached_property
+    def crossed(self) -> bool:
+        """Whether two points cost no more than themselves, 2 C_ij <= C_ii + C_jj: one pass."""
+        count = torch.zeros((), dtype=torch.float64, device=self.cost.device)
+        for _, tile in self.cost.tiles(tile_rows(self.cost)):
+            count += (tile <= 0).sum()
+        self.passes += 1
+        return bool(self.cost.ranks.total(count) > self.cost.shape[0])
+
+    def excess(self, point: Point) -> float:
+        """The largest lam_i + lam_j - 2 C_ij between slack rows: q is minus infinity above 0."""
+        index = (point.gamma == 0).nonzero()[:, 0]
+        lam = point.lam[index]
+        parts = zip(index.split(tile_rows(self.cost)), lam.split(tile_rows(self.cost)), strict=True)
+        most = [
+            (own[:, None] + lam).sub_(self.cost.rows(part)[:, index], alpha=2).max()
+            for part, own in parts
+        ]
+        return max(map(float, most), default=0.0)
+
     def product(self, point: Point, dg: Tensor, dl: Tensor) -> tuple[Tensor, Tensor]:
         """The negative Hessian at ``point`` times (dg, dl)."""
         if point.kept is not None:
@@ -255,12 +276,13 @@ class Dual:
         a1, b1, d1 = point.sums
         return out[:, 0] + d1 * dg + b1 * dl, out[:, 1] + b1 * dg + a1 * dl
 
-    def violation(self, point: Point) -> tuple[Tensor, Tensor]:
+    def violation(self, point: Point, floor: float = 0.0) -> tuple[Tensor, Tensor]:
         """By how much each row breaks the optimality conditions: entropy (n,), row sum (n,).
 
-        A slack row may have more entropy than asked for, never less, and no negative weight.
+        A slack row, whose gamma is the least there may be, ``floor``, may have more entropy than
+        asked for, never less, and no negative weight.
         """
         gap = self.target - point.entropy
-        slack = point.gamma == 0
+        slack = point.gamma <= floor
         entropy = torch.where(slack, gap.clamp_min(0.0), gap.abs())
         return entropy, torch.maximum((point.row_sum - 1).abs(), -point.free)

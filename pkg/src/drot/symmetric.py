@@ -2,64 +2,26 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ._checks import as_perplexity
 from ._report import OnFailure, read_limits, settle
-from ._sea_dual import Dual, Point, normalized, shifted
+from ._sea_dual import Dual, Point, normalized
+from ._sea_plan import SymmetricEntropicAffinity
 from .affinity import entropic_affinity
 from .doubly_stochastic import check_symmetric
 from .pairwise import agreed, as_pairwise
-from .plan import Affinity
 
 __all__ = ["SymmetricEntropicAffinity", "symmetric_entropic_affinity"]
 
 Callback = Callable[[int, float], None]
 
+_MOVES = 4  # how often a row may turn from regular to slack and back
 _FALL = 0.7  # the largest share of a gamma that one step may take
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class SymmetricEntropicAffinity(Affinity):
-    """A symmetric plan, ``log P_ij = (lam_i + lam_j - 2 C_ij) / (gamma_i + gamma_j)``."""
-
-    gamma: Tensor  # (n,) >= 0, dual variable of the entropy constraint, in units of the cost
-    own: Tensor  # (n,) C_ii, which is taken out of the cost, or 0
-    net: Tensor  # (n,) lam - own, to more digits than lam has
-    # (n,) P_ii where gamma_i = 0, which the formula does not give; else 0. Two such rows at no cost
-    # from each other share the mean sqrt(free_i free_j)
-    free: Tensor
-    dual_value: float  # value of the dual function, in units of the cost: <P, C> at the optimum
-    products: float  # products with the Hessian, none dearer than a pass
-    work: tuple[float, ...]  # passes and products when each entry of the trace was measured
-
-    @property
-    def lam(self) -> Tensor:
-        """Dual variable of the row sum, (n,), in units of the cost."""
-        return self.net + self.own
-
-    @property
-    def slack(self) -> Tensor:
-        """Rows whose entropy has no price (gamma = 0), (n,) booleans."""
-        return self.gamma == 0
-
-    def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
-        if self.own.any():  # the cost that was solved, rounded as it was
-            cost = shifted(cost, rows, self.own)
-        s = self.gamma[rows, None] + self.gamma
-        u = (self.net[rows, None] + self.net).sub_(cost, alpha=2)
-        log_p = u / s
-        if self.slack[rows].any():
-            # u = 0 up to rounding: the point itself, its copies, and others at no cost
-            rounding = 64 * torch.finfo(u.dtype).eps * (self.net[rows, None].abs() + self.net.abs())
-            log_v = self.free.clamp_min(0.0).log() / 2
-            inside = torch.where(u >= -rounding, log_v[rows, None] + log_v, -torch.inf)
-            log_p = torch.where(s == 0, inside, log_p)
-        return log_p
 
 
 @agreed
@@ -89,9 +51,15 @@ def symmetric_entropic_affinity(
               = \exp \frac{\lambda_i + \lambda_j - 2 C_{ij}}{\gamma_i + \gamma_j} .
 
     Rows with :math:`\gamma_i = 0` are *slack*: their perplexity exceeds :math:`\xi`. There may
-    be any number of them; no two exchange mass. A truncated Newton method on
-    :math:`(\gamma, \lambda)`, started at the entropic affinity and damped where it must be,
-    finds the duals, and an active set the slack rows.
+    be any number of them; no two exchange mass where :math:`2 C_{ij} > C_{ii} + C_{jj}` off the
+    diagonal. A truncated Newton method on :math:`(\gamma, \lambda)`, started at the entropic
+    affinity and damped where it must be, finds the duals, and an active set the slack rows.
+
+    Where some :math:`2 C_{ij} \le C_{ii} + C_{jj}`, as for 1 less an adjacency matrix or where the
+    diagonal is not the cheapest, slack rows may exchange mass. At equality they share by
+    :math:`P_{ij} = \sqrt{P_{ii} P_{jj}}`; where that does not do, every :math:`\gamma_i` is held
+    at or above a small ``floor``, and the cost of the plan exceeds the least by at most
+    :math:`\langle P, C \rangle` less ``dual_value``. It takes more iterations.
 
     Source: problem (SEA), Propositions 4 and 5 of SNEkhorn (Van Assel et al., 2023), corrected;
     book ``prp-sea-saturation`` and ``prp-sea-dual``.
@@ -110,7 +78,8 @@ def symmetric_entropic_affinity(
         :math:`| \mathrm H(P_{i:}) - \log \xi - 1 |` (for a slack row only what is missing).
         Default 1e-9 in float64, 1e-4 in float32.
     max_iter : int
-        Points at which the conditions are checked, the start included. Typical: 6 to 14.
+        Points at which the conditions are checked, the start included. Typical: 6 to 14; up to
+        some 100 with a floor.
     callback : callable, optional
         Called as ``callback(iteration, residual)`` at each of them.
     on_failure : {"raise", "warn", "ignore"}
@@ -169,6 +138,7 @@ def symmetric_entropic_affinity(
         own=own,
         net=scale * run.point.lam,
         free=run.point.free,
+        floor=scale * run.floor,
         dual_value=scale * run.point.value + float(own.sum(dtype=torch.float64)),
         residual=residual,
         n_iter=n_iter,
@@ -192,15 +162,38 @@ class _Newton:
         self.least = 1e-2 * gamma  # a regular row below this is tried at 0
         self.pinned = torch.zeros_like(gamma, dtype=torch.bool)
         self.damping = 1e-2
+        self.moves = torch.zeros_like(self.pinned, dtype=torch.long)
+        self.floor = 0.0
+        self.first = gamma, lam
+        self.unit = float((gamma + lam.abs()).max())
+        # the least floor whose exponents, of size unit / floor, leave the digits that tol asks for
+        self.last_floor = self.unit * min(0.1, 16 * torch.finfo(gamma.dtype).eps / tol)
+        self.path: tuple[float, Tensor, Tensor] | None = None  # the floor before, its gamma and lam
         self.point = dual.at(gamma, lam, self.pinned)
+        self._seen: tuple[weakref.ref[Point], float] | None = None
 
     def residual(self) -> float:
-        entropy, row_sum = self.dual.violation(self.point)
-        return float(torch.maximum(entropy, row_sum).max())
+        entropy, row_sum = self.dual.violation(self.point, self.floor)
+        worst = float(torch.maximum(entropy, row_sum).max())
+        if self.floor > self.last_floor:
+            return max(worst, self.floor / self.unit)
+        return max(worst, self._excess() / self.unit)
+
+    def _excess(self) -> float:
+        """By how much slack rows break lam_i + lam_j <= 2 C_ij, if it matters."""
+        if self._seen is None or self._seen[0]() is not self.point:
+            excess = self.dual.excess(self.point) if (self.point.gamma == 0).any() else 0.0
+            self._seen = weakref.ref(self.point), excess if excess > self.last_floor else 0.0
+        return self._seen[1]
 
     def step(self) -> bool:
         """One step that increases the dual; False if none can be found."""
-        self._sort_rows()
+        if self.floor:
+            self._lower()
+        else:
+            self._sort_rows()
+            if self._excess() > 0 or ((self.moves > _MOVES).any() and self.dual.crossed):
+                self._lift()
         if self.residual() <= self.tol:  # the sorting alone was enough
             return True
         start = self.point
@@ -208,10 +201,16 @@ class _Newton:
             return True
         while self.damping < 1e12:
             dg, dl = self._solve(*self._gradient(start), *self._free_parts(), 0.1, self.damping)
-            if (dg >= -_FALL * start.gamma).all() and self._try(start, dg, dl):
+            least = self._least_step()
+            if self.floor:
+                dg = torch.maximum(dg, least)
+            if (dg >= least).all() and self._try(start, dg, dl):
                 self.damping /= 8
                 return True
             self.damping *= 8
+        if self.floor == 0 and self.dual.crossed:
+            self._lift()
+            return True
         return False
 
     def _try(self, start: Point, dg: Tensor, dl: Tensor) -> bool:
@@ -222,7 +221,9 @@ class _Newton:
             return False
         lam = start.lam + dl
         lam = torch.where(start.gamma > 0, lam, lam.clamp(max=0.0))
-        point = dual.at(start.gamma + dg, lam, self.pinned)
+        gamma = start.gamma + dg
+        gamma = torch.where(gamma <= (1 + 1e-9) * self.floor, self.floor, gamma)
+        point = dual.at(gamma, lam, self.pinned)
         if slope > 1e3 * torch.finfo(dg.dtype).eps * abs(start.value):
             enough = point.value >= start.value + 1e-4 * slope
         else:  # digits of the value no longer tell; those of its slope do
@@ -231,9 +232,37 @@ class _Newton:
             self.point = point
         return enough
 
+    def _lift(self) -> None:
+        """Give every gamma a floor: slack rows that exchange mass have no formula without."""
+        self.floor = 0.1 * self.unit
+        self.pinned = torch.zeros_like(self.pinned)
+        self.damping = 1e-2
+        gamma, lam = self.first
+        self.point = self.dual.at(gamma.clamp_min(self.floor), lam, self.pinned)
+
+    def _lower(self) -> None:
+        """Lower the floor where the conditions hold roughly, along the curve of its maximisers."""
+        entropy, row_sum = self.dual.violation(self.point, self.floor)
+        if self.floor == self.last_floor or torch.maximum(entropy, row_sum).max() > 1e-3:
+            return
+        old, point = self.floor, self.point
+        self.floor = max(0.25 * old, self.last_floor)
+        gamma, lam = point.gamma, point.lam
+        if self.path is not None:
+            t = (self.floor - old) / (old - self.path[0])
+            gamma, lam = gamma + t * (gamma - self.path[1]), lam + t * (lam - self.path[2])
+        gamma = torch.where(point.gamma <= old, self.floor, gamma.clamp_min(self.floor))
+        self.path = old, point.gamma, point.lam
+        self.point = self.dual.at(gamma, lam, self.pinned)
+
+    def _least_step(self) -> Tensor:
+        """The most that each gamma may fall in one step, (n,) <= 0."""
+        gamma = self.point.gamma
+        return torch.maximum(-_FALL * gamma, self.floor - gamma)
+
     def _newton(self) -> tuple[Tensor, Tensor]:
         """Newton's step, with no gamma falling by more than 70 %."""
-        point = self.point
+        point, least = self.point, self._least_step()
         regular, moving = self._free_parts()
         # aim at log row sums and log perplexities, which are closer to linear than the gradient:
         # (g, h) is the change of H and of the row sums that brings both to 0 in that sense
@@ -244,11 +273,11 @@ class _Newton:
         dg, dl = self._solve(g, h, regular, moving, forcing)
         held = torch.zeros_like(regular)
         for _ in range(4):  # holding some gammas may send others down
-            short = regular & (dg < -_FALL * point.gamma)
+            short = regular & (dg < least)
             if not short.any():
                 break
             held |= short
-            dg = torch.where(held, -_FALL * point.gamma, 0.0)
+            dg = torch.where(held, least, 0.0)
             hg, hl = self.dual.product(point, dg, torch.zeros_like(dg))
             rest, dl = self._solve(g - hg, h - hl, regular & ~held, moving, forcing)
             dg = dg + rest
@@ -257,7 +286,7 @@ class _Newton:
         level = point.lam / point.gamma
         turn = ((dl - level * dg) / point.gamma).clamp(-1.0, 1.0)
         dl = torch.where(held, level * dg + (point.gamma + dg) * turn, dl)
-        return torch.maximum(dg, -_FALL * point.gamma), dl
+        return torch.maximum(dg, least), dl
 
     def _forcing(self) -> float:
         """Relative accuracy of the linear solve: convergence of order 1.6, no digit beyond tol."""
@@ -266,10 +295,14 @@ class _Newton:
 
     def _free_parts(self) -> tuple[Tensor, Tensor]:
         """Which gammas and which lams may move."""
-        return self.point.gamma > 0, ~self.pinned
+        return self._regular(self.point), ~self.pinned
+
+    def _regular(self, point: Point) -> Tensor:
+        above = point.gamma > self.floor
+        return above | (point.entropy < self.dual.target) if self.floor else above
 
     def _gradient(self, point: Point) -> tuple[Tensor, Tensor]:
-        regular, moving = point.gamma > 0, ~self.pinned
+        regular, moving = self._regular(point), ~self.pinned
         return (
             torch.where(regular, self.dual.target - point.entropy, 0.0),
             torch.where(moving, 1 - point.row_sum, 0.0),
@@ -287,6 +320,7 @@ class _Newton:
         stop = slack & ~self.pinned & (lam >= 0) & (point.row_sum < 1)
         if not (enter | leave | drop | stop).any():
             return
+        self.moves += enter | leave | drop | stop
         self.pinned = (self.pinned | enter | stop) & ~leave & ~drop
         lam[enter] = gamma[enter] = 0.0
         self.least[leave] *= 1e-2

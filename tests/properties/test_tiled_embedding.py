@@ -192,7 +192,8 @@ def test_float32_in_tiles(kernel):
     single = dataclasses.replace(
         affinity,
         cost=drot.sqeuclidean(X.astype(np.float32), block=512),
-        f=affinity.f.float(),
+        base=affinity.base.float(),
+        rest=affinity.rest.float(),
     )
     Z = 3 * random_start(3000)
     a = SNEkhornLoss(affinity, kernel).evaluate(Z, tol=1e-9)

@@ -103,7 +103,7 @@ def load_semi_relaxed_gw(path: str | os.PathLike) -> SemiRelaxedGW:
 
     Examples
     --------
-    >>> import tempfile
+    >>> import tempfile, torch
     >>> found = semi_relaxed_gw(torch.eye(3).double(), torch.eye(2).double())
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     found.save(folder + "/plan.npz")
@@ -213,6 +213,7 @@ def semi_relaxed_gw(
 
     Examples
     --------
+    >>> import torch
     >>> C = torch.block_diag(torch.ones(2, 2), torch.ones(4, 4)).double()
     >>> found = semi_relaxed_gw(C, torch.eye(2).double())
     >>> round(found.objective, 12), sorted(round(x, 3) for x in found.weights.tolist())

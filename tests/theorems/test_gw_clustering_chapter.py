@@ -14,6 +14,7 @@ import drot
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.special import xlogy
 
 
 def energy(C, D, T) -> float:
@@ -252,6 +253,13 @@ def test_prp_soft_kl():
         ask = {"init": "random", "n_starts": 20}
         found = drot.srgw_barycenter(D, 2, weights_x=h, loss="kl", **ask)
         assert found.objective <= soft + 1e-12 and ((found.plan > 0).sum(dim=1) > 1).any()
+
+    # what the proof compares: the second sum
+    whole = h @ xlogy(C, C) @ h
+    rows = [((0, 1, 0), 0.1113), ((0, 1, 1), 0.1085), ((0, 0, 1), 0.0), ((0, 0, 0), 0.0)]
+    assert whole - reduced_kl(C, T) > 0.1236
+    for labels, bound in rows:
+        assert whole - reduced_kl(C, h[:, None] * np.eye(2)[list(labels)]) < bound
     copies = [0, *[1] * 8, 2]
     D, rows = C[np.ix_(copies, copies)], np.full((10, 1), 0.1)
     every = (rows * np.eye(2)[[0, *labels]] for labels in itertools.product(range(2), repeat=9))

@@ -9,7 +9,7 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot._srgw_barycenter import Reduced
+from drot._srgw_barycenter import Reduced, _change
 from drot._srgw_contraction import alone, as_structure
 from drot._srgw_merge import _merges, _promising, _splits, _upper, merge_and_split
 from sklearn.datasets import make_blobs
@@ -218,3 +218,24 @@ def test_default_is_near_the_best_of_many_starts():
         excess.append(found.objective / best - 1)
         before.append(min(found.values) / best - 1)
     assert max(excess) < 0.01 < max(before), (excess, before)
+
+
+def test_rounding_below_zero_is_no_loss_of_moves():
+    """Under kl, what a move or a split takes away may be all there is, to rounding: not below 0."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        C = rng.exponential(size=(12, 12)) * (rng.random((12, 12)) < 0.2)
+        C, w = torch.from_numpy(C + C.T), torch.from_numpy(rng.dirichlet(np.ones(12)))
+        problem = Reduced(alone(as_structure(C, "cost_x", "kl"), w, "kl"), w, 4)
+        labels = torch.from_numpy(rng.permutation(12) % 4)
+        cell = problem.hard(labels)
+        amount = cell.T.gather(1, labels[:, None])[:, 0]
+        for b in range(4):
+            change = _change(problem, cell, labels, amount, b)
+            for i in range(12):
+                there = labels.clone()
+                there[i] = b
+                new = problem.hard(there).value - cell.value
+                assert float(change[i]) == pytest.approx(new, abs=1e-12 * problem.scale)
+        splits = _splits(problem, cell, torch.from_numpy(rng.random(12) < 0.5))
+        assert not splits.isnan().any()

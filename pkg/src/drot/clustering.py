@@ -162,13 +162,12 @@ def srgw_barycenter(
         hard_plan(_labels(name, source, w, k, rng), w, k) for name in names for _ in range(n_starts)
     )
     ends: list[_End] = []
-    best: _End | None = None
     try:
         for plan in chain(given, drawn):
             ends.append(_descend(problem, plan, method, refine, tol, watch))
             if watch.stopped:
                 break
-        best = _lowest(ends)
+        best = min(ends, key=lambda end: end[0].value)
         if refine and k > 2 and not watch.full(best[2]):
             best = _escape(problem, best, features(source, w, k, rng), tol, max_iter, watch)
     except KeyboardInterrupt as error:
@@ -193,10 +192,6 @@ def srgw_barycenter(
 
 
 _End = tuple[Cell, float, list[float]]  # where a start led, the gap there, the objective so far
-
-
-def _lowest(ends: list[_End]) -> _End:
-    return min(ends, key=lambda end: end[0].value)
 
 
 def _labels(how: str, cost: Pairwise, w: Tensor, k: int, rng: np.random.Generator) -> Tensor:

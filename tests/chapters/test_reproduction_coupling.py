@@ -110,20 +110,15 @@ def test_subsets_are_balanced(script, monkeypatch):
 
 
 def test_what_the_page_says_of_table_2(half):
-    """On MNIST ccPCA is ahead at n/2 with each seed, by little; on Fashion-MNIST PCA is."""
-    mnist, fashion = (
-        {start: half[data, 10_000, "openTSNE", start, "plain"] for start in STARTS}
-        for data in ("mnist", "fashion")
-    )
-    assert min(mnist["ccPCA"]) > max(mnist["PCA"]) > max(mnist["Laplacian"]) > max(mnist["random"])
-    assert np.mean(mnist["ccPCA"]) - mnist["PCA"][0] < 1  # 6.6 in the paper
-    assert fashion["PCA"][0] > max(fashion["ccPCA"]) + 2
-    assert np.mean(mnist["random"]) == pytest.approx(7.4, abs=5.1)
-    assert np.mean(fashion["random"]) == pytest.approx(12.3, abs=7.8)
-    for data in ("mnist", "fashion"):  # exaggeration makes up for a random start
-        ends = {start: half[data, 10_000, "openTSNE", start, "-"][0] for start in STARTS}
-        assert ends["random"] > max(ends.values()) - 4
-    assert half["mnist", 10_000, "openTSNE", "random", "scale 1"][0] > 20
+    """A random start costs much in plain descent, and little after exaggeration."""
+    for data in ("mnist", "fashion"):
+        plain, ends = (
+            {start: np.mean(half[data, 10_000, "openTSNE", start, way]) for start in STARTS}
+            for way in ("plain", "-")
+        )
+        assert plain["random"] < min(plain[start] for start in STARTS[1:]) - 8  # by 17 and 42
+        assert ends["random"] > max(ends.values()) - 10  # by 3.5 and 0
+    assert half["mnist", 10_000, "openTSNE", "random", "scale 1"][0] > 15  # 23
 
 
 def test_page_runs_without_data(tmp_path):

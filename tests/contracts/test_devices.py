@@ -235,7 +235,7 @@ def test_nothing_large_crosses(name, card):
     cost = drot.sqeuclidean(X.to(card)).dense()
     with make_believe() as traffic:
         found = run(cost)
-    assert 0 < traffic.moved <= 100 * POINTS < 8 * POINTS**2 / 8
+    assert traffic.moved <= 100 * POINTS < 8 * POINTS**2 / 8
     assert 0 < traffic.reads <= 150 + reads * found.n_iter
 
 

@@ -15,9 +15,9 @@ bytes, about 4 ns. The start costs 3 to 5 passes, Newton 8 to 14, its conjugate 
 needs 150 to 400 evaluations on blobs, 2 to 6 s at n = 1000, and does not arrive on the real
 sets. In tiles a product costs as much as a pass, distances included: 2 p = 100 operations and
 one exponential, about 8 ns an entry in float32. To 1e-3 that is some 30 of them: 24 s of
-processor time at n = 10 000, 96 s at n = 20 000 and 900 s at n = 60 000, in less than 1 GB; from
-20 000 on the loops are compiled, which should halve that. The entropic affinity needs 7 passes of
-about 6 ns an entry, the distances among them: 4 s, 17 s and 150 s.
+processor time at n = 10 000, 96 s at n = 20 000 and 900 s at n = 60 000, in less than 1 GB. The
+entropic affinity needs 7 passes of about 6 ns an entry, the distances among them: 4 s, 17 s and
+150 s.
 
 Work is passes plus products, those of the start included. ``residual`` is the largest violation
 of the row sums and of the entropies; in the race it is the least so far, which flatters methods

@@ -24,7 +24,7 @@ groups = [i % 3 for i in range(SIZE)]
 
 def costs() -> drot.Pairwise:
     cost = assert_type(drot.sqeuclidean(array), drot.Pairwise)
-    assert_type(drot.sqeuclidean(rows, tensor, block=4, fused=False), drot.Pairwise)
+    assert_type(drot.sqeuclidean(rows, tensor, block=4), drot.Pairwise)
     assert_type(drot.student_cost(tensor, block=None), drot.Pairwise)
     assert_type(drot.pairwise(lambda x, y: torch.cdist(x, y, p=1), rows), drot.Pairwise)
     assert_type(drot.nearest(cost, 4), drot.Pairwise)

@@ -17,7 +17,7 @@ MODULES = {path.stem: path for path in sorted(ROOT.glob("*.py")) if path.stem !=
 # DESIGN.md, section 3, with the private helpers of each level beside the modules they serve.
 LEVELS = {
     0: {
-        "_checks", "_report", "_memory", "_fused", "_ranks", "_saved", "_tiles", "entropy",
+        "_checks", "_report", "_memory", "_exponentials", "_ranks", "_saved", "_tiles", "entropy",
         "pairwise", "metrics",
         "_prototype_scores",
         "datasets", "_dataset", "_fetch", "_formats", "_origins", "_toys",

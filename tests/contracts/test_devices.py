@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from card import NAME, Traffic, make_believe
-from drot import _fused, _memory
+from drot import _memory
 from faults import ROWS, call, is_estimator, parameters
 from torch import Tensor
 
@@ -235,7 +235,7 @@ def test_nothing_large_crosses(name, card):
     cost = drot.sqeuclidean(X.to(card)).dense()
     with make_believe() as traffic:
         found = run(cost)
-    assert 0 < traffic.moved <= 100 * POINTS < 8 * POINTS**2 / 8
+    assert traffic.moved <= 100 * POINTS < 8 * POINTS**2 / 8
     assert 0 < traffic.reads <= 150 + reads * found.n_iter
 
 
@@ -260,20 +260,3 @@ def test_memory_of_a_gpu(room):
         assert _memory.automatic_block((n, n), dtype, cuda) is None
         assert _memory.automatic_block((n + 1, n + 1), dtype, cuda) == 2**26 // (n + 1)
     assert _memory.automatic_block((10**7, 10**7), torch.float32, cuda) == 16
-
-
-@pytest.mark.parametrize("compiler", [True, False])
-def test_loops_of_a_gpu(monkeypatch, compiler):
-    """Compiled from 4e8 entries on, in both dtypes, where Triton is installed."""
-    asked = []
-
-    def find(name):
-        asked.append(name)
-        return object() if compiler else None
-
-    monkeypatch.setattr(_fused, "find_spec", find)
-    for dtype in (torch.float64, torch.float32):
-        cuda = torch.device("cuda")
-        assert _fused.automatic_fusion((20_000, 20_000), dtype, cuda) is compiler
-        assert not _fused.automatic_fusion((19_999, 20_000), dtype, cuda)
-    assert asked == ["triton"] * 2

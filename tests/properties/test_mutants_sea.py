@@ -501,34 +501,20 @@ def test_what_is_left_of_a_copy_is_rounding(ulps, left):
 
 
 @pytest.mark.parametrize("block", [None, 1])
-@pytest.mark.parametrize("fused", [False, True])
-def test_arrays_are_kept_where_they_fit_and_no_loop_is_compiled(monkeypatch, block, fused):
-    """A dense array keeps A, B and D; else each product computes them again, by the same loops."""
-    C, told = torch.tensor(squares(cloud("gaussian", 2, 9, 3))), []
-    cost = Pairwise(lambda rows: C[rows], (9, 9), C, block=block, fused=fused)
-    for name in ("_fresh_moments", "_fresh_product"):
-        plain = getattr(_sea_dual, name).function
-
-        def spy(*args, fused, name=name, plain=plain):
-            told.append((name, fused))
-            return plain(*args)
-
-        monkeypatch.setattr(_sea_dual, name, spy)
+def test_arrays_are_kept_where_they_fit(block):
+    """A dense array keeps A, B and D; else each product computes them again."""
+    C = torch.tensor(squares(cloud("gaussian", 2, 9, 3)))
+    cost = Pairwise(lambda rows: C[rows], (9, 9), C, block=block)
     gamma, lam = moderate(2, C.numpy(), 0.3)
     gamma[3], lam[3] = 0.0, -0.1
     dual = Dual(cost, torch.ones(9).double())
     none = torch.zeros(9, dtype=torch.bool)
     point = dual.at(torch.tensor(gamma), torch.tensor(lam), none)
-    assert (point.kept is not None) == (block is None and not fused)
+    assert (point.kept is not None) == (block is None)
     g, h = np.random.default_rng(0).normal(size=(2, 9))
     found = torch.cat(dual.product(point, torch.tensor(g), torch.tensor(h)))
     expected = damped_hessian(C.numpy(), gamma, lam, 0.0) @ np.concatenate([g, h])
     np.testing.assert_allclose(found, expected, rtol=1e-10)
-    if point.kept is None:
-        assert {name for name, _ in told} == {"_fresh_moments", "_fresh_product"}
-        assert {flag for _, flag in told} == {fused}
-    else:
-        assert not told
 
 
 def test_a_point_in_use_keeps_its_matrices():

@@ -415,7 +415,7 @@ def test_methods_in_bounded_memory():
 def run(n):
     turn = 2 * np.pi * np.arange(n) / n
     X = (np.stack([np.cos(turn), np.sin(turn)], axis=1) * n / 50).astype(np.float32)
-    cost = drot.sqeuclidean(X, block=2048, fused=False)  # a compiler takes memory of its own
+    cost = drot.sqeuclidean(X, block=2048)
     row = torch.logsumexp(-cost.rows(slice(0, 1)).double(), dim=1)
     about = {"residual": 0.0, "n_iter": 1, "passes": 1.0, "converged": True, "trace": (0.0,)}
     f = torch.full((n,), -float(row) / 2)

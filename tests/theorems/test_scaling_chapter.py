@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from drot._ranks import Alone
-from drot._sea_dual import _fresh_moments
+from drot._sea_dual import _moments, _weights
 from drot.pairwise import _distances
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -172,11 +172,11 @@ def test_a_pass_has_seventeen_sweeps():
     own, other = torch.rand(b), torch.rand(n)
     with Sweeps(b * n) as mode:
         products = x @ y.T
-        _distances.function(products, own, other, 0.01)
+        _distances(products, own, other, 0.01)
     assert mode.count.pop("mm") == 1
     assert sum(mode.count.values()) == 5, mode.count
     with Sweeps(b * n) as mode:
-        _fresh_moments.function(torch.rand(b, n), own, other, own, other, False)
+        _moments(*_weights(torch.rand(b, n), own, other, own, other, False), other)
     count = mode.count
     count.pop("rand", None)
     assert count.pop("exp2") == 1 and count.pop("mm") == 3

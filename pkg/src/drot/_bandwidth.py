@@ -7,14 +7,14 @@ import math
 import torch
 from torch import Tensor
 
-from ._fused import Fusable, exp, row_sum
+from ._exponentials import exp
 from .pairwise import Pairwise, tile_rows
 
 __all__ = ["halley", "solve_mean", "solve_rows"]
 
 
 def solve_rows(
-    excess: Tensor, target: Tensor, tol: float, max_iter: int, fused: bool = False
+    excess: Tensor, target: Tensor, tol: float, max_iter: int
 ) -> tuple[Tensor, Tensor, Tensor, list[float], int]:
     """Find log eps (b,) so that each row of ``excess`` (b, k) has log perplexity ``target``.
 
@@ -28,7 +28,7 @@ def solve_rows(
     active = torch.arange(len(log_eps), device=excess.device)  # rows still to solve
     errors, work = [], 0
     for k in range(max_iter):  # pragma: no branch, the last one breaks
-        z, shannon, slope, curvature = _moments(excess, log_eps[active], fused=fused)
+        z, shannon, slope, curvature = _moments(excess, log_eps[active])
         work += len(active)
         log_z[active], gap[active] = z, shannon - target[active]
         errors.append(float(gap[active].abs().max()))
@@ -56,7 +56,6 @@ def _start(excess: Tensor) -> Tensor:
     return (0.1 * total / finite.sum(dim=1)).log()
 
 
-@Fusable
 def _moments(excess: Tensor, log_eps: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     r"""log Z, Shannon entropy S of the softmax of ``-excess / eps``, dS/dt, d2S/dt2; t = log eps.
 
@@ -66,8 +65,8 @@ def _moments(excess: Tensor, log_eps: Tensor) -> tuple[Tensor, Tensor, Tensor, T
     # beyond 1e3 a weight is 0 in float64, and its moments must be 0 rather than 0 * inf
     e = (excess * torch.exp(-log_eps)[:, None]).clamp_max_(1e3)  # (b, k)
     weight = exp(e, -1)
-    z = row_sum(weight)
-    first, second, third = (row_sum(weight.mul_(e)) / z for _ in range(3))
+    z = weight.sum(dim=1)
+    first, second, third = (weight.mul_(e).sum(dim=1) / z for _ in range(3))
     variance = (second - first.square()).clamp_min_(0.0)
     skew = third - 3 * first * second + 2 * first**3
     log_z = z.log()
@@ -128,7 +127,7 @@ def solve_mean(
         for _, tile in cost.tiles(tile_rows(cost)):
             excess = tile - tile.amin(dim=1, keepdim=True)
             log_nu = t.to(tile.dtype).expand(len(tile))
-            moments = _moments(excess, log_nu, fused=cost.fused)[1:]
+            moments = _moments(excess, log_nu)[1:]
             mean += torch.stack([moment.sum() for moment in moments]) / n
         mean = cost.ranks.total(mean)
         gap, slope, curvature = (mean - mean.new_tensor([math.log(perplexity), 0, 0])).split(1)

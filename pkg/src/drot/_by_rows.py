@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ._checks import check_finite
-from ._fused import exp
+from ._exponentials import exp
 from ._memory import tile_entries
 from ._tiles import gather
 from .pairwise import Pairwise

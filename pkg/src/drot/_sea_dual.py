@@ -25,7 +25,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from ._fused import Fusable, dots, exp
+from ._exponentials import dots, exp
 from .pairwise import Pairwise, tile_rows
 
 __all__ = ["Dual", "Point", "normalized", "shifted"]
@@ -130,16 +130,6 @@ def _product(a: Tensor, b: Tensor, d: Tensor, dg: Tensor, dl: Tensor) -> Tensor:
     return torch.stack([dots(d, dg)[0] + from_b[0], from_b[1] + dots(a, dl)[0]], dim=1)
 
 
-@Fusable
-def _fresh_moments(tile, own_gamma, gamma, own_lam, lam, pairs) -> Tensor:
-    return _moments(*_weights(tile, own_gamma, gamma, own_lam, lam, pairs), gamma)
-
-
-@Fusable
-def _fresh_product(tile, own_gamma, gamma, own_lam, lam, pairs, dg, dl) -> Tensor:
-    return _product(*_weights(tile, own_gamma, gamma, own_lam, lam, pairs), dg, dl)
-
-
 class Dual:
     """The dual function of one cost and one target, and a count of the passes it took.
 
@@ -194,7 +184,7 @@ class Dual:
         New memory would be given back to the system and fetched again with every pass, page by
         page: a third of the time at n = 5000.
         """
-        if self.cost.block is not None or self.cost.fused:
+        if self.cost.block is not None:
             return None
         for k, (point, room) in enumerate(self._rooms):
             if point() is None:
@@ -206,10 +196,7 @@ class Dual:
     def _sums(self, gamma: Tensor, lam: Tensor, room: list[Tensor] | None) -> Iterator[Tensor]:
         """Yield the moments of some rows, (b, 6); A, B and D go to ``room``, if there is any."""
         for k, (_, entries) in enumerate(self.matrices(gamma, lam)):
-            if room is not None:
-                yield _moments(*_weights(*entries, room[k]), gamma)
-            else:
-                yield _fresh_moments(*entries, fused=self.cost.fused)
+            yield _moments(*_weights(*entries, None if room is None else room[k]), gamma)
 
     def _spread(self, index: Tensor, left: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """P_ii, row sums and Shannon's entropies of what pinned rows keep among themselves; (k,).
@@ -268,7 +255,7 @@ class Dual:
             parts = (_product(a, b, d, dg, dl) for a, b, d in point.kept)
         else:
             parts = (
-                _fresh_product(*entries, dg, dl, fused=self.cost.fused)
+                _product(*_weights(*entries), dg, dl)
                 for _, entries in self.matrices(point.gamma, point.lam)
             )
         out = self.cost.join(parts)  # (n, 2)

@@ -47,8 +47,6 @@ class Pairwise:
         Of every tile.
     block : int or None
         Rows per tile. ``None`` keeps the dense array after its first use.
-    fused : bool
-        Whether solvers compile their loops over the tiles.
     own : slice
         The rows that this process meets: all, unless :func:`shard` has shared them.
 
@@ -67,7 +65,6 @@ class Pairwise:
         block: int | None = None,
         symmetric: bool = False,
         parts: dict[str, Tensor] | None = None,
-        fused: bool = False,
         ranks: Alone = ALONE,
     ):
         if block is not None:
@@ -79,7 +76,7 @@ class Pairwise:
         self.device: torch.device = like.device
         self.symmetric = symmetric  # known to be symmetric by construction
         self.parts = parts  # what a saved result must hold to build it again
-        self.fused, self.ranks = fused, ranks
+        self.ranks = ranks
         self.own = ranks.rows(shape[0])
 
     def __repr__(self) -> str:
@@ -97,7 +94,6 @@ class Pairwise:
             self,
             block=self.block,
             symmetric=self.symmetric,
-            fused=self.fused,
             ranks=self.ranks,
         )
 
@@ -222,7 +218,6 @@ class Nearest(Pairwise):
         m: int,
         block: int | None,
         *,
-        fused: bool = False,
         ranks: Alone = ALONE,
     ):
         parts = {"values": values, "columns": columns, "m": torch.tensor(m)}
@@ -233,7 +228,6 @@ class Nearest(Pairwise):
             values,
             block=block,
             parts=parts,
-            fused=fused,
             ranks=ranks,
         )
         self.values, self.columns = values, columns
@@ -263,7 +257,6 @@ class WithoutDiagonal(Pairwise):
             block=cost.block,
             symmetric=cost.symmetric,
             parts=parts,
-            fused=cost.fused,
             ranks=cost.ranks,
         )
 

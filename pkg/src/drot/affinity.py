@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ._bandwidth import solve_mean, solve_rows
 from ._checks import as_perplexity, check_choice, check_count, check_positive, check_reach
-from ._fused import log_sums
+from ._exponentials import log_sum_exp
 from ._report import OnFailure, read_limits, settle
 from .pairwise import Pairwise, WithoutDiagonal, agreed, as_pairwise, nearest, tile_rows
 from .plan import Affinity
@@ -161,7 +161,7 @@ def entropic_affinity(
         usable = excess.isfinite().sum(dim=1)
         check_reach(target[rows], (excess == 0).sum(dim=1), usable, rows.start)
         log_eps, log_z, gap, errors, work = solve_rows(
-            excess, target[rows].log().to(excess.dtype), tol, max_iter, cost.fused
+            excess, target[rows].log().to(excess.dtype), tol, max_iter
         )
         eps = log_eps.exp()
         part = torch.stack([eps, cheapest - eps * log_z, gap], dim=1)  # (b, 3)
@@ -256,11 +256,7 @@ def gaussian_affinity(
     else:
         log_nu, trace = solve_mean(cost, check_positive("perplexity", perplexity), tol, max_iter)
         nu, residual, passes = math.exp(log_nu), trace[-1], len(trace) + 1
-    zero, scale = (torch.tensor(x, dtype=cost.dtype, device=cost.device) for x in (0.0, nu))
-    lam = cost.join(
-        log_sums(tile, zero, scale, fused=cost.fused).mul_(-nu)
-        for _, tile in cost.tiles(tile_rows(cost))
-    )
+    lam = cost.join(log_sum_exp(tile / -nu).mul_(-nu) for _, tile in cost.tiles(tile_rows(cost)))
     if not lam.isfinite().all():
         i = int((~lam.isfinite()).nonzero()[0])
         raise ValueError(

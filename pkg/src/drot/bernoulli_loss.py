@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ._by_rows import PlanRows, squared_distances
 from ._checks import check_fits, check_positive
-from ._fused import exp
+from ._exponentials import exp
 from .coupling import Evaluation, KernelLoss
 
 __all__ = ["BernoulliLoss"]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ._bandwidth import halley, solve_mean
 from ._checks import as_number, check_positive, unequal_pair
-from ._fused import Fusable, log_sum_exp
+from ._exponentials import log_sum_exp
 from ._report import OnFailure, read_limits, settle
 from .pairwise import Pairwise, agreed, as_pairwise, tile_rows
 from .plan import Affinity
@@ -44,12 +44,6 @@ def _exponents(cost: Tensor, rows: slice, f: Tensor, base: Tensor | None) -> Ten
     if base is None:
         return (f[rows, None] + f).sub_(cost)
     return (base[rows, None] + base).sub_(cost).add_(f[rows, None] + f)
-
-
-@Fusable
-def _log_sums(cost: Tensor, rows: slice, f: Tensor, base: Tensor | None, nu: Tensor) -> Tensor:
-    """log of the row sums of the plan, (b,); nu is a tensor of one number."""
-    return log_sum_exp(_exponents(cost, rows, f, base).div_(nu))
 
 
 @agreed
@@ -168,11 +162,10 @@ class _Sinkhorn:
 
     def balance(self, f: Tensor, nu: float, tol: float) -> tuple[Tensor, float]:
         """Iterate from f until row sums are within ``tol`` of 1, or the budget is spent."""
-        scale = torch.tensor(nu, dtype=f.dtype, device=f.device)
         digit = torch.finfo(f.dtype).eps
         while True:
             excess = self.cost.join(
-                _log_sums(tile, rows, f, self.base, scale, fused=self.cost.fused)
+                log_sum_exp(_exponents(tile, rows, f, self.base).div_(nu))
                 for rows, tile in self.cost.tiles(tile_rows(self.cost))
             )  # (n,)
             self.passes += 1

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ._bandwidth import halley
 from ._checks import check_count, check_positive
-from ._fused import exp
+from ._exponentials import exp
 from ._report import OnFailure, read_limits, settle
 from ._tiles import smallest
 from .pairwise import Nearest, Pairwise, WithoutDiagonal, agreed, as_pairwise, tile_rows

@@ -19,14 +19,12 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ._checks import as_points, check_choice, check_count, check_finite
-from ._fused import Fusable, automatic_fusion
 from ._memory import automatic_block
 from ._ranks import Ranks
 from ._tiles import Nearest, Pairwise, WithoutDiagonal, agreed, as_pairwise, smallest, tile_rows
 
 __all__ = [
     "Block",
-    "Fused",
     "Nearest",
     "Pairwise",
     "WithoutDiagonal",
@@ -43,7 +41,6 @@ __all__ = [
 Kernel = Callable[[Tensor, Tensor], Tensor]
 Evaluate = Callable[[slice | Tensor], Tensor]
 Block = int | Literal["auto"] | None
-Fused = bool | Literal["auto"]
 
 
 def _clouds(X, Y) -> tuple[Tensor, Tensor]:
@@ -59,9 +56,7 @@ def _clouds(X, Y) -> tuple[Tensor, Tensor]:
     return x.to(dtype), y.to(dtype)
 
 
-def pairwise(
-    function: Kernel, X, Y=None, *, block: Block = "auto", fused: Fused = "auto"
-) -> Pairwise:
+def pairwise(function: Kernel, X, Y=None, *, block: Block = "auto") -> Pairwise:
     r"""Any function of two points, evaluated for all pairs, in row tiles.
 
     Source: section 2 of the SNEkhorn paper asks of a cost only that it be a matrix
@@ -73,7 +68,7 @@ def pairwise(
         Takes rows ``x`` (b, p) and all of ``y`` (m, p), returns the tile (b, m).
     X, Y : array_like, shapes (n, p) and (m, p)
         Points; ``Y`` is ``X`` when left out.
-    block, fused
+    block
         As in :func:`sqeuclidean`.
 
     Returns
@@ -95,7 +90,7 @@ def pairwise(
     x, y = _clouds(X, Y)
 
     evaluate = partial(_call, function, x, y)
-    return _new(evaluate, (x.shape[0], y.shape[0]), x, block, fused)
+    return _new(evaluate, (x.shape[0], y.shape[0]), x, block)
 
 
 def _call(function: Kernel, x: Tensor, y: Tensor, rows: slice | Tensor) -> Tensor:
@@ -114,7 +109,7 @@ def _call(function: Kernel, x: Tensor, y: Tensor, rows: slice | Tensor) -> Tenso
     return tile.detach()
 
 
-def sqeuclidean(X, Y=None, *, block: Block = "auto", fused: Fused = "auto") -> Pairwise:
+def sqeuclidean(X, Y=None, *, block: Block = "auto") -> Pairwise:
     r"""Squared Euclidean distances, without a factor 1/2.
 
     .. math:: C_{ij} = \| x_i - y_j \|_2^2.
@@ -136,11 +131,6 @@ def sqeuclidean(X, Y=None, *, block: Block = "auto", fused: Fused = "auto") -> P
         one, b m entries for b rows; ``None`` computes the dense (n, m) array at its first use and
         keeps it. ``"auto"`` is ``None`` where seven such arrays fit into half of the free memory,
         and otherwise what makes a tile of 2^18 entries (2^26 on a GPU), 16 rows at least.
-    fused : {"auto"} or bool
-        Whether solvers compile their loops over the tiles (``torch.compile``, which needs a C++
-        compiler or Triton): some seconds once, then faster in tiles. ``"auto"``: on a GPU from
-        4e8 entries on, on a CPU from 1e9 on and in float64 only, where a compiler is found.
-        Without one: a warning, and no fusion.
 
     Returns
     -------
@@ -162,16 +152,16 @@ def sqeuclidean(X, Y=None, *, block: Block = "auto", fused: Fused = "auto") -> P
     >>> sqeuclidean([[0.0, 0.0], [3.0, 4.0]]).dense().tolist()
     [[0.0, 25.0], [25.0, 0.0]]
     """
-    x, y, fused, evaluate = _sqeuclidean(X, Y, fused)
+    x, y, evaluate = _sqeuclidean(X, Y)
     points, info = x if y is x else torch.cat([x, y]), torch.finfo(x.dtype)
     extent = float((points.amax(dim=0) - points.amin(dim=0)).max())
     if 0 < extent < math.sqrt(info.tiny / info.eps):  # 0: all points coincide
         raise ValueError(f"squared distances underflow {x.dtype}; give X in smaller units")
     parts = {"sqeuclidean": x} if y is x else {"sqeuclidean": x, "other": y}
-    return _new(evaluate, (x.shape[0], y.shape[0]), x, block, fused, y is x, parts)
+    return _new(evaluate, (x.shape[0], y.shape[0]), x, block, y is x, parts)
 
 
-def student_cost(X, Y=None, *, block: Block = "auto", fused: Fused = "auto") -> Pairwise:
+def student_cost(X, Y=None, *, block: Block = "auto") -> Pairwise:
     r"""Logarithmic cost whose Gibbs kernel is Student's.
 
     .. math::
@@ -183,7 +173,7 @@ def student_cost(X, Y=None, *, block: Block = "auto", fused: Fused = "auto") -> 
 
     Parameters
     ----------
-    X, Y, block, fused
+    X, Y, block
         As in :func:`sqeuclidean`.
 
     Returns
@@ -196,10 +186,10 @@ def student_cost(X, Y=None, *, block: Block = "auto", fused: Fused = "auto") -> 
     >>> student_cost([[0.0], [1.0]]).dense().exp().tolist()
     [[1.0, 2.0], [2.0, 1.0]]
     """
-    x, y, fused, evaluate = _sqeuclidean(X, Y, fused)
+    x, y, evaluate = _sqeuclidean(X, Y)
     parts = {"student": x} if y is x else {"student": x, "other": y}
     shape = (x.shape[0], y.shape[0])
-    return _new(partial(_log1p, evaluate), shape, x, block, fused, y is x, parts)
+    return _new(partial(_log1p, evaluate), shape, x, block, y is x, parts)
 
 
 def _log1p(evaluate: Evaluate, rows: slice | Tensor) -> Tensor:
@@ -211,34 +201,22 @@ def _new(
     shape: tuple[int, int],
     like: Tensor,
     block: Block,
-    fused: Fused,
     symmetric: bool = False,
     parts: dict[str, Tensor] | None = None,
 ) -> Pairwise:
     if isinstance(block, str):
         check_choice("block", block, ("auto",))
         block = automatic_block(shape, like.dtype, like.device)
-    fused = _fuse(fused, shape, like)
-    return Pairwise(
-        evaluate, shape, like, block=block, symmetric=symmetric, parts=parts, fused=fused
-    )
+    return Pairwise(evaluate, shape, like, block=block, symmetric=symmetric, parts=parts)
 
 
-def _fuse(fused: Fused, shape: tuple[int, int], like: Tensor) -> bool:
-    if isinstance(fused, bool):
-        return fused
-    check_choice("fused", fused, ("auto", True, False))
-    return automatic_fusion(shape, like.dtype, like.device)
-
-
-def _sqeuclidean(X, Y, fused: Fused) -> tuple[Tensor, Tensor, bool, Evaluate]:
+def _sqeuclidean(X, Y) -> tuple[Tensor, Tensor, Evaluate]:
     x, y = _clouds(X, Y)
-    fused = _fuse(fused, (x.shape[0], y.shape[0]), x)
     xc, yc, exact = _centred(x, y)
     norm_x, norm_y = xc.square().sum(dim=1), yc.square().sum(dim=1)
     if not torch.isfinite(2 * (norm_x.max() + norm_y.max())):
         raise ValueError(f"squared distances overflow {x.dtype}; give X in larger units")
-    return x, y, fused, _SquaredDistances(x, y, xc, yc, norm_x, norm_y, exact, fused)
+    return x, y, _SquaredDistances(x, y, xc, yc, norm_x, norm_y, exact)
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,14 +230,12 @@ class _SquaredDistances:
     norm_x: Tensor  # (n,) squared norms of xc
     norm_y: Tensor  # (m,)
     exact: bool  # whether products of xc and yc are
-    fused: bool
 
     def __call__(self, rows: slice | Tensor) -> Tensor:
         x, y, own = self.x, self.y, self.norm_x[rows]
         near = torch.finfo(x.dtype).eps ** 0.25  # below this share of the norms, digits cancel
-        tile, close = _distances(
-            self.xc[rows] @ self.yc.T, own, self.norm_y, near, fused=self.fused
-        )  # (b, m), (b,)
+        products = self.xc[rows] @ self.yc.T
+        tile, close = _distances(products, own, self.norm_y, near)  # (b, m), (b,)
         if self.exact:
             return tile
         if int(close.sum()) > tile.numel() // 16:  # so too for fewer than 16 points
@@ -295,7 +271,6 @@ def _centred(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, bool]:
     return xc, yc, not any((z / step).frac_().any() for z in (xc, yc))
 
 
-@Fusable
 def _distances(
     products: Tensor, norm_x: Tensor, norm_y: Tensor, near: float
 ) -> tuple[Tensor, Tensor]:
@@ -333,7 +308,7 @@ def nearest(cost, k: int) -> Pairwise:
     m = cost.shape[1]
     k = check_count("k", k, 2, m)
     values, columns = smallest(cost, k)  # (n, k) each
-    return Nearest(values, columns, m, cost.block, fused=cost.fused, ranks=cost.ranks)
+    return Nearest(values, columns, m, cost.block, ranks=cost.ranks)
 
 
 def shard(cost, *, group: dist.ProcessGroup | None = None) -> Pairwise:

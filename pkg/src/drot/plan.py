@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from ._checks import as_real, check_finite, check_fits
+from ._exponentials import exp, log_sum_exp
 from ._factored import Factored
-from ._fused import exp, log_sum_exp
 from ._saved import read, unpack, write
 from .pairwise import (
     Nearest,
@@ -61,7 +61,10 @@ class Affinity:
     def tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:
         """Yield ``(rows, P[rows])`` in row tiles of at most ``most`` rows."""
         for rows, tile in self.log_tiles(most):
-            yield rows, tile.exp_()  # not _fused.exp: its last bit depends on the place, P = P^T
+            yield (
+                rows,
+                tile.exp_(),
+            )  # not _exponentials.exp: its last bit depends on the place, P = P^T
 
     def _whole(self, tiles: Iterator[tuple[slice, Tensor]]) -> Tensor:
         check_fits(self.cost.shape, self.cost.dtype, self.cost.device)

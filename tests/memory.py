@@ -47,7 +47,7 @@ def numbers(program: str) -> list[float]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=1800,
     )
     assert run.returncode == 0, run.stderr
     return [float(word) for word in run.stdout.split()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import make
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +43,7 @@ def page(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Path:
-    """A copy of the runner, whose cells have 5 s instead of 600 s, and whose slow chapter has 1 s."""
+    """A copy of the runner, whose cells have 5 s instead of 600 s."""
     root = tmp_path_factory.mktemp("project")
     own = (".pytest.ini", "_config.yml", "conftest.py")
     for name in (*own, "book/conftest.py", "book/_ext/executions.py"):
@@ -129,7 +131,7 @@ def test_stuck_cell_is_stopped(report: str):
 
 @pytest.mark.parametrize("word", ["WARNING", "FAILED"])
 def test_a_slow_machine_fails_no_chapter(project: Path, executions, word: str):
-    """Unless one asks for it. Kernels of two workers have half of the cores each, or what one says."""
+    """Unless one asks for it. Kernels of two workers have half of the cores each, or as asked."""
     failed = {"DROT_CHAPTER_SECONDS": "1.2", "OMP_NUM_THREADS": "3"} if word == "FAILED" else {}
     said = execute(project, "-n2", "slow", "good", code=1 if failed else 0, **failed)
     assert "4 passed" in said and "good.md" not in said.partition("over their time")[2]
@@ -199,3 +201,26 @@ def test_cache_knows_the_package(project: Path, executions, monkeypatch):
     assert not executions.sound()
     executions.prepare()
     assert executions.sound() and not stored(executions)
+
+
+def test_the_site_is_whole_or_as_it_was(tmp_path: Path, monkeypatch):
+    """Whatever fails: a chapter, or the build of the site half-way."""
+    site = tmp_path / "_build" / "html"
+    for name, value in {"ROOT": tmp_path, "BUILD": site.parent, "SITE": site}.items():
+        monkeypatch.setattr(make, name, value)
+    monkeypatch.setattr(make, "setup", lambda: None)
+    site.mkdir(parents=True)
+    (site / "index.html").write_text("old", "utf8")
+    for failing, shown in (("pytest", "old"), ("jupyter", "old"), ("nothing", "new")):
+
+        def run(*command, failing=failing, **options) -> int:
+            if "--path-output" in command:
+                new = site.parent / "new" / "_build" / "html"
+                new.mkdir(parents=True)
+                (new / "index.html").write_text("new", "utf8")
+            return int(any(failing in str(word) for word in command))
+
+        monkeypatch.setattr(make, "run", run)
+        with pytest.raises(make.Failed) if shown == "old" else contextlib.nullcontext():
+            make.make_book({})
+        assert (site / "index.html").read_text("utf8") == shown

@@ -159,7 +159,7 @@ class Cell(IPyNbCell):
         return "\n\n".join([f"{where}, {self.name}: {error}", *map(shortened, parts)])
 
 
-def shortened(text: str, lines: int = 9) -> str:
+def shortened(text: str, lines: int = 8) -> str:
     """The first and the last lines, without colours."""
     found = re.sub(r"\x1b\[[\d;]*m", "", text).strip().splitlines()
     if len(found) > 2 * lines:

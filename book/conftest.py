@@ -5,13 +5,13 @@ code cells is one test, named ``cell <k> (line <n>)``.
 
 - After the first failure the rest of a chapter is skipped.
 - A cell tagged ``raises-exception`` fails when it raises nothing.
-- A chapter may take 60 s in all.  ``mystnb: {execution_timeout: 300}`` in its front matter raises
-  that; pages under ``reproductions/``, which meet real data, have 900 s.  Seconds are those of the
-  clock or of the processor, whichever are fewer: on a busy machine a chapter takes no more of the
-  processor, and no cell waits for ever (PATIENCE).
+- A chapter has 60 s in all, or as many as ``mystnb: {execution_timeout: 300}`` in its front matter
+  says.  One that takes longer gets a warning in the summary: no machine is too slow for the book.
+  ``DROT_CHAPTER_SECONDS=300`` (``.ci/run``) makes a failure of what takes longer than that too.
 - A chapter that passed whole is stored where the build of the site finds it.
 - ``DROT_REUSE=1`` leaves out chapters whose execution is stored already (``make book``);
-  ``DROT_AFRESH=1`` forgets all stored executions first (``make test``).
+  ``DROT_AFRESH=1`` forgets all stored executions first (``make test``); ``DROT_STORE=0`` leaves
+  them as they are (``.ci/other-processor``).
 """
 
 from __future__ import annotations
@@ -23,21 +23,19 @@ from collections import defaultdict
 from pathlib import Path
 
 import executions
-import psutil
 import pytest
 import yaml
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
-from nbval.plugin import IPyNbCell, IPyNbFile, find_comment_markers, find_metadata_tags
+from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError, find_comment_markers, find_metadata_tags
 
 ROOT = executions.ROOT
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
 # The same extensions as the site: a cell nested in ":::" is no cell for it.
 PARSER = MdParserConfig(enable_extensions=set(CONFIG["parse"]["myst_enable_extensions"]))
 REUSE = os.environ.get("DROT_REUSE") == "1"
+STORE = os.environ.get("DROT_STORE") != "0"
 SECONDS = 60.0
-SECONDS_REAL_DATA = 900.0
-PATIENCE = 6.0  # a cell is stopped after so many times what is left to its chapter, by the clock
 
 
 def pytest_collect_file(file_path: Path, parent):
@@ -80,7 +78,6 @@ class Chapter(IPyNbFile):
         text = self.path.read_text("utf8")
         self.nb = read(self.path)
         self.cells = [c for c in self.nb.cells if c.cell_type == "code"]
-        self.started = 0.0
         self.failed_at = None
         written = len(re.findall(r"^\s*[`~:]{3,}\{code-cell\}", text, re.M))
         if written != len(self.cells):
@@ -88,9 +85,6 @@ class Chapter(IPyNbFile):
                 f"{self.path}: {written} code cells are written, {len(self.cells)} are at the top "
                 "level; a cell inside another directive is never executed"
             )
-        default = SECONDS_REAL_DATA if "reproductions" in self.path.parts else SECONDS
-        asked = self.nb.metadata.get("mystnb", {}).get("execution_timeout", 0)
-        self.limit = max(default, float(asked))
         if REUSE and executions.holds(self.nb):
             return
         numbers = zip(self.nb.metadata["source_map"], self.nb.cells, strict=True)
@@ -115,30 +109,18 @@ class Chapter(IPyNbFile):
         info = kernel.kc.kernel_info(reply=True, timeout=60)
         self.nb.metadata["language_info"] = info["content"]["language_info"]
 
-    @property
-    def spent(self) -> float:
-        """Seconds since the kernel was started, or of its processor time if those are fewer."""
-        clock = time.perf_counter() - self.started
-        try:  # the kernel, the processes that it has awaited, and those that still run
-            kernel = psutil.Process(self.kernel.km.provisioner.pid)
-            running = sum(sum(p.cpu_times()[:2]) for p in kernel.children(recursive=True))
-            return min(clock, sum(kernel.cpu_times()[:4]) + running)
-        except (psutil.Error, AttributeError):  # the kernel has ended, or is no process of ours
-            return clock
-
     def teardown(self):
-        spent = self.spent
         super().teardown()
         passed = [i for i in self.session.items if i.parent is self and i.produced is not None]
-        if len(passed) != len(self.cells):
-            return  # a cell failed, or was not selected
+        if not STORE or len(passed) != len(self.cells):
+            return  # nobody asked, a cell failed, or one was not selected
         for item in passed:
             item.cell.execution_count = item.cell_num
             item.cell.outputs = item.produced
             for output in item.cell.outputs:
                 if output.output_type == "execute_result":
                     output["execution_count"] = item.cell_num
-        executions.store(self.nb, self.path, spent)
+        executions.store(self.nb, self.path, time.perf_counter() - self.started)
 
 
 class Cell(IPyNbCell):
@@ -156,30 +138,33 @@ class Cell(IPyNbCell):
             pytest.skip(f"{self.parent.failed_at} failed")
 
     def runtest(self):
-        chapter, option = self.parent, self.config.option
-        before = option.nbval_cell_timeout
-        option.nbval_cell_timeout = PATIENCE * max(1.0, chapter.limit - chapter.spent)
         try:
             super().runtest()
-            spent = chapter.spent
             raised = any(o.output_type == "error" for o in self.test_outputs)
             if self.options["check_exception"] and not raised:
                 self.raise_cell_error("tagged raises-exception, but nothing was raised")
-            if spent > chapter.limit:
-                self.raise_cell_error(
-                    f"the chapter has taken {spent:.0f} s; it has {chapter.limit:.0f} s"
-                )
         except pytest.skip.Exception:
             raise
         except BaseException:
-            chapter.failed_at = self.name
+            self.parent.failed_at = self.name
             raise
-        finally:
-            option.nbval_cell_timeout = before
         self.produced = list(self.test_outputs)
 
     def repr_failure(self, excinfo):
-        return f"{self.path.relative_to(ROOT)}:{self.line}\n{super().repr_failure(excinfo)}"
+        """Page, line, cell and message, on one screen."""
+        error, where = excinfo.value, f"{self.path.relative_to(ROOT)}:{self.line}"
+        if not isinstance(error, NbCellError):
+            return f"{where}\n{super().repr_failure(excinfo)}"
+        parts = [error.source, error.inner_traceback or ""]
+        return "\n\n".join([f"{where}, {self.name}: {error}", *map(shortened, parts)])
+
+
+def shortened(text: str, lines: int = 8) -> str:
+    """The first and the last lines, without colours."""
+    found = re.sub(r"\x1b\[[\d;]*m", "", text).strip().splitlines()
+    if len(found) > 2 * lines:
+        found[lines:-lines] = [f"... {len(found) - 2 * lines} lines ..."]
+    return "\n".join(found)
 
 
 class Progress:
@@ -191,6 +176,7 @@ class Progress:
         self.failed = set()
         self.left = {}
         self.total = {}
+        self.slow = []
 
     def say(self, line):
         terminal = self.plugins.getplugin("terminalreporter")
@@ -232,12 +218,21 @@ class Progress:
                 word = "FAILED" if path in self.failed else "done"
                 self.say(f"  {word} {path}: {self.total[path]} cells, {self.seconds[path]:.1f} s")
 
+    def pytest_sessionfinish(self, session):
+        """Which chapters were slow, and whether that fails: CI may ask for it, by a variable."""
+        asked = float(os.environ.get("DROT_CHAPTER_SECONDS", "inf"))
+        for path, seconds in sorted(self.seconds.items(), key=lambda x: -x[1]):
+            budget = read(ROOT / path).metadata.get("mystnb", {}).get("execution_timeout", SECONDS)
+            late = seconds > max(budget, asked)
+            if seconds > budget:
+                word = "FAILED" if late else "WARNING"
+                self.slow.append(f"{word} {path}: {seconds:.1f} s, more than its {budget:.0f} s")
+            session.exitstatus = session.exitstatus or int(late)
+
     def pytest_terminal_summary(self, terminalreporter):
-        if self.seconds:
-            terminalreporter.section("chapters, slowest first")
-            for path, seconds in sorted(self.seconds.items(), key=lambda x: -x[1]):
-                note = " FAILED" if path in self.failed else ""
-                terminalreporter.write_line(f"{seconds:7.1f} s  {path}{note}")
+        if self.slow:
+            terminalreporter.section("chapters over their time, slowest first")
+            terminalreporter.write("\n".join([*self.slow, ""]))
 
 
 def pytest_configure(config):
@@ -246,5 +241,5 @@ def pytest_configure(config):
 
 
 def pytest_sessionstart(session):
-    if not hasattr(session.config, "workerinput"):
+    if STORE and not hasattr(session.config, "workerinput"):
         executions.prepare(afresh=os.environ.get("DROT_AFRESH") == "1")

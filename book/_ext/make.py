@@ -73,19 +73,7 @@ def environment(**more: str) -> dict[str, str]:
     env["PATH"] = f"{PYTHON.parent}{os.pathsep}{env.get('PATH', os.defpath)}"
     if env.get("DROT_DATA"):  # kernels run in the folder of their chapter
         env["DROT_DATA"] = str(Path(env["DROT_DATA"]).absolute())
-    # Two chapters at a time: each kernel takes its share of the cores.
-    env.setdefault("OMP_NUM_THREADS", str(max(1, cores() // workers())))
     return env
-
-
-def cores() -> int:
-    with contextlib.suppress(AttributeError):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def workers() -> int:
-    return min(2, cores())
 
 
 def run(*command: object, env: dict[str, str] | None = None, silent: tuple[str, ...] = ()) -> int:
@@ -159,16 +147,6 @@ def pins() -> str:
     return digest.hexdigest()
 
 
-def project() -> dict:
-    return tomllib.loads(PYPROJECT.read_text("utf8"))["project"]
-
-
-def torch_pin() -> str:
-    """The one requirement on torch, from pkg/pyproject.toml."""
-    (pin,) = [d for d in project()["dependencies"] if d.startswith("torch==")]
-    return pin
-
-
 def pip_install(*what: object) -> int:
     manner = [] if sys.stdout.isatty() else ["-q", "--progress-bar", "off"]
     pip = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", *manner]
@@ -216,10 +194,7 @@ def setup() -> None:
             )
     STAMP.unlink(missing_ok=True)
     UNDERWAY.touch()
-    say(f"installing {torch_pin()} (the first time, minutes)")
-    if pip_install(torch_pin()) != 0:
-        raise Failed("set-up: pip could not install torch; its message stands above")
-    say("installing the package and what the book and the tests need")
+    say("installing torch, the package, and what book and tests need (the first time, minutes)")
     if pip_install("-e", "./pkg[book,test]") != 0:
         raise Failed("set-up: pip could not install the requirements; its message stands above")
     if run(PYTHON, "-m", "pip", "check") != 0:
@@ -233,7 +208,7 @@ def setup() -> None:
 
 def setup_extra(extra: str) -> bool:
     """Install what only the benchmarks or the mutants need; True when all of it is there."""
-    peers = project()["optional-dependencies"][extra]
+    peers = tomllib.loads(PYPROJECT.read_text("utf8"))["project"]["optional-dependencies"][extra]
     names = {re.split(r"[<>=~! ]", peer)[0] for peer in peers}
     pinned = {p for p in CONSTRAINTS.read_text("utf8").split() if p.partition("==")[0] in names}
     found = probe()
@@ -331,7 +306,7 @@ def make_bench(times: dict[str, float]) -> None:
         if not setup_extra("bench"):
             say("pip could not install them all: rows of those that are missing will say so")
     with phase("benchmarks, into benchmarks/results", times):
-        if run(PYTHON, "benchmarks/bench.py", env=environment(OMP_NUM_THREADS=str(cores()))):
+        if run(PYTHON, "benchmarks/bench.py", env=environment()):
             raise Failed("benchmarks")
 
 

@@ -3,7 +3,7 @@
     python book/_ext/renew.py        (or: make renew)
 
 Nothing is installed. A version that refuses the oldest Python of the package is passed over,
-whatever Python this is. Torch and what only torch brings stay out: pkg/pyproject.toml pins torch.
+whatever Python this is. What only torch brings stays out: torch pins it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from packaging.specifiers import SpecifierSet
 ROOT = Path(__file__).resolve().parents[2]
 CONSTRAINTS = ROOT / "pkg" / "constraints.txt"
 # Not pinned: the project, the tools that install it, and what torch pins itself.
-FREE = re.compile(r"drot|pip|setuptools|wheel|torch|triton|nvidia-.*|cuda-.*", re.I)
+FREE = re.compile(r"drot|pip|setuptools|wheel|triton|nvidia-.*|cuda-.*", re.I)
 
 PROJECT = tomllib.loads((ROOT / "pkg" / "pyproject.toml").read_text("utf8"))["project"]
 OLDEST = PROJECT["requires-python"].removeprefix(">=")  # 3.11 is 3.11.0
@@ -64,11 +64,8 @@ def constraints(report: dict, before: str) -> str:
     """The text of the file, below the comments that it had."""
     comments = [line for line in before.splitlines() if line.startswith("#")]
     found = [entry["metadata"] for entry in report["install"]]
-    pins = [
-        f"{m['name']}=={m['version']}"
-        for m in found
-        if not FREE.fullmatch(m["name"].replace("_", "-"))
-    ]
+    kept = [m for m in found if not FREE.fullmatch(m["name"].replace("_", "-"))]
+    pins = [f"{m['name']}=={m['version'].partition('+')[0]}" for m in kept]  # torch's may say +cpu
     return "\n".join([*comments, *sorted(pins, key=str.lower)]) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""One place pins torch, one file pins the rest, and Binder's environment agrees with both."""
+"""One file pins what is installed, the package names ranges, and Binder's environment has both."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PINNED = {canonicalize_name(c.name): c for c in CONSTRAINTS}
 EXTRAS = PROJECT["optional-dependencies"]
 REQUIRED = [Requirement(r) for r in [*PROJECT["dependencies"], *EXTRAS["book"], *EXTRAS["test"]]]
 # What only torch brings, in versions that it pins itself and that differ from platform to platform.
-TORCH = re.compile(r"torch|triton|nvidia-.*|cuda-.*")
+TORCH = re.compile(r"triton|nvidia-.*|cuda-.*")
 
 
 def only(listing: list, kind: type):
@@ -42,10 +42,16 @@ def test_torch_is_pinned_in_one_place():
     places += [*(ROOT / ".github").rglob("*.yml"), *(ROOT / "pkg").glob("*.*")]
     places += [*(ROOT / "book").rglob("*.md"), *(ROOT / "book" / "_ext").glob("*.py")]
     found = [(p.name, m) for p in places if p.is_file() for m in pin.findall(p.read_text("utf8"))]
-    assert found == [("pyproject.toml", "torch==2")]
+    assert sorted(found) == [("constraints.txt", "torch==2"), ("pyproject.toml", "torch>=1")]
 
 
-def test_constraints_are_exact_and_leave_torch_alone():
+def test_package_takes_what_its_user_has():
+    """It names the oldest version that was tried of each requirement, and no newest one."""
+    for requirement in map(Requirement, PROJECT["dependencies"]):
+        assert re.fullmatch(r">=[\d.]+", str(requirement.specifier)), requirement
+
+
+def test_constraints_are_exact_and_leave_out_what_torch_pins():
     for constraint in CONSTRAINTS:
         assert re.fullmatch(r"==[^*]+", str(constraint.specifier)), str(constraint)
         assert not TORCH.fullmatch(canonicalize_name(constraint.name)), str(constraint)
@@ -54,8 +60,6 @@ def test_constraints_are_exact_and_leave_torch_alone():
 
 @pytest.mark.parametrize("requirement", REQUIRED, ids=str)
 def test_every_requirement_is_pinned_within_its_bounds(requirement: Requirement):
-    if requirement.name == "torch":
-        return
     pin = PINNED.get(canonicalize_name(requirement.name))
     assert pin is not None, f"{requirement.name} is not in constraints.txt"
     version = str(pin.specifier).removeprefix("==")
@@ -113,6 +117,20 @@ def test_binder_opens_chapters_as_notebooks():
     settings = json.loads((ROOT / "book" / "_lab" / name).read_text("utf8"))
     viewers = settings["@jupyterlab/docmanager-extension:plugin"]["defaultViewers"]
     assert viewers == dict.fromkeys(("markdown", "myst"), "Jupytext Notebook")
+
+
+def test_addresses_come_from_one_file():
+    """The site and its repository: where ``_config.yml`` says they will be."""
+    site, repository = CONFIG["html"]["baseurl"], CONFIG["repository"]["url"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf8"))
+    assert (citation["url"], citation["repository-code"]) == (site, repository)
+    assert PROJECT["urls"] == {"Book": site, "Source": repository}
+    owner = repository.removeprefix("https://github.com/")
+    ours = re.compile(r"(?:https://github\.com|mybinder\.org/v2/gh)/(?!TorchDR/)([\w-]+/[\w-]+)")
+    for name in ("README.md", "CONTRIBUTING.md", "book/index.md", "book/preface.md"):
+        text = (ROOT / name).read_text("utf8")
+        assert set(ours.findall(text)) <= {owner}, name
+        assert set(re.findall(r"https://[\w-]+\.github\.io/[\w/]*", text)) <= {site}, name
 
 
 def test_versions_agree():

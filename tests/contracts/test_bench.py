@@ -58,7 +58,7 @@ def smallest(name: str, rates) -> list[dict]:
 
 
 def check(rows: list[dict]) -> None:
-    """Numbers are numbers, memory is there; peers may be absent. Times are of a busy machine too."""
+    """Numbers are numbers, memory is there; peers may be absent, and the machine busy."""
     for row in rows:
         if row["note"] == "absent":
             assert not row["method"].startswith(OURS)

@@ -594,7 +594,9 @@ def test_float32_at_any_scale(power):
     [(7170, 15, 2, 14.65825726131045), (3865, 12, 2, 10.565500262381672)],
 )
 @pytest.mark.xfail(
-    strict=False, raises=drot.NotConverged, reason="the solver stalls on such clouds: rounding decides"
+    strict=False,
+    raises=drot.NotConverged,
+    reason="the solver stalls on such clouds: rounding decides",
 )
 def test_hair_at_a_high_perplexity(seed, n, p, xi):
     """Three places 1e12 times as far apart as they are wide, and almost even rows."""

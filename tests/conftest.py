@@ -56,6 +56,7 @@ def same_seeds() -> Iterator[None]:
     dtype, state = torch.get_default_dtype(), np.random.get_state()  # noqa: NPY002
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
+        np.random.seed(0)  # noqa: NPY002  of estimators that are given none
         yield
     np.random.set_state(state)  # noqa: NPY002
     assert torch.get_default_dtype() == dtype, "the test changed torch's default dtype"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -114,7 +113,7 @@ def fails(rank: int) -> dict:
             raise ArithmeticError("a disk has burnt")
 
         C._evaluate = break_down
-    started, found = time.monotonic(), {}
+    found = {}
     try:
         drot.symmetric_entropic_affinity(C, PERPLEXITY)
     except Exception as error:
@@ -125,7 +124,6 @@ def fails(rank: int) -> dict:
             function(C)
         except Exception as error:
             found["others"][name] = type(error).__name__
-    found["seconds"] = time.monotonic() - started
     if rank == dist.get_world_size() - 1:
         C._evaluate = evaluate
     found["after"] = drot.symmetric_entropic_affinity(C, PERPLEXITY).converged
@@ -143,11 +141,10 @@ def dies(rank: int) -> dict:
     drot.entropic_affinity(C, PERPLEXITY)
     if rank == dist.get_world_size() - 1:
         os._exit(9)
-    started = time.monotonic()
     try:
         drot.symmetric_entropic_affinity(C, PERPLEXITY)
     except drot.RankFailed as error:
-        return {"text": str(error), "seconds": time.monotonic() - started}
+        return {"text": str(error)}
     return {}
 
 

@@ -43,7 +43,7 @@ from faults import (
 from memory import forget_peak, peak
 from torch import Tensor
 
-SECONDS = 2.0  # a cell may take, far more than any needs
+SECONDS = 10.0  # a cell may take, far more than any needs: what hangs is found
 ROOM = 2**28  # bytes that a cell may add to the peak of the process
 
 

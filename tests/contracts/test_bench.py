@@ -249,7 +249,7 @@ def test_rates_are_of_this_machine(rates, machine):
     """Of a plausible size; of two measurements the faster is kept."""
     assert {(r.dtype, r.threads) for r in rates} == {("float64", 1), ("float32", 1)}
     for r in rates:
-        assert 1e8 < r.gemm < 1e14 and 1e6 < r.exp < 1e12 and 1e8 < r.stream < 1e13
+        assert 1e6 < r.gemm < 1e15 and 1e5 < r.exp < 1e14 and 1e6 < r.stream < 1e14
     more = machine._best_of(rates[0], [replace(rates[0], exp=2 * rates[0].exp)])
     assert more.exp == 2 * rates[0].exp and more.gemm == rates[0].gemm
     assert machine.cache_bytes("cpu") >= 2**20
@@ -261,7 +261,7 @@ def test_the_script_writes_its_files(tmp_path):
     command += ["--repeats", "1", "--device", "cpu", "--out", tmp_path, "--cases", "tsne"]
     old = tmp_path / "bench.csv"
     old.write_text("# old\ncase,data,method\nsrgw,a,b\ntsne,a,b\n", "utf8")
-    subprocess.run([str(part) for part in command], check=True, capture_output=True, timeout=100)
+    subprocess.run([str(part) for part in command], check=True, capture_output=True, timeout=600)
     lines = [x for x in old.read_text("utf8").splitlines() if not x.startswith("#")]
     rows = list(csv.DictReader(lines))
     assert [row["case"] for row in rows] == ["tsne"] * 5 + ["srgw"]

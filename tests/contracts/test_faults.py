@@ -139,7 +139,7 @@ drot.gaussian_affinity(cost, perplexity=9.0).save(path)
 
 def watch(iteration, residual):
     say("iteration", iteration)
-    time.sleep(0.05)
+    time.sleep(60)  # until the signal comes
 
 drot.symmetric_entropic_affinity(cost, 9.0, tol=1e-12, callback=watch).save(path)
 say("saved")

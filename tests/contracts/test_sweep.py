@@ -107,7 +107,7 @@ def wait_for_rows(path: Path, rows: int, process: subprocess.Popen) -> None:
 )
 def test_a_run_that_was_ended_goes_on_where_it_was(tmp_path, sign, code, jobs):
     """The same bytes as an uninterrupted run, and no finished case is computed twice."""
-    first = start(tmp_path, "grid", 0.15, jobs)
+    first = start(tmp_path, "grid", 0.5, jobs)  # the signal has seconds to come
     path = tmp_path / "grid.csv"
     wait_for_rows(path, 3, first)
     first.send_signal(sign)
@@ -128,7 +128,7 @@ def test_a_run_that_was_ended_goes_on_where_it_was(tmp_path, sign, code, jobs):
 
 
 def test_two_sweeps_on_one_file_are_refused(sweep, tmp_path):
-    first = start(tmp_path, "grid", 0.15)
+    first = start(tmp_path, "grid", 0.3)
     path = tmp_path / "grid.csv"
     wait_for_rows(path, 1, first)
     with pytest.raises(sweep.Busy, match="another sweep is writing"):

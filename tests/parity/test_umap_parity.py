@@ -179,5 +179,5 @@ def test_embedding(points):
     P = torch.from_numpy(graph.toarray().astype(float))
     found = umap(P, init=start)
     loss = BernoulliLoss(P, "curve", a=a, b=b)
-    assert found.value < loss.evaluate(torch.from_numpy(other).double()).value
-    assert drot.trustworthiness(points, found.Z, 5) > 0.93
+    assert found.value < loss.evaluate(torch.from_numpy(other).double()).value  # less than half
+    assert drot.trustworthiness(points, found.Z, 5) > 0.9  # 0.946

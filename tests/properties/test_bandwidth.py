@@ -234,7 +234,7 @@ def test_bandwidth_costs_less_than_a_second_plan(kind):
         torch.testing.assert_close(given.plan, found.plan, rtol=0, atol=1e-8)
         shares.append(found.n_iter / given.n_iter)
         assert found.passes <= found.n_iter + 16
-    assert max(shares) < 1.9 and sum(shares) / 5 < 1.75
+    assert max(shares) < 2 and sum(shares) / 5 < 1.85  # 1.81 and 1.68
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 3, 5, 8, 13, 21])

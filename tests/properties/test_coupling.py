@@ -375,7 +375,7 @@ def test_descent(name, init):
     assert found.converged and found.residual <= 1e-3
     assert (np.diff(found.values) <= 1e-12 * abs(found.value)).all()
     assert found.passes <= 1.3 * found.n_iter + 10 and found.n_iter < 1500
-    assert drot.trustworthiness(X, found.Z, 5) > 0.97
+    assert drot.trustworthiness(X, found.Z, 5) > 0.97  # 0.985 to 0.991, after 198 to 578 steps
 
 
 @pytest.mark.parametrize("name", ["largevis", "umap"])

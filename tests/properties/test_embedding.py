@@ -213,7 +213,7 @@ def test_solvers_end_alike(name):
     ]
     for end in ends[1:]:
         assert end.value == pytest.approx(ends[0].value, rel=2e-4)
-    assert ends[0].n_iter < ends[1].n_iter and ends[0].n_iter < ends[2].n_iter
+    assert ends[0].n_iter < ends[2].n_iter  # a seventh to a fifteenth
 
 
 def test_the_first_direction_is_spectral():

@@ -27,7 +27,7 @@ from plans import energy
 from sklearn.exceptions import ConvergenceWarning
 
 EXAMPLES = int(os.environ.get("DROT_FUZZ", "0"))
-SECONDS = 10  # for one call on a handful of points
+SECONDS = 60  # for one call on a handful of points, which hangs if it takes so long
 
 shares = st.floats(0.001, 0.999)  # of the way from 1 to the number of points
 counts = st.integers(1, 6)
@@ -593,7 +593,11 @@ def test_float32_at_any_scale(power):
     ("seed", "n", "p", "xi"),
     [(7170, 15, 2, 14.65825726131045), (3865, 12, 2, 10.565500262381672)],
 )
-@pytest.mark.xfail(strict=True, reason="the second-order solver stalls on such clouds")
+@pytest.mark.xfail(
+    strict=False,
+    raises=drot.NotConverged,
+    reason="the solver stalls on such clouds: rounding decides",
+)
 def test_hair_at_a_high_perplexity(seed, n, p, xi):
     """Three places 1e12 times as far apart as they are wide, and almost even rows."""
     drot.symmetric_entropic_affinity(drot.sqeuclidean(wild("hair", seed, n, p)), xi)

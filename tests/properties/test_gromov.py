@@ -442,9 +442,9 @@ def test_estimator_options(capsys):
     with pytest.raises(ValueError, match="'sqeuclidean', 'gram', 'entropic', 'precomputed'"):
         SemiRelaxedGWClustering(3, similarity="rbf").fit(BLOBS)
     with pytest.warns(ConvergenceWarning, match="stopped at a residual"):
-        SemiRelaxedGWClustering(3, init="random", n_starts=1, max_iter=1, tol=1e-300).fit(
-            np.random.default_rng(0).normal(size=(40, 2))
-        )
+        SemiRelaxedGWClustering(
+            3, init="random", n_starts=1, max_iter=1, tol=1e-300, random_state=0
+        ).fit(np.random.default_rng(0).normal(size=(40, 2)))
     many = SemiRelaxedGWClustering(8, random_state=0).fit(np.repeat(BLOBS[:3], 4, axis=0))
     assert set(many.labels_) == set(range(len(many.weights_)))  # empty clusters are left out
     assert SemiRelaxedGWClustering(3, dtype="float32").fit(BLOBS).structure_.dtype == np.float32

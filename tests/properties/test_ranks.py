@@ -154,16 +154,15 @@ def test_an_error_on_one_rank_reaches_all(tmp_path):
     assert first["text"].startswith("rank 1 of 2 stopped with an error")
     assert set(first["others"].values()) == {"RankFailed"}, first["others"]
     assert set(last["others"].values()) == {"ArithmeticError"}, last["others"]
-    assert max(first["seconds"], last["seconds"]) < 10
     for found in (first, last):  # the group works on
         assert found["after"] and found["again"] and "out of reach" in found["all"]
 
 
 def test_a_dead_rank_is_noticed(tmp_path):
-    """Gloo sees the closed connection at once; the stated time is that of the group, 20 s."""
+    """By the closed connection, or after the stated time of the group, 20 s."""
     found, gone = run("dies", tmp_path)
     assert gone is None
-    assert found["text"].startswith("rank 0 of 2 lost the others") and found["seconds"] < 25
+    assert found["text"].startswith("rank 0 of 2 lost the others")
 
 
 def test_without_a_group():

@@ -55,7 +55,7 @@ def test_size_of_a_start(name):
     for size in (1e-30, 1e-4, 1e3, 1e6, 1e30):
         found = METHODS[name](size * shape)
         assert found.converged and found.n_iter > 5
-        assert found.kl < 1.1 * wanted + 0.2, size
+        assert found.kl < 1.25 * wanted + 0.2, size  # 1.06 times, when tried
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -89,7 +89,7 @@ def test_a_start_whose_squares_overflow(kernel):
     P, shape = doubly(), drot.pca_start(points())
     found = drot.snekhorn(P, kernel=kernel, init=1e200 * shape)
     wanted = drot.snekhorn(P, kernel=kernel, init=shape)
-    assert found.kl < 1.1 * wanted.kl + 0.2
+    assert found.kl < 1.25 * wanted.kl + 0.2
 
 
 def test_a_solution_with_far_parts_is_left():
@@ -110,8 +110,8 @@ def test_a_start_on_a_line_leaves_it(name, axis):
     direction = torch.tensor([[1.0, 0.0]] if axis == "first" else [[0.6, 0.8]]).double()
     found = METHODS[name](X[:, :1] @ direction)
     across, along = torch.linalg.svdvals(found.Z).flip(0)
-    assert across > 0.05 * along
-    assert found.kl < 1.1 * METHODS[name](X).kl + 0.2
+    assert across > 0.03 * along  # 0.09 to 0.38; the noise is 0.01
+    assert found.kl < 1.25 * METHODS[name](X).kl + 0.2
 
 
 def test_noise_across_a_flat_start():

@@ -314,7 +314,7 @@ def test_no_block_raises_the_objective(kind, init):
 @pytest.mark.parametrize("kind", [KINDS[0], KINDS[4], KINDS[9]])
 @pytest.mark.parametrize("seed", [0, 3])
 def test_never_worse_than_its_baselines(kind, seed):
-    """Both sequential methods are starts, so the joint one ends no higher; often lower."""
+    """Both sequential methods are starts, so the joint one ends no higher."""
     C = source(kind, 24, seed)
     kernel, normalization, loss = kind
     options = dict(kernel=kernel, normalization=normalization, loss=loss, random_state=seed)
@@ -322,7 +322,6 @@ def test_never_worse_than_its_baselines(kind, seed):
     first = drot.cluster_then_reduce(C, 5, **options)
     second = drot.reduce_then_cluster(C, 5, on_failure="ignore", **options)
     assert joint.objective <= min(first.objective, second.objective)
-    assert joint.objective < second.objective
     assert joint.converged and joint.residual <= 1e-3
 
 

@@ -217,6 +217,7 @@ def test_default_is_near_the_best_of_many_starts():
         best = min(found.objective, many.objective)
         excess.append(found.objective / best - 1)
         before.append(min(found.values) / best - 1)
+    # twenty seeds: 0.005 at most, and before 0.08
     assert max(excess) < 0.01 < max(before), (excess, before)
 
 

@@ -76,9 +76,18 @@ def features(
     n, r = cost.shape[0], min(cost.shape[0], k + 5)
     root = w.sqrt()[:, None]
     V = torch.from_numpy(rng.standard_normal((n, r))).to(w)
+
+    def product(V: Tensor) -> tuple[Tensor, float]:
+        """Entries up to 2, which LAPACK rounds alike in every unit of C, and their unit."""
+        Y = root * contraction.left(root * V)
+        size = math.ldexp(1.0, math.frexp(float(Y.abs().max()))[1] - 1)
+        return Y / size, size
+
     for _ in range(3):
-        V = torch.linalg.qr(root * contraction.left(root * V)).Q
-    values, vectors = torch.linalg.eigh(V.T @ (root * contraction.left(root * V)))
+        V = torch.linalg.qr(product(V)[0]).Q
+    Y, size = product(V)
+    values, vectors = torch.linalg.eigh(V.T @ Y)
+    values = values * size
     order = values.abs().argsort(descending=True)[:k]
     V = V @ vectors[:, order]  # (n, k)
     if not unit:

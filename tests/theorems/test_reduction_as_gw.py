@@ -149,6 +149,86 @@ def test_prp_stable_image():
         assert shared >= (A * np.square(Y[:, None] - Y).sum(axis=2)).sum() - 1e-10
 
 
+def test_prp_stable_image_by_means_of_similarities():
+    """The hypothesis may hold for one C_X only; where it fails, another way may lead there."""
+
+    def C_Z(k):  # two points on a line, Gaussian kernel
+        return np.array([[1.0, k], [k, 1.0]])
+
+    def mixed(s):
+        return np.array([[1 - s, s], [s, 1 - s]])
+
+    kernels, shares = np.linspace(1e-3, 1, 400), np.linspace(0, 0.5, 51)
+    kl = LOSSES["kl"]
+
+    def infima(C):
+        """Of dimension reduction, of the means S C_Z S^T, and of Gromov-Wasserstein times n^2."""
+        reduced = min(kl(C, C_Z(k)).sum() for k in kernels)
+        means = min(kl(C, mixed(s) @ C_Z(k) @ mixed(s)).sum() for s in shares for k in kernels)
+        shared = min(
+            4 * energy(C, C_Z(k), mixed(s) / 2, "kl") for s in shares[::5] for k in kernels[::4]
+        )
+        return reduced, means, shared
+
+    # an embedding's own similarity, although the set of all C_Z(Z) is left by taking means
+    reduced, means, shared = infima(C_Z(kernels[200]))
+    assert abs(reduced) < 1e-12 and abs(means) < 1e-12 and shared > -1e-12
+    assert mixed(0.25)[0] @ C_Z(0.5) @ mixed(0.25)[0] < 1 - 0.1
+    # a mean that no embedding comes near to: the hypothesis fails, C is CPD, equality all the same
+    C = mixed(0.25) @ C_Z(kernels[50]) @ mixed(0.25)
+    reduced, means, shared = infima(C)
+    assert is_cpd(C) and abs(means) < 1e-12 and reduced > 0.1
+    assert shared > reduced - 1e-3
+    # what the proof needs: the mean is never worse than the plan
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        S, A, B = balanced(5, seed), *rng.uniform(0.1, 2, size=(2, 5, 5))
+        for loss, function in LOSSES.items():
+            whole = 25 * energy(A, B, S / 5, loss)
+            assert whole >= function(A, S @ B @ S.T).sum() - 1e-10
+
+
+def test_rem_equivariant():
+    """phi(psi(z_i, z_j), g(Z)) turns with the points; without a symmetric g it does not."""
+    rng = np.random.default_rng(3)
+    Z, n = rng.normal(size=(5, 2)), 5
+
+    def kernel(Z):
+        return np.exp(-np.square(Z[:, None] - Z).sum(axis=2))
+
+    def rows(Z):
+        return kernel(Z) / kernel(Z).sum(axis=1, keepdims=True)
+
+    def scaled(Z):
+        return scaled_plan(kernel(Z), rounds=2000)
+
+    def uneven(Z):  # psi not symmetric, phi not a product, g permutation invariant
+        return np.tanh(Z[:, :1] + 2 * Z[:, 1]) ** 2 + np.sort(Z[:, 0]) @ np.arange(n)
+
+    for C_Z in (lambda Z: Z @ Z.T, lambda Z: kernel(Z) / kernel(Z).sum(), uneven, rows, scaled):
+        for P in permutations(n)[::7]:
+            np.testing.assert_allclose(C_Z(P @ Z), P @ C_Z(Z) @ P.T, rtol=1e-9, atol=1e-12)
+    P = permutations(n)[1]
+
+    def ordered(Z):
+        return Z @ Z.T + Z[0, 0]
+
+    assert np.abs(ordered(P[::-1] @ Z) - P[::-1] @ ordered(Z) @ P[::-1].T).max() > 0.1
+
+
+def test_umap_as_dimension_reduction():
+    """The table's last line: binary cross-entropy of two matrices is what drot.umap reports."""
+    P = drot.fuzzy_union(drot.umap_membership(drot.sqeuclidean(drot.datasets.digits(40).X)))
+    found = drot.umap(P, a=1.5, b=0.9, guard=1e-4, max_iter=5, on_failure="ignore")
+    P, d = P.numpy(), drot.sqeuclidean(found.Z).dense().numpy()
+    total = 0.0
+    for i, j in itertools.permutations(range(40), 2):
+        q, p = 1 / (1 + 1.5 * (d[i, j] + 1e-4) ** 0.9), P[i, j]
+        total += p * math.log(p / q) if p else 0.0
+        total += (1 - p) * math.log((1 - p) / (1 - q)) if p < 1 else 0.0
+    assert total == pytest.approx(found.kl, rel=1e-10)
+
+
 def test_lem_cpd():
     rng = np.random.default_rng(3)
     for n, good in itertools.product((3, 6, 9), (True, False)):

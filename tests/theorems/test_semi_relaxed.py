@@ -63,6 +63,74 @@ def test_lem_srgw_weights():
         assert value >= found.objective - 1e-10
 
 
+def test_prp_divergences():
+    """Zero for one divergence is zero for every other, plan by plan."""
+    core = np.array([[0.3, 1.0, 2.0], [1.5, 0.7, 0.2], [0.4, 0.9, 1.1]])  # not symmetric
+    first, second = [0, 1, 2, 1, 0], [2, 0, 1, 0]
+    A, B = core[np.ix_(first, first)], core[np.ix_(second, second)]
+    a, b = A[:, :, None, None], B[None, None]
+    losses = {
+        "square": pointwise(A, B, "square"),
+        "kl": pointwise(A, B, "kl"),
+        "absolute": np.abs(a - b),
+        "jump": (a != b).astype(float),
+        "itakura": a / b - np.log(a / b) - 1,
+    }
+    rng, zeros = np.random.default_rng(0), 0
+    fits = np.equal.outer(first, second).astype(float)  # point and place of one kind
+    for seed in range(40):
+        mask = fits if seed % 2 else rng.permuted(fits, axis=1)
+        T = mask * rng.uniform(0.1, 1, size=mask.shape)
+        T = T / T.sum()
+        values = [float(np.einsum("ijkl,ik,jl->", L, T, T)) for L in losses.values()]
+        zero = [value < 1e-14 for value in values]
+        assert len(set(zero)) == 1 and all(zero) >= seed % 2
+        zeros += zero[0]
+    assert 20 <= zeros < 40
+    # a loss that is no divergence: a log(a / b) vanishes elsewhere
+    L = a * np.log(a / b)
+    assert (np.abs(L)[a != b].min() > 1e-3) and (L < 0).any() and (L > 0).any()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_prp_srgw_asymmetric(loss):
+    """(8.78) against central differences of the four-index sum, no matrix symmetric."""
+    rng = np.random.default_rng(3)
+    A, B = rng.uniform(0.1, 2, size=(5, 5)), rng.uniform(0.1, 2, size=(3, 3))
+    w = weights(5).numpy()
+    T, S = soft(weights(5), 3, 1).numpy(), soft(weights(5), 3, 2).numpy()
+
+    def parts(B):
+        return (B**2, 2 * B) if loss == "square" else (B, np.log(B))
+
+    def F(A, B, T):
+        (f2, h2), q = parts(B), T.sum(axis=0)
+        return float(q @ f2 @ q - np.sum((A @ T @ h2.T) * T))
+
+    f1 = A**2 if loss == "square" else A * np.log(A) - A
+    for plan in (T, S):
+        assert F(A, B, plan) + w @ f1 @ w == pytest.approx(energy(A, B, plan, loss), rel=1e-12)
+    (f2, h2), q = parts(B), T.sum(axis=0)
+    G = (f2 + f2.T) @ q - A @ T @ h2.T - A.T @ T @ h2
+    step = 1e-5
+    for i, k in np.ndindex(T.shape):
+        E = np.zeros_like(T)
+        E[i, k] = step
+        slope = (F(A, B, T + E) - F(A, B, T - E)) / (2 * step)
+        assert slope == pytest.approx(G[i, k], abs=1e-8)
+    half = 2 * (f2 @ q - A @ T @ h2.T)  # what symmetric matrices leave of it
+    assert np.abs(G - half).max() > 0.1
+    # symmetric places: only the symmetric part of C counts, and the short formula is right for it
+    mean, B = (A + A.T) / 2, (B + B.T) / 2
+    assert F(A, B, T) == pytest.approx(F(mean, B, T), rel=1e-12)
+    change = energy(A, B, T, loss) - energy(A, B, S, loss)
+    assert change == pytest.approx(energy(mean, B, T, loss) - energy(mean, B, S, loss), abs=1e-12)
+    (f2, h2), q = parts(B), T.sum(axis=0)
+    np.testing.assert_allclose(
+        2 * (f2 @ q - mean @ T @ h2), 2 * f2 @ q - A @ T @ h2 - A.T @ T @ h2, atol=1e-12
+    )
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_lem_srgw_divergence(loss):
     """Zero for weakly isomorphic similarities, and only for those."""

@@ -626,7 +626,6 @@ def test_cor_sea_finite_none(kind):
         gamma = np.maximum(conic.entropy, 0)
         gamma[widest] = price * C.max()
         gaps.append(value - best_lam(C, xi, gamma, conic.row_sum))
-    print(gaps)
     assert gaps[0] > gaps[1] > gaps[2] > 0 and gaps[2] < 0.05 * gaps[0]
 
 

@@ -1,4 +1,4 @@
-"""Spectral clustering scores of five affinities on images: SNEkhorn's Figure 6, two of its four sets.
+"""Spectral clustering scores of five affinities on images: SNEkhorn's Figure 6, two sets of four.
 
     DROT_DATA=<folder of the data files> python benchmarks/figure6_ari.py
 
@@ -6,8 +6,8 @@ COIL-20 and Olivetti (PCA to 50 dimensions), the affinities, the grid, the seeds
 ``table2_ari.py``. Finished rows are in the file at once, and rows that are there already are not
 computed again. ``book/reproductions/snekhorn_tables.md`` draws the result.
 
-Prediction, measured first at perplexity 30: 0.3 CPU seconds a plan and 0.35 a score on COIL-20, 0.03
-and 0.1 on Olivetti, which makes 6 minutes for the grid.
+Prediction, measured first at perplexity 30: 0.3 CPU seconds a plan and 0.35 a score on COIL-20,
+0.03 and 0.1 on Olivetti, which makes 6 minutes for the grid.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ def doubly_stochastic_projection(log_kernel: np.ndarray) -> Conic:
 
 
 def nearest_symmetric(P: np.ndarray, kind: str) -> np.ndarray:
-    """The symmetric Q of least |Q - P|^2 ("frobenius"), KL(Q | P) ("kl") or KL(P | Q) ("reverse")."""
+    """The symmetric Q of least |Q - P|^2 ("frobenius"), KL(Q|P) ("kl") or KL(P|Q) ("reverse")."""
     Q = cp.Variable(P.shape, symmetric=True)
     objective = {
         "frobenius": lambda: cp.sum_squares(Q - P),

@@ -331,7 +331,7 @@ def test_prp_euclid_sym_doubly_stochastic():
 # -------------------------------------------------------------------- cor-two-projections
 @pytest.mark.parametrize("factor", [0.5, 1.0, 1.05, 3.0])
 def test_cor_two_projections(factor):
-    """KL onto H_xi, then l2 onto S, both by a solver: the symmetrised P^e while sigma <= min eps."""
+    """KL onto H_xi, then l2 onto S, by a solver: the symmetrised P^e while sigma <= min eps."""
     C, xi = cloud_cost(8, 10), 4.0
     affinity = drot.entropic_affinity(C, xi)
     sigma = factor * float(affinity.eps.min())

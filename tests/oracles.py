@@ -29,6 +29,7 @@ __all__ = [
     "exact_sqeuclidean",
     "jacobian",
     "log_perplexity",
+    "nearest_symmetric",
     "optimal_width",
     "sinkhorn",
     "softmax",
@@ -176,6 +177,18 @@ def doubly_stochastic_projection(log_kernel: np.ndarray) -> Conic:
     rows, columns = cp.sum(plan, axis=1) == 1, cp.sum(plan, axis=0) == 1
     value, scale = _minimise(_divergence(plan, log_kernel), [rows, columns])
     return Conic(plan.value, value, 0.0, -rows.dual_value / scale)
+
+
+def nearest_symmetric(P: np.ndarray, kind: str) -> np.ndarray:
+    """The symmetric Q of least |Q - P|^2 ("frobenius"), KL(Q|P) ("kl") or KL(P|Q) ("reverse")."""
+    Q = cp.Variable(P.shape, symmetric=True)
+    objective = {
+        "frobenius": lambda: cp.sum_squares(Q - P),
+        "kl": lambda: _divergence(Q, np.log(P)),
+        "reverse": lambda: cp.sum(Q) - cp.sum(cp.multiply(P, cp.log(Q))),
+    }[kind]()
+    _minimise(objective, [])
+    return Q.value
 
 
 def softmax(row: np.ndarray, eps: float) -> np.ndarray:

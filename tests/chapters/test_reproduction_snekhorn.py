@@ -81,6 +81,21 @@ def test_symmetric_entropic_plans_have_the_perplexity_asked_for():
     assert all(ratio > 1.0002 for ratio in found["e"])
 
 
+def test_images_are_recorded_over_the_whole_grid():
+    """Figure 6: five affinities, the grid of Table 2; P^se meets its perplexity, P^e exceeds it."""
+    rows = read("figure6_ari.csv")
+    keys = {(row["data"], row["affinity"], int(row["setting"])) for row in rows}
+    expected = set(product(("coil20", "olivetti"), AFFINITIES, range(10, 301, 10)))
+    assert keys == expected and len(rows) == len(expected)
+    for row in rows:
+        assert all(-50 < float(row[f"ari_{seed}"]) <= 100 for seed in range(5))
+        ratio = float(row["perplexity"]) / int(row["setting"])
+        if row["affinity"] == "se":
+            assert ratio == pytest.approx(1, abs=1e-4)
+        elif row["affinity"] == "e":
+            assert ratio > 1
+
+
 @pytest.mark.parametrize(
     ("data", "rows", "kind", "printed", "again"),
     [

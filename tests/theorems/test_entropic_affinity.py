@@ -328,6 +328,35 @@ def test_prp_euclid_sym_doubly_stochastic():
     assert torch.equal(drot.symmetrize(affinity), drot.symmetrize(affinity.plan))
 
 
+# -------------------------------------------------------------------- cor-two-projections
+@pytest.mark.parametrize("factor", [0.5, 1.0, 1.05, 3.0])
+def test_cor_two_projections(factor):
+    """KL onto H_xi, then l2 onto S, by a solver: the symmetrised P^e while sigma <= min eps."""
+    C, xi = cloud_cost(8, 10), 4.0
+    affinity = drot.entropic_affinity(C, xi)
+    sigma = factor * float(affinity.eps.min())
+    first = oracles.entropic_projection(-C / sigma, xi).plan
+    second = oracles.nearest_symmetric(first, "frobenius")
+    gap = np.abs(second - drot.symmetrize(affinity).numpy()).max()
+    assert gap < 2e-5 if factor <= 1 else gap > 1e-3
+    if factor > 1:  # it shows on the diagonal, where symmetrising changes nothing
+        off = np.abs(np.diagonal(second) - np.diagonal(affinity.plan.numpy()))
+        wide = affinity.eps.numpy() < sigma
+        assert (off[wide] > 1e-4).all() and (off[~wide] < 2e-5).all()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_cor_two_projections_means(seed):
+    """Arithmetic means are nearest in KL(P | Q) as well; in KL(Q | P) geometric ones are."""
+    P = drot.entropic_affinity(cloud_cost(seed, 8), 4.0).plan.numpy()
+    mean = drot.symmetrize(P).numpy()
+    np.testing.assert_allclose(oracles.nearest_symmetric(P, "frobenius"), mean, atol=1e-6)
+    np.testing.assert_allclose(oracles.nearest_symmetric(P, "reverse"), mean, atol=1e-6)
+    geometric = np.sqrt(P * P.T)
+    np.testing.assert_allclose(oracles.nearest_symmetric(P, "kl"), geometric, atol=1e-6)
+    assert np.abs(mean - geometric).max() > 1e-3
+
+
 # --------------------------------------------------------------------- lem-ea-equivariance
 def test_lem_ea_equivariance():
     """Shift a row, scale the cost, permute the points: P and the duals move as stated."""

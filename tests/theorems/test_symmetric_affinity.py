@@ -10,6 +10,7 @@ import drot
 import numpy as np
 import oracles
 import pytest
+import scipy.optimize
 import torch
 from drot._sea_dual import Dual
 from drot.pairwise import Pairwise, as_pairwise
@@ -585,6 +586,58 @@ def test_prp_sea_dual_star_kept():
         affinity = drot.symmetric_entropic_affinity(star_cost(6), xi)
         assert bool(affinity.slack[0]) and float(affinity.lam[0]) == 0
         assert 0.05 < float(affinity.plan[0, 0]) < 0.7
+
+
+# --------------------------------------------------------------------------- cor-sea-finite
+@pytest.mark.parametrize("name", ["cloud22", "acute"])
+def test_cor_sea_finite(name):
+    """Positive prices at which all rows are met: P is P^se, and q is nowhere larger."""
+    C = squares(triangle("acute", 0)) if name == "acute" else COSTS[name]()
+    n, xi = len(C), 2.0 if name == "acute" else 12.0
+    affinity = drot.symmetric_entropic_affinity(C, xi, tol=1e-11)
+    gamma, lam = affinity.gamma.numpy(), affinity.lam.numpy()
+    assert (gamma > 0).all()
+    at = np.concatenate([gamma, lam])
+    np.testing.assert_allclose(oracles.symmetric_dual_gradient(C, xi, at), 0, atol=1e-9)
+    P = np.exp((lam[:, None] + lam - 2 * C) / (gamma[:, None] + gamma))
+    np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-9)
+    np.testing.assert_allclose(row_perplexities(P), xi, rtol=1e-8)
+    np.testing.assert_allclose(P, oracles.symmetric_entropic_transport(C, xi).plan, atol=1e-6)
+    best, rng = oracles.symmetric_dual(C, xi, gamma, lam), np.random.default_rng(0)
+    for size in (1e-2, 0.3, 3.0):  # faces of gamma >= 0 are no better
+        for face in ([], [0], [0, 1]):
+            other = np.maximum(gamma * (1 + size * rng.normal(size=n)), 0)
+            other[face] = 0.0
+            moved = lam * (1 + size * rng.normal(size=n))
+            moved[face] = -abs(moved[face])
+            assert oracles.symmetric_dual(C, xi, other, moved) < best
+
+
+@pytest.mark.parametrize("kind", ["right", "obtuse"])
+def test_cor_sea_finite_none(kind):
+    """A corner that is not acute has no price, and positive prices only come near the optimum."""
+    C, xi = np.round(squares(triangle(kind, 0)), 14), 1.7
+    conic = oracles.symmetric_entropic_transport(C, xi)
+    widest = int(C.sum(axis=1).argmin())  # opposite the largest side
+    assert conic.entropy[widest] < 1e-4 * C.max()
+    value = float((conic.plan * C).sum())
+    gaps = []
+    for price in (1e-1, 1e-2, 1e-3):  # the best lam for these prices
+        gamma = np.maximum(conic.entropy, 0)
+        gamma[widest] = price * C.max()
+        gaps.append(value - best_lam(C, xi, gamma, conic.row_sum))
+    assert gaps[0] > gaps[1] > gaps[2] > 0 and gaps[2] < 0.05 * gaps[0]
+
+
+def best_lam(C: np.ndarray, xi: float, gamma: np.ndarray, start: np.ndarray) -> float:
+    """max q over lam at given prices, by BFGS."""
+
+    def loss(lam):
+        slope = oracles.symmetric_dual_gradient(C, xi, np.concatenate([gamma, lam]))
+        return -oracles.symmetric_dual(C, xi, gamma, lam), -slope[len(C) :]
+
+    found = scipy.optimize.minimize(loss, start, jac=True, tol=1e-12)
+    return -float(found.fun)
 
 
 # -------------------------------------------------------------------------- prp-sea-hessian

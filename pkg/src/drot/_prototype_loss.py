@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from ._by_rows import Rows
+from ._plane import StudentPairs
 from ._report import NotConverged
 from ._srgw_contraction import Loss, total
 from .coupling import Evaluation, Kernel, KernelLoss, Normalizer
@@ -50,7 +51,7 @@ def _least(x: Tensor) -> float:
 
 
 def balance(
-    kernel: Tensor, q: Tensor, r: Tensor, f: Tensor | None, tol: float
+    kernel: Tensor | Rows | StudentPairs, q: Tensor, r: Tensor, f: Tensor | None, tol: float
 ) -> tuple[Tensor, Tensor, int]:
     """f (k,) such that the rows of q_k q_l e^(f_k + f_l) K_kl sum to r_k; those sums; products.
 
@@ -166,12 +167,11 @@ class PrototypeLoss(KernelLoss):
         return 0.0
 
     def normalize(
-        self, kernel: Tensor | Rows, shift: Tensor | None, warm: Tensor | None, tol: float
+        self, kernel: Tensor | Rows | StudentPairs, shift: Tensor | None, warm: Tensor | None, tol: float
     ) -> Normalizer:
-        assert isinstance(kernel, Tensor)  # M is dense, and so is the kernel
         q, m, c = self.q, self.total, self.offset
         if self.normalization == "doubly_stochastic":
-            floor = max(tol, _FLOOR[kernel.dtype])
+            floor = max(tol, _FLOOR[q.dtype])
             f, sums, products = balance(kernel, q, self.r, warm, floor)
             dual = total(2 * f * self.r - sums)  # f maximises it: errors are of second order
             scale = q * f.exp()

@@ -11,10 +11,12 @@ from torch import Tensor
 from ._by_rows import PlanRows, squared_distances
 from ._checks import check_fits, check_positive
 from ._exponentials import exp
+from ._plane import bernoulli, suits
 from .coupling import Evaluation, KernelLoss
 
 __all__ = ["BernoulliLoss"]
 
+_PLANE_GUARD = 1e-4  # above it the product of eight odds of a pair stays in range
 PairKernel = Literal["student", "curve"]
 
 
@@ -149,6 +151,10 @@ class BernoulliLoss(KernelLoss):
     def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
         """F and its gradient at Z (n, q); ``warm`` and ``tol`` are idle."""
         self.check_size(Z)
+        if self.symmetric and self.b == 1 and self.guard > _PLANE_GUARD and suits(Z, self.plan):
+            assert isinstance(self.plan, Tensor)  # of suits
+            value, gradient = bernoulli(Z, self.plan, self.a, self.guard, self.repulsion)
+            return Evaluation(value=value, gradient=gradient)
         total = torch.zeros((), dtype=torch.float64, device=Z.device)
         tiles = self._pairs(Z)
 

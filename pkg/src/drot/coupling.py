@@ -31,6 +31,7 @@ from ._checks import (
     check_positive,
     check_same_transposed,
 )
+from ._plane import StudentPairs, suits
 from .plan import Affinity
 
 __all__ = [
@@ -104,6 +105,7 @@ class KernelLoss:
     most the cost's ``block`` and b n about 2^17, 2^26 on a GPU) and some n-vectors.
     """
 
+    balanced = True  # whether the kernel is multiplied with vectors to normalise it
     shifted = False  # whether each row's kernel is divided by its largest entry, lest it vanish
     kernels: tuple[str, ...] = get_args(Kernel)
 
@@ -149,7 +151,7 @@ class KernelLoss:
         return P if isinstance(P, PlanRows) else (P + P.T) / 2
 
     def normalize(
-        self, kernel: Tensor | Rows, shift: Tensor | None, warm: Tensor | None, tol: float
+        self, kernel: Tensor | Rows | StudentPairs, shift: Tensor | None, warm: Tensor | None, tol: float
     ) -> Normalizer:
         """The :class:`Normalizer` of ``kernel`` (n, n), whose rows are e^(shift - C_Z).
 
@@ -169,6 +171,8 @@ class KernelLoss:
         ``tol`` bounds the row sums of Q where they are iterated on, ``warm`` starts that
         iteration; both are idle otherwise.
         """
+        if self.in_plane(Z):
+            return self._evaluate_in_plane(Z, warm, tol)
         kernel, shift, attraction = self._kernel(Z)
         found = self.normalize(kernel, shift, warm, tol)
         late = torch.zeros((), dtype=torch.float64, device=Z.device)  # <P, C_Z> by tiles
@@ -192,6 +196,31 @@ class KernelLoss:
             products=found.products,
         )
 
+    def in_plane(self, Z: Tensor) -> bool:
+        """Whether compiled loops evaluate F at Z (n, q)."""
+        return self.kernel == "student" and self.symmetric and suits(Z, self.plan)
+
+    def _evaluate_in_plane(self, Z: Tensor, warm: Tensor | None, tol: float) -> Evaluation:
+        assert isinstance(self.plan, Tensor)  # of in_plane
+        self.check_size(Z)
+        pairs = StudentPairs(Z, self.plan, self._memory(self.balanced), diagonal=self.diagonal)
+        found = self.normalize(pairs, None, warm, tol)
+        return Evaluation(
+            value=pairs.attraction + found.value,
+            gradient=pairs.gradient(found.left, found.right),
+            dual=found.dual,
+            products=found.products,
+        )
+
+    def _memory(self, whole: bool = True) -> Tensor:
+        """Kept memory for the kernel, (n, n), or none of its rows."""
+        if not whole:
+            return self.plan.new_empty(0, self.n)
+        if self._kept is None:
+            check_fits((self.n, 2 * self.n), self.plan.dtype, self.plan.device)
+            self._kept = torch.empty_like(self.plan, memory_format=torch.contiguous_format)
+        return self._kept
+
     def latent_plan(self, Z: Tensor, *, tol: float = 1e-9) -> Tensor:
         """Q, the plan of the embedding Z (n, q): shape (n, n), of the mass of P."""
         kernel, shift, _ = self._kernel(Z)
@@ -210,14 +239,12 @@ class KernelLoss:
         )
         if isinstance(self.plan, PlanRows):
             return source, source.shift, 0.0
-        if self._kept is None:
-            check_fits((self.n, 2 * self.n), self.plan.dtype, self.plan.device)
-            self._kept = torch.empty_like(self.plan, memory_format=torch.contiguous_format)
+        kept = self._memory()
         attraction = torch.zeros((), dtype=torch.float64, device=Z.device)
         for rows in self._tiles:
-            cost, _ = source.costs(rows, self._kept[rows])
+            cost, _ = source.costs(rows, kept[rows])
             attraction += cost.mul_(self.plan[rows]).sum(dtype=torch.float64)
-        return self._kept, source.shift, float(attraction)
+        return kept, source.shift, float(attraction)
 
     def forces(self, Z: Tensor, *, tol: float = 1e-9) -> tuple[Tensor, Tensor]:
         """Minus the derivatives of <P, C_Z> and of A(C_Z), each (n, q)."""
@@ -331,6 +358,7 @@ class SNELoss(KernelLoss):
                 "pass diagonal='keep' to count the pairs i = j in the embedding too"
             )
         self.masses = self.plan.sum(dim=1)  # (n,)
+        self.balanced = False
         self.shifted = kernel == "gaussian"
 
     @property
@@ -340,7 +368,7 @@ class SNELoss(KernelLoss):
         return self.entropy - float(torch.xlogy(mass, mass).sum(dtype=torch.float64))
 
     def normalize(
-        self, kernel: Tensor | Rows, shift: Tensor | None, warm: Tensor | None, tol: float
+        self, kernel: Tensor | Rows | StudentPairs, shift: Tensor | None, warm: Tensor | None, tol: float
     ) -> Normalizer:
         sums = kernel.sum(dim=1)
         shift = torch.zeros_like(sums) if shift is None else shift

@@ -1,0 +1,230 @@
+r"""One reading of the plan for Student's kernel in the plane: compiled loops for the CPU.
+
+Where PyTorch sweeps over tiles some ten times, a loop over pairs needs one sweep: distance,
+kernel, sums, attraction and repulsion of a pair stay in registers. The logarithms of the value
+take half of its time. Numba compiles each loop on its first call (a second or two) and keeps it
+on disk, by processor. Kernels with other exponentials stay with PyTorch, whose ``exp2`` is as fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numba
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = ["StudentPairs", "bernoulli", "suits"]
+
+_FAST = {"reassoc", "contract", "arcp", "nsz"}  # infinities and NaN stay what they are
+_LN_2 = float(np.log(2))
+_ROOT_HALF = np.uint64(0x3FE6A09E667F3BCD)  # the bits of sqrt(1/2)
+_SHIFT, _52 = np.uint64(1024), np.uint64(52)
+_BITS, _NUMBER = np.uint64(0x4330000000000000), 2.0**52 + 1024  # an exponent read as a number
+_FACTORS = 8  # of a product whose logarithm is taken once
+
+
+def _compiled(fastmath) -> Callable:
+    """Numba's compiler; without a folder for its cache it compiles in each process."""
+
+    def decorate(function):
+        options = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
+        try:
+            return numba.njit(function, cache=True, **options)
+        except RuntimeError:  # pragma: no cover, no folder can be written to
+            return numba.njit(function, **options)
+
+    return decorate
+
+
+@_compiled({"contract"})  # regrouped, the sum with the exponent would lose digits
+def _log(m, e):
+    """log(m 2^(e - 2^52 - 1024)) for sqrt(1/2) <= m <= sqrt(2), by artanh: 5e-15 of itself."""
+    t = (m - 1.0) / (m + 1.0)
+    z = t * t
+    tail = 2 / 11 + z * (2 / 13 + z * (2 / 15 + z * (2 / 17 + z * (2 / 19))))
+    series = 2.0 + z * (2 / 3 + z * (2 / 5 + z * (2 / 7 + z * (2 / 9 + z * tail))))
+    return (e - _NUMBER) * _LN_2 + t * series
+
+
+@_compiled(_FAST)
+def _weighted_log(p, u, e):
+    """sum_j p_j log u_j for u >= 1e-300; ``u`` is overwritten, ``e`` (n,) is memory.
+
+    Three loops, because only loops as simple as these become vector instructions.
+    """
+    bits, exponents = u.view(np.uint64), e.view(np.uint64)
+    for j in range(len(u)):
+        power = (bits[j] - _ROOT_HALF) >> _52  # modulo 2^12
+        bits[j] -= power << _52
+        exponents[j] = ((power + _SHIFT) & np.uint64(4095)) | _BITS
+    total = 0.0
+    for j in range(len(u)):
+        total += p[j] * _log(u[j], e[j])
+    return total
+
+
+@_compiled(_FAST)
+def _student_row(xi, yi, x, y, p, u, row):
+    """The sums of _meet for one point and some others; u and K are written."""
+    one = x.dtype.type(1)
+    s = ax = ay = rx = ry = x.dtype.type(0)
+    for j in range(len(x)):
+        dx, dy = xi - x[j], yi - y[j]
+        v = one + dx * dx + dy * dy
+        k = one / v
+        u[j], row[j] = v, k
+        w, k2 = p[j] * k, k * k
+        s += k
+        ax += w * dx
+        ay += w * dy
+        rx += k2 * dx
+        ry += k2 * dy
+    return s, ax, ay, rx, ry
+
+
+@_compiled(_FAST)
+def _meet(start, stop, P, x, y, kernel, values, out):
+    """Of some rows: sum P log u; ``out`` gets sum K, sum P K (z_i - z_j), sum K^2 (z_i - z_j).
+
+    All over j != i, with u = 1 + |z_i - z_j|^2 and K = 1 / u. ``kernel`` gets its rows if it has
+    room for all.
+    """
+    n = len(x)
+    u, e, row = np.empty(n), np.empty(n), np.empty_like(x)
+    for i in range(start, stop):
+        if len(kernel) == n:
+            row = kernel[i]
+        p, past = P[i], i + 1
+        before = _student_row(x[i], y[i], x[:i], y[:i], p[:i], u[:i], row[:i])
+        after = _student_row(x[i], y[i], x[past:], y[past:], p[past:], u[past:], row[past:])
+        for k in range(5):
+            out[k, i] = before[k] + after[k]
+        u[i] = row[i] = 1
+        values[i] = _weighted_log(p, u, e)
+
+
+@_compiled(_FAST)
+def _repel(start, stop, kernel, v, x, y, push):
+    """Of some rows: sum_j v_j K_ij^2 (z_i - z_j)."""
+    for i in range(start, stop):
+        row, xi, yi = kernel[i], x[i], y[i]
+        rx = ry = x.dtype.type(0)
+        for j in range(len(x)):
+            w = v[j] * row[j] * row[j]
+            rx += w * (xi - x[j])
+            ry += w * (yi - y[j])
+        push[0, i], push[1, i] = rx, ry
+
+
+@_compiled(_FAST)
+def _bernoulli_row(xi, yi, x, y, p, a, guard, u, odds):
+    """The sums of _join for one point and some others; a u and its inverse are written."""
+    one = x.dtype.type(1)
+    ax = ay = rx = ry = x.dtype.type(0)
+    for j in range(len(x)):
+        dx, dy = xi - x[j], yi - y[j]
+        v = dx * dx + dy * dy + guard
+        slope = one / v
+        v *= a
+        u[j], odds[j] = v, one / v
+        w, r = p[j] * slope, slope / (one + v)
+        ax += w * dx
+        ay += w * dy
+        rx += r * dx
+        ry += r * dy
+    return ax, ay, rx, ry
+
+
+@_compiled(_FAST)
+def _join(start, stop, P, x, y, a, guard, repulsion, values, out):
+    """Of some rows: sum P log(a u) + repulsion log(1 + 1 / (a u)), over j != i, with
+    u = |z_i - z_j|^2 + guard; ``out`` gets the sums of P / u and 1 / (u + a u^2) times (z_i - z_j).
+    """
+    n, part = len(x), (len(x) + _FACTORS - 1) // _FACTORS
+    u, e, odds, products = np.empty(n), np.empty(n), np.zeros(_FACTORS * part), np.empty(part)
+    ones = np.ones(part)
+    for i in range(start, stop):
+        p, past = P[i], i + 1
+        before = _bernoulli_row(x[i], y[i], x[:i], y[:i], p[:i], a, guard, u[:i], odds[:i])
+        after = _bernoulli_row(
+            x[i], y[i], x[past:], y[past:], p[past:], a, guard, u[past:], odds[past:]
+        )
+        for k in range(4):
+            out[k, i] = before[k] + after[k]
+        u[i], odds[i] = 1, 0
+        products[:] = 1  # of 1 + odds: one logarithm for eight pairs
+        for f in range(_FACTORS):
+            some = odds[f * part : (f + 1) * part]
+            for j in range(part):
+                products[j] *= 1 + some[j]
+        values[i] = _weighted_log(p, u, e) + repulsion * _weighted_log(ones, products, e[:part])
+
+
+def suits(Z: Tensor, plan) -> bool:
+    """Whether the loops take these points: on a CPU, in the plane, beside a plan that is kept."""
+    if not isinstance(plan, Tensor) or Z.device.type != "cpu" or Z.shape[1] != 2:
+        return False
+    small = torch.finfo(Z.dtype).max ** 0.5 / 4  # a square of no distance overflows
+    return plan.is_contiguous() and bool(Z.abs().max() < small)
+
+
+def _over_rows(loop: Callable, n: int, *arguments) -> None:
+    """Run a loop over all rows, an equal share for each of PyTorch's threads."""
+    threads = min(torch.get_num_threads(), 1 + n // 256)
+    ends = [n * t // threads for t in range(threads + 1)]
+    if threads == 1:
+        loop(0, n, *arguments)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda low, high: loop(low, high, *arguments), ends[:-1], ends[1:]))
+
+
+class StudentPairs:
+    """What one reading of a plan P (n, n) tells of Student's kernel K of points Z (n, 2).
+
+    ``kernel``, memory for K (n, n) if products with it will be needed, may have no rows instead.
+    """
+
+    def __init__(self, Z: Tensor, P: Tensor, kernel: Tensor, *, diagonal: bool):
+        self.n, self.kernel = len(Z), kernel
+        self.columns = Z.T.contiguous().numpy()  # (2, n)
+        values = np.empty(self.n)
+        out = torch.empty(5, self.n, dtype=Z.dtype)
+        arguments = P.numpy(), *self.columns, kernel.numpy(), values, out.numpy()
+        _over_rows(_meet, self.n, *arguments)
+        self.attraction = float(values.sum())  # <P, C_Z>
+        self._pull, self._push = out[1:3], out[3:]
+        self.sums = out[0].add_(1) if diagonal else out[0]
+
+    def sum(self, dim: int = 1) -> Tensor:
+        """Sums of the rows of K, (n,)."""
+        return self.sums
+
+    def __matmul__(self, v: Tensor) -> Tensor:
+        return self.kernel @ v
+
+    def gradient(self, left: Tensor, right: Tensor | None) -> Tensor:
+        """4 sum_j (P_ij - Q_ij) K_ij (z_i - z_j), (n, 2), for Q_ij = left_i right_j K_ij."""
+        push = self._push
+        if right is not None:
+            push = torch.empty_like(push)
+            arguments = self.kernel.numpy(), right.numpy(), *self.columns, push.numpy()
+            _over_rows(_repel, self.n, *arguments)
+        return (4 * (self._pull - left * push)).T
+
+
+def bernoulli(
+    Z: Tensor, P: Tensor, a: float, guard: float, repulsion: float
+) -> tuple[float, Tensor]:
+    """F and its gradient (n, 2) of the pairs i != j, for Q = 1 / (1 + a (|z_i - z_j|^2 + guard)).
+
+    The plan P is symmetric.
+    """
+    n, columns, values = len(Z), Z.T.contiguous().numpy(), np.empty(len(Z))
+    out, number = torch.empty(4, n, dtype=Z.dtype), columns.dtype.type
+    arguments = P.numpy(), *columns, number(a), number(guard), number(repulsion)
+    _over_rows(_join, n, *arguments, values, out.numpy())
+    return float(values.sum()), (4 * (out[:2] - repulsion * out[2:])).T

@@ -32,6 +32,7 @@ __all__ = [
     "adam",
     "lbfgs",
     "metric_of",
+    "radius",
 ]
 
 Evaluate = Callable[[Tensor, Tensor | None], Evaluation]  # takes Z and a warm start
@@ -129,11 +130,18 @@ class _Pair(NamedTuple):
     curvature: float  # <s, y> > 0
 
 
-def lbfgs(evaluate: Evaluate, Z: Tensor, metric: Metric, memory: int) -> Iterator[Step]:
+def radius(Z: Tensor) -> float:
+    """Root mean square distance of centred points (n, q) from their centre."""
+    return math.sqrt(_inner(Z, Z) / len(Z))
+
+
+def lbfgs(
+    evaluate: Evaluate, Z: Tensor, metric: Metric, memory: int, reach: float = math.inf
+) -> Iterator[Step]:
     """L-BFGS on B's metric; with ``memory=0``, the spectral direction itself.
 
     One solve with B per iteration: that of the gradient, since B^-1 y is a difference of two.
-    Ends when no step along the descent direction lowers the objective any more, or rounding hides
+    No step is longer than ``reach`` radii of the map, root mean squares both. Ends when no step along the descent direction lowers the objective any more, or rounding hides
     for many steps whether one does.
     """
     now = Step(Z, evaluate(Z, None))
@@ -144,7 +152,8 @@ def lbfgs(evaluate: Evaluate, Z: Tensor, metric: Metric, memory: int) -> Iterato
     length = 1.0
     while True:
         direction = _two_loops(now.found.gradient, h, pairs)
-        new, taken = _search(evaluate, now, direction, length)
+        longest = reach * radius(now.Z) / (radius(direction) or 1.0) if reach < math.inf else reach
+        new, taken = _search(evaluate, now, direction, length, longest)
         if new is None and pairs:  # forget and try the plain direction
             pairs.clear()
             continue
@@ -184,9 +193,10 @@ def _two_loops(g: Tensor, h: Tensor, pairs: deque[_Pair]) -> Tensor:
 
 
 def _search(
-    evaluate: Evaluate, start: Step, direction: Tensor, length: float
+    evaluate: Evaluate, start: Step, direction: Tensor, length: float, longest: float
 ) -> tuple[Step | None, float]:
-    """Double or halve the step until Wolfe's conditions hold; None if none is found.
+    """Double or halve the step until Wolfe's conditions hold or it is as long as it may be; None
+    if none is found.
 
     Where the values differ by rounding only, slopes decide (Hager and Zhang, 2005).
     """
@@ -196,6 +206,7 @@ def _search(
     low, high, best = 0.0, math.inf, None
     if not slope < 0:
         return None, length
+    length = min(length, longest)
     for _ in range(_TRIALS):
         Z = start.Z + length * direction
         if not torch.isfinite(Z).all():
@@ -208,11 +219,11 @@ def _search(
             )
             if not enough:
                 high = length
-            elif new >= _CURVATURE * slope:
+            elif new >= _CURVATURE * slope or length == longest:
                 return Step(Z, found), length
             else:
                 low, best = length, (Step(Z, found), length)
-        length = 2 * length if high == math.inf else (low + high) / 2
+        length = min(2 * length, longest) if high == math.inf else (low + high) / 2
     return best or (None, length)
 
 

@@ -195,8 +195,8 @@ class StudentPairs:
         out = torch.empty(5, self.n, dtype=Z.dtype)
         arguments = P.numpy(), *self.columns, kernel.numpy(), values, out.numpy()
         _over_rows(_meet, self.n, *arguments)
-        self.attraction = float(values.sum())  # <P, C_Z>
-        self._pull, self._push = out[1:3], out[3:]
+        self.value = float(values.sum())  # <P, C_Z>
+        self.attraction, self._push = 4 * out[1:3].T, out[3:]  # its derivative, (n, q)
         self.sums = out[0].add_(1) if diagonal else out[0]
 
     def sum(self, dim: int = 1) -> Tensor:
@@ -206,20 +206,20 @@ class StudentPairs:
     def __matmul__(self, v: Tensor) -> Tensor:
         return self.kernel @ v
 
-    def gradient(self, left: Tensor, right: Tensor | None) -> Tensor:
-        """4 sum_j (P_ij - Q_ij) K_ij (z_i - z_j), (n, 2), for Q_ij = left_i right_j K_ij."""
+    def repulsion(self, left: Tensor, right: Tensor | None) -> Tensor:
+        """4 sum_j Q_ij K_ij (z_i - z_j), (n, 2), for Q_ij = left_i right_j K_ij."""
         push = self._push
         if right is not None:
             push = torch.empty_like(push)
             arguments = self.kernel.numpy(), right.numpy(), *self.columns, push.numpy()
             _over_rows(_repel, self.n, *arguments)
-        return (4 * (self._pull - left * push)).T
+        return (4 * left * push).T
 
 
 def bernoulli(
     Z: Tensor, P: Tensor, a: float, guard: float, repulsion: float
-) -> tuple[float, Tensor]:
-    """F and its gradient (n, 2) of the pairs i != j, for Q = 1 / (1 + a (|z_i - z_j|^2 + guard)).
+) -> tuple[float, Tensor, Tensor]:
+    """F, attraction and repulsion (n, 2) of the pairs i != j, for Q = 1 / (1 + a (|z_i - z_j|^2 + guard)).
 
     The plan P is symmetric.
     """
@@ -227,4 +227,4 @@ def bernoulli(
     out, number = torch.empty(4, n, dtype=Z.dtype), columns.dtype.type
     arguments = P.numpy(), *columns, number(a), number(guard), number(repulsion)
     _over_rows(_join, n, *arguments, values, out.numpy())
-    return float(values.sum()), (4 * (out[:2] - repulsion * out[2:])).T
+    return float(values.sum()), 4 * out[:2].T, 4 * repulsion * out[2:].T

@@ -197,9 +197,8 @@ class PrototypeLoss(KernelLoss):
         C = s * K
         mass = self.q[:, None] * self.q
         value = self.offset + total(mass * C.square()) - 2 * total(self.M * C)
-        weights = 2 * C * (self.M - mass * C)  # dE / d cost
-
-        def rows_of(rows: slice, work: Tensor) -> Tensor:
-            return self._chain(K[rows], work.copy_(weights[rows]))
-
-        return Evaluation(value=value, gradient=self._pull(Z, rows_of))
+        pull, push = 2 * C * self.M, 2 * C * mass * C  # dE / d cost is their difference
+        if self.kernel == "student":
+            pull, push = pull * K, push * K
+        attract, repel = self._pull(Z, lambda rows, _: (pull[rows], push[rows]))
+        return Evaluation(value=value, attraction=attract, repulsion=repel)

@@ -19,6 +19,7 @@ from ._report import OnFailure, settle
 from ._srgw_contraction import Contraction, Loss, alone, as_structure, as_weights, hard_plan, total
 from ._srgw_descent import Problem
 from ._srgw_starts import clusters, spectral_labels
+from .coupling import Evaluation
 from .embedding import descend
 from .initial import random_start, spectral_start
 from .pairwise import Pairwise
@@ -179,13 +180,11 @@ class Reduction:
         return torch.where(root[:, None] > 0, inverse[:, None] * best, Z)
 
     def slope(self, c: Coupling, Z: Tensor) -> float:
-        """The largest entry of dE/dZ, for rows of mass 1; of inner products, against its terms."""
+        """The length of dE/dZ, in units of its part that pulls (:attr:`Evaluation.imbalance`)."""
         if self.kernel != "gram":
-            loss = self._loss(c)
-            return float(loss.evaluate(Z).gradient.abs().max()) * loss.n / loss.mass
-        pull = c.M @ Z
-        off = (c.q[:, None] * c.q * (Z @ Z.T)) @ Z - pull
-        return float(off.abs().max()) / (float((c.M.abs() @ Z.abs()).max()) or 1.0)
+            return self._loss(c).evaluate(Z).imbalance
+        push = (c.q[:, None] * c.q * (Z @ Z.T)) @ Z
+        return Evaluation(value=0.0, attraction=c.M @ Z, repulsion=push).imbalance
 
     def start(self, c: Coupling, n_components: int, rng: np.random.Generator) -> Tensor:
         """Positions to begin with: slow eigenvectors of M, or chance where it is too small."""

@@ -153,46 +153,28 @@ class BernoulliLoss(KernelLoss):
         self.check_size(Z)
         if self.symmetric and self.b == 1 and self.guard > _PLANE_GUARD and suits(Z, self.plan):
             assert isinstance(self.plan, Tensor)  # of suits
-            value, gradient = bernoulli(Z, self.plan, self.a, self.guard, self.repulsion)
-            return Evaluation(value=value, gradient=gradient)
+            told = bernoulli(Z, self.plan, self.a, self.guard, self.repulsion)
+            return Evaluation(value=told[0], attraction=told[1], repulsion=told[2])
         total = torch.zeros((), dtype=torch.float64, device=Z.device)
         tiles = self._pairs(Z)
 
-        def weights(rows: slice, work: Tensor) -> Tensor:
+        def weights(rows: slice, work: Tensor) -> tuple[Tensor, Tensor]:
             nonlocal total
             cost, slope, odds = next(tiles)
             P = self.plan[rows]
             total += cost.mul_(P).sum(dtype=torch.float64)
             total += self.repulsion * torch.log1p(odds, out=cost).sum(dtype=torch.float64)
             Q = odds.div_(torch.add(odds, 1, out=cost))
-            return torch.sub(P, Q, alpha=self.repulsion, out=work).mul_(slope)
+            return torch.mul(P, slope, out=work[0]), Q.mul_(slope).mul_(self.repulsion)
 
-        gradient = self._pull(Z, weights)
-        return Evaluation(value=float(total), gradient=gradient)
+        attract, repel = self._pull(Z, weights)
+        return Evaluation(value=float(total), attraction=attract, repulsion=repel)
 
     def latent_plan(self, Z: Tensor, *, tol: float = 1e-9) -> Tensor:
         """Q, the probabilities of the edges of the embedding Z (n, q): shape (n, n)."""
         self.check_size(Z)
         check_fits((self.n, self.n), Z.dtype, Z.device)
         return torch.cat([odds / (1 + odds) for _, _, odds in self._pairs(Z)])
-
-    def forces(self, Z: Tensor, *, tol: float = 1e-9) -> tuple[Tensor, Tensor]:
-        """Minus the derivatives of <P, C_Z> and of the other term, each (n, q)."""
-        self.check_size(Z)
-        tiles = self._pairs(Z)
-
-        def attraction(rows: slice, work: Tensor) -> Tensor:
-            _, slope, _ = next(tiles)
-            return torch.mul(self.plan[rows], slope, out=work)
-
-        pull = -self._pull(Z, attraction)
-        tiles = self._pairs(Z)
-
-        def repulsion(rows: slice, work: Tensor) -> Tensor:
-            _, slope, odds = next(tiles)
-            return torch.div(odds, 1 + odds, out=work).mul_(slope).mul_(self.repulsion)
-
-        return pull, self._pull(Z, repulsion)
 
     def _pairs(self, Z: Tensor):
         """By tiles, (b, n) each: C, its derivative by the squared distance, and e^-C, 0 if i = j.

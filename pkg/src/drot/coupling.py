@@ -13,8 +13,10 @@ repel.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, get_args
 
 import torch
@@ -53,10 +55,22 @@ class Evaluation:
     """An objective at one embedding."""
 
     value: float  # F(Z), in nats
-    gradient: Tensor  # (n, q) dF/dZ
+    attraction: Tensor  # (n, q) the derivative of <P, C_Z>
+    repulsion: Tensor  # (n, q) minus the derivative of A(C_Z)
     dual: Tensor | None = None  # (n,) a warm start for the next evaluation, where one helps
     passes: float = 1.0  # evaluations of the n x n kernel
     products: int = 0  # products of the kernel with a vector; by tiles each is a pass too
+
+    @cached_property
+    def gradient(self) -> Tensor:
+        """dF/dZ, (n, q)."""
+        return self.attraction - self.repulsion
+
+    @property
+    def imbalance(self) -> float:
+        """The length of the gradient, in units of that of the attraction."""
+        whole, part = (float(x.double().norm()) for x in (self.gradient, self.attraction))
+        return whole / part if part > 0 else math.inf if whole > 0 else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,20 +191,23 @@ class KernelLoss:
         found = self.normalize(kernel, shift, warm, tol)
         late = torch.zeros((), dtype=torch.float64, device=Z.device)  # <P, C_Z> by tiles
 
-        def weights(rows: slice, work: Tensor) -> Tensor:
+        def weights(rows: slice, work: Tensor) -> tuple[Tensor, Tensor]:
             P = self.plan[rows]
             if isinstance(kernel, KernelRows):
                 cost, K = kernel.costs(rows)
                 late.add_(cost.mul_(P).sum(dtype=torch.float64))
             else:
                 K = kernel[rows]
-            Q = self._latent(K, rows, found, work)
-            return self._chain(K, torch.sub(P, Q, out=work))
+            Q = self._latent(K, rows, found, work[0])
+            if self.kernel == "gaussian":
+                return P, Q
+            return torch.mul(P, K, out=work[1]), Q.mul_(K)
 
-        gradient = self._pull(Z, weights)
+        attract, repel = self._pull(Z, weights)
         return Evaluation(
             value=attraction + float(late) + found.value,
-            gradient=gradient,
+            attraction=attract,
+            repulsion=repel,
             dual=found.dual,
             passes=kernel.passes if isinstance(kernel, KernelRows) else 1.0,
             products=found.products,
@@ -206,8 +223,9 @@ class KernelLoss:
         pairs = StudentPairs(Z, self.plan, self._memory(self.balanced), diagonal=self.diagonal)
         found = self.normalize(pairs, None, warm, tol)
         return Evaluation(
-            value=pairs.attraction + found.value,
-            gradient=pairs.gradient(found.left, found.right),
+            value=pairs.value + found.value,
+            attraction=pairs.attraction,
+            repulsion=pairs.repulsion(found.left, found.right),
             dual=found.dual,
             products=found.products,
         )
@@ -246,45 +264,31 @@ class KernelLoss:
             attraction += cost.mul_(self.plan[rows]).sum(dtype=torch.float64)
         return kept, source.shift, float(attraction)
 
-    def forces(self, Z: Tensor, *, tol: float = 1e-9) -> tuple[Tensor, Tensor]:
-        """Minus the derivatives of <P, C_Z> and of A(C_Z), each (n, q)."""
-        kernel, shift, _ = self._kernel(Z)
-        found = self.normalize(kernel, shift, None, tol)
-
-        def attraction(rows: slice, work: Tensor) -> Tensor:
-            return self._chain(kernel[rows], work.copy_(self.plan[rows]))
-
-        def repulsion(rows: slice, work: Tensor) -> Tensor:
-            K = kernel[rows]
-            return self._chain(K, self._latent(K, rows, found, work))
-
-        return -self._pull(Z, attraction), self._pull(Z, repulsion)
-
     @staticmethod
     def _latent(kernel: Tensor, rows: slice, found: Normalizer, out: Tensor) -> Tensor:
         """Some rows of Q, (b, n), from those of the kernel, in ``out``."""
         Q = torch.mul(kernel, found.left[rows, None], out=out)
         return Q if found.right is None else Q.mul_(found.right)
 
-    def _chain(self, kernel: Tensor, weights: Tensor) -> Tensor:
-        """Weights of costs as weights of squared distances, in place."""
-        return weights.mul_(kernel) if self.kernel == "student" else weights
+    def _pull(
+        self, Z: Tensor, weights: Callable[[slice, Tensor], tuple[Tensor, Tensor]]
+    ) -> tuple[Tensor, Tensor]:
+        """2 sum_j (w_ij + w_ji) (z_i - z_j), (n, q), for two w: gradients of <w, |z_i - z_j|^2>.
 
-    def _pull(self, Z: Tensor, weights: Callable[[slice, Tensor], Tensor]) -> Tensor:
-        """2 sum_j (w_ij + w_ji) (z_i - z_j), (n, q): the gradient of <w, |z_i - z_j|^2>.
-
-        ``weights`` takes rows and memory for them, (b, n), and returns those rows of w.
+        ``weights`` takes rows and memory for them, (2, b, n), and returns those rows of both.
         """
         q = Z.shape[1]
         lines = torch.cat([Z.T, torch.ones_like(Z[:, :1]).T])  # (q + 1, n)
-        sums = torch.zeros_like(lines)  # [Z, 1]^T w^T, or [Z, 1]^T (w + w^T)
-        work = torch.empty(self._tiles[0].stop, self.n, dtype=Z.dtype, device=Z.device)
+        sums = lines.new_zeros(2, *lines.shape)  # [Z, 1]^T w^T, or [Z, 1]^T (w + w^T)
+        work = torch.empty(2, self._tiles[0].stop, self.n, dtype=Z.dtype, device=Z.device)
         for rows in self._tiles:
-            w = weights(rows, work[: rows.stop - rows.start])
-            sums[:, rows] += lines @ w.T
-            if not self.symmetric:
-                sums.addmm_(lines[:, rows], w)
-        return (4 if self.symmetric else 2) * (sums[q:].T * Z - sums[:q].T)
+            for total, w in zip(sums, weights(rows, work[:, : rows.stop - rows.start]), strict=True):
+                total[:, rows] += lines @ w.T
+                if not self.symmetric:
+                    total.addmm_(lines[:, rows], w)
+        factor = 4 if self.symmetric else 2
+        attract, repel = (factor * (total[q:].T * Z - total[:q].T) for total in sums)
+        return attract, repel
 
 
 class SNELoss(KernelLoss):
@@ -424,4 +428,5 @@ def attraction_repulsion(objective: KernelLoss, Z, *, tol: float = 1e-9) -> tupl
     """
     tol = check_positive("tol", tol)
     Z = as_points(Z, "Z").to(objective.plan.device, objective.plan.dtype)
-    return objective.forces(Z, tol=tol)
+    found = objective.evaluate(Z, tol=tol)
+    return -found.attraction, found.repulsion

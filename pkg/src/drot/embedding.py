@@ -22,9 +22,10 @@ __all__ = ["Callback", "Init", "Objective", "Solver", "embed"]
 
 Solver = Literal["lbfgs", "spectral", "adam"]
 Init = ArrayLike | Embedding
-Callback = Callable[[int, float, Tensor], bool | None]
+Callback = Callable[[int, float, Tensor, float], bool | None]
 
-_TOL = 1e-3  # in either dtype
+_TOL = 0.02  # in either dtype
+_REACH = 0.1  # longest step, in radii of the map
 _MEMORY = 10  # pairs of L-BFGS
 
 
@@ -174,7 +175,6 @@ def descend(
     Z, warm = _start(objective, init, n_components, random_state)
     attraction = objective.attraction
     tol = _TOL if tol is None else check_positive("tol", tol)
-    row = objective.mass / objective.n
     run = _Run(objective, warm, tol / 1000)
     if not inner and not isinstance(init, Embedding):
         Z = at_scale(Z, lambda Z: run.evaluate(Z, None).value)
@@ -183,7 +183,7 @@ def descend(
         steps = adam(run.evaluate, Z, learning_rate)
     else:
         memory = _MEMORY if solver == "lbfgs" else 0
-        steps = lbfgs(run.evaluate, Z, metric_of(attraction), memory)
+        steps = lbfgs(run.evaluate, Z, metric_of(attraction), memory, _REACH)
     del attraction  # for a kept plan one more (n, n)
     trace: list[float] = []
     values: list[float] = []
@@ -191,9 +191,9 @@ def descend(
     stopped = False
     try:
         for step in steps:
-            trace.append(float(step.found.gradient.abs().max()) / row)
+            trace.append(step.found.imbalance)
             values.append(step.found.value)
-            if callback is not None and callback(len(trace) - 1, trace[-1], step.Z):
+            if callback is not None and callback(len(trace) - 1, trace[-1], step.Z, values[-1]):
                 stopped = True
             if stopped or trace[-1] <= tol or len(trace) > max_iter:
                 break

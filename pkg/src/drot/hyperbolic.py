@@ -150,13 +150,12 @@ class _Even:
         return g / 4
 
 
-def _longest(x: Tensor) -> float:
-    return float(x.norm(dim=1).max())
+def _riemannian(g: Tensor, v: Tensor) -> Tensor:
+    """Derivatives by v (k, q), in coordinates (k, q + 1) that have the length of the gradients.
 
-
-def _length(v: Tensor, g: Tensor) -> float:
-    """Length of the longest Riemannian gradient: the metric of the chart is I - v v^T / z_0^2."""
-    return float((g.square().sum(dim=1) + (v * g).sum(dim=1).square()).sqrt().max())
+    The metric of the chart is I - v v^T / z_0^2, and its inverse I + v v^T.
+    """
+    return torch.cat([g, (v * g).sum(dim=1, keepdim=True)], dim=1)
 
 
 class _Hyperbolic(Reduction):
@@ -176,11 +175,13 @@ class _Hyperbolic(Reduction):
         log = self.log_kernel(v)
         C, h2 = self.structure(v.detach(), c)
         value = self.constant + float(c.q @ (self.base.f2_of(C) @ c.q)) - total(c.M * h2)
-        slope = c.q[:, None] * c.q * C - c.M  # dE / d log K, the factors being the best
+        # minus their difference is dE / d log K, the factors being the best
+        pull, push = c.M, c.q[:, None] * c.q * C
         if self.loss == "square":
-            slope = 2 * C * slope
-        (gradient,) = torch.autograd.grad((log * slope).sum(), v)
-        return Evaluation(value=value, gradient=gradient)
+            pull, push = 2 * C * pull, 2 * C * push
+        (attract,) = torch.autograd.grad(-(log * pull).sum(), v, retain_graph=True)
+        (repel,) = torch.autograd.grad(-(log * push).sum(), v)
+        return Evaluation(value=value, attraction=attract, repulsion=repel)
 
     def around(
         self, c: Coupling, v: Tensor, unit: float, x: Tensor, warm: Tensor | None
@@ -189,8 +190,11 @@ class _Hyperbolic(Reduction):
         x = x.detach().requires_grad_()
         moved = exp(x, v)
         found = self.evaluate(c, moved)
-        (gradient,) = torch.autograd.grad(moved, x, unit * found.gradient)
-        return Evaluation(value=unit * found.value, gradient=gradient)
+        both = found.attraction, found.repulsion
+        attract, repel = (
+            torch.autograd.grad(moved, x, unit * g, retain_graph=True)[0] for g in both
+        )
+        return Evaluation(value=unit * found.value, attraction=attract, repulsion=repel)
 
     def place(self, c: Coupling, Z: Tensor, tol: float, max_iter: int) -> Tensor:
         """L-BFGS in normal coordinates, around new points once one of them is past its reach."""
@@ -199,15 +203,17 @@ class _Hyperbolic(Reduction):
             objective = partial(self.around, c, Z, unit)
             for step in lbfgs(objective, torch.zeros_like(Z), _Even(), _MEMORY):
                 count += 1
-                done = _longest(step.found.gradient) <= tol or count > max_iter
-                if done or _longest(step.Z) > _REACH:
+                done = step.found.imbalance <= tol or count > max_iter
+                if done or float(step.Z.norm(dim=1).max()) > _REACH:
                     break
             if done or not bool(step.Z.any()):
                 return exp(step.Z, Z)
             Z = exp(step.Z, Z)
 
     def slope(self, c: Coupling, Z: Tensor) -> float:
-        return len(c.q) / self._loss(c).mass * _length(Z, self.evaluate(c, Z).gradient)
+        found = self.evaluate(c, Z)
+        attract, repel = _riemannian(found.attraction, Z), _riemannian(found.repulsion, Z)
+        return Evaluation(value=found.value, attraction=attract, repulsion=repel).imbalance
 
     def start(self, c: Coupling, n_components: int, rng: np.random.Generator) -> Tensor:
         return self.chance(len(c.q), n_components, rng)
@@ -266,7 +272,7 @@ def reduce(
         :math:`\gamma` of the Student kernel.
     init, n_starts, clustering, tol, max_iter, random_state, callback, on_failure
         As in :func:`drot.distributional_reduction`; positions start from a wrapped normal. The
-        residual has the length of Riemannian gradients for its entries.
+        residual compares lengths of Riemannian gradients.
 
     Returns
     -------

@@ -2,7 +2,7 @@ r"""One reading of the plan for Student's kernel in the plane: compiled loops fo
 
 Where PyTorch sweeps over tiles some ten times, a loop over pairs needs one sweep: distance,
 kernel, sums, attraction and repulsion of a pair stay in registers. The logarithms of the value
-take half of its time. Numba compiles each loop on its first call (a second or two) and keeps it
+take half of its time. Powers, for the curves of UMAP, are exponentials of logarithms. Numba compiles each loop on its first call (a second or two) and keeps it
 on disk, by processor. Kernels with other exponentials stay with PyTorch, whose ``exp2`` is as fast.
 """
 
@@ -23,6 +23,7 @@ _LN_2 = float(np.log(2))
 _ROOT_HALF = np.uint64(0x3FE6A09E667F3BCD)  # the bits of sqrt(1/2)
 _SHIFT, _52 = np.uint64(1024), np.uint64(52)
 _BITS, _NUMBER = np.uint64(0x4330000000000000), 2.0**52 + 1024  # an exponent read as a number
+_LN_2_LOW, _MIDDLE = 2.3190468138462996e-17, 1.5 * 2.0**52
 _FACTORS = 8  # of a product whose logarithm is taken once
 
 
@@ -50,16 +51,22 @@ def _log(m, e):
 
 
 @_compiled(_FAST)
-def _weighted_log(p, u, e):
-    """sum_j p_j log u_j for u >= 1e-300; ``u`` is overwritten, ``e`` (n,) is memory.
+def _split(u, e):
+    """u = m 2^k: m in the place of u, k in ``e`` as :func:`_log` reads it.
 
-    Three loops, because only loops as simple as these become vector instructions.
+    Loops as simple as these become vector instructions; one loop of all of it would not.
     """
     bits, exponents = u.view(np.uint64), e.view(np.uint64)
     for j in range(len(u)):
         power = (bits[j] - _ROOT_HALF) >> _52  # modulo 2^12
         bits[j] -= power << _52
         exponents[j] = ((power + _SHIFT) & np.uint64(4095)) | _BITS
+
+
+@_compiled(_FAST)
+def _weighted_log(p, u, e):
+    """sum_j p_j log u_j for u > 0; ``u`` is overwritten, ``e`` (n,) is memory."""
+    _split(u, e)
     total = 0.0
     for j in range(len(u)):
         total += p[j] * _log(u[j], e[j])
@@ -120,47 +127,79 @@ def _repel(start, stop, kernel, v, x, y, push):
 
 
 @_compiled(_FAST)
-def _bernoulli_row(xi, yi, x, y, p, a, guard, u, odds):
-    """The sums of _join for one point and some others; a u and its inverse are written."""
-    one = x.dtype.type(1)
-    ax = ay = rx = ry = x.dtype.type(0)
-    for j in range(len(x)):
-        dx, dy = xi - x[j], yi - y[j]
-        v = dx * dx + dy * dy + guard
-        slope = one / v
-        v *= a
-        u[j], odds[j] = v, one / v
-        w, r = p[j] * slope, slope / (one + v)
-        ax += w * dx
-        ay += w * dy
-        rx += r * dx
-        ry += r * dy
-    return ax, ay, rx, ry
+def _logarithms(u, e):
+    """log u in the place of u > 0; ``e`` is memory."""
+    _split(u, e)
+    for j in range(len(u)):
+        u[j] = _log(u[j], e[j])
+
+
+@_compiled({"contract"})
+def _power_of_2(x):
+    """The k for which e^x is next to 2^k, added to 3 * 2^51."""
+    return x / _LN_2 + _MIDDLE
+
+
+@_compiled({"contract"})
+def _exp(x, power):
+    """e^x / 2^k for the k in ``power``, by Taylor's series."""
+    k = power - _MIDDLE
+    r = (x - k * _LN_2) - k * _LN_2_LOW
+    head = 1 / 5040 + r * (1 / 40320 + r * (1 / 362880 + r * (1 / 3628800)))
+    tail = r**4 * (1 / 39916800 + r * (1 / 479001600 + r * (1 / 6227020800)))
+    high = 1 / 24 + r * (1 / 120 + r * (1 / 720 + r * (head + tail)))
+    return 1.0 + r * (1.0 + r * (0.5 + r * (1 / 6 + r * high)))
 
 
 @_compiled(_FAST)
-def _join(start, stop, P, x, y, a, guard, repulsion, values, out):
-    """Of some rows: sum P log(a u) + repulsion log(1 + 1 / (a u)), over j != i, with
-    u = |z_i - z_j|^2 + guard; ``out`` gets the sums of P / u and 1 / (u + a u^2) times (z_i - z_j).
+def _exponentials(x, e):
+    """e^x in the place of x, |x| <= 700; ``e`` is memory."""
+    bits, powers = x.view(np.uint64), e.view(np.uint64)
+    for j in range(len(x)):
+        e[j] = _power_of_2(x[j])
+    for j in range(len(x)):
+        x[j] = _exp(x[j], e[j])
+    for j in range(len(x)):
+        bits[j] += powers[j] << _52
+
+
+@_compiled(_FAST)
+def _join(start, stop, P, x, y, a, b, guard, values, odds, out):
+    """Of some rows, with u = |z_i - z_j|^2 + guard and w = a u^b, over j != i: sum P log w, and
+    sum log(1 + 1 / w); ``out`` gets the sums of b P / u and b / (u (1 + w)) times (z_i - z_j).
     """
     n, part = len(x), (len(x) + _FACTORS - 1) // _FACTORS
-    u, e, odds, products = np.empty(n), np.empty(n), np.zeros(_FACTORS * part), np.empty(part)
-    ones = np.ones(part)
+    u, w, e, products = np.empty(n), np.empty(n), np.empty(n), np.empty(part)
+    ratios, ones = np.zeros(_FACTORS * part), np.ones(part)
     for i in range(start, stop):
-        p, past = P[i], i + 1
-        before = _bernoulli_row(x[i], y[i], x[:i], y[:i], p[:i], a, guard, u[:i], odds[:i])
-        after = _bernoulli_row(
-            x[i], y[i], x[past:], y[past:], p[past:], a, guard, u[past:], odds[past:]
-        )
-        for k in range(4):
-            out[k, i] = before[k] + after[k]
-        u[i], odds[i] = 1, 0
-        products[:] = 1  # of 1 + odds: one logarithm for eight pairs
+        p, xi, yi = P[i], x[i], y[i]
+        for j in range(n):
+            dx, dy = xi - x[j], yi - y[j]
+            w[j] = u[j] = dx * dx + dy * dy + guard
+        _logarithms(w, e)
+        value = 0.0
+        for j in range(n):
+            w[j] = min(np.log(a) + b * w[j], 700.0)
+            value += p[j] * w[j]
+        _exponentials(w, e)
+        ax = ay = rx = ry = x.dtype.type(0)
+        for j in range(n):
+            dx, dy = xi - x[j], yi - y[j]
+            slope = b / u[j]
+            pull, push = p[j] * slope, slope / (1.0 + w[j])
+            ratios[j] = 1.0 / w[j]
+            ax += pull * dx
+            ay += pull * dy
+            rx += push * dx
+            ry += push * dy
+        ratios[i] = 0
+        products[:] = 1  # of 1 + 1 / w: one logarithm for eight pairs
         for f in range(_FACTORS):
-            some = odds[f * part : (f + 1) * part]
+            some = ratios[f * part : (f + 1) * part]
             for j in range(part):
                 products[j] *= 1 + some[j]
-        values[i] = _weighted_log(p, u, e) + repulsion * _weighted_log(ones, products, e[:part])
+        values[i], odds[i] = value, _weighted_log(ones, products, e[:part])
+        out[0, i], out[1, i], out[2, i], out[3, i] = ax, ay, rx, ry
 
 
 def suits(Z: Tensor, plan) -> bool:
@@ -217,14 +256,15 @@ class StudentPairs:
 
 
 def bernoulli(
-    Z: Tensor, P: Tensor, a: float, guard: float, repulsion: float
+    Z: Tensor, P: Tensor, a: float, b: float, guard: float, repulsion: float
 ) -> tuple[float, Tensor, Tensor]:
-    """F, attraction and repulsion (n, 2) of the pairs i != j, for Q = 1 / (1 + a (|z_i - z_j|^2 + guard)).
+    """F, attraction and repulsion (n, 2) of the pairs i != j, for the odds 1 / w of an edge with
+    w = a (|z_i - z_j|^2 + guard)^b.
 
-    The plan P is symmetric.
+    The plan P is symmetric, its diagonal 0.
     """
-    n, columns, values = len(Z), Z.T.contiguous().numpy(), np.empty(len(Z))
-    out, number = torch.empty(4, n, dtype=Z.dtype), columns.dtype.type
-    arguments = P.numpy(), *columns, number(a), number(guard), number(repulsion)
-    _over_rows(_join, n, *arguments, values, out.numpy())
-    return float(values.sum()), 4 * out[:2].T, 4 * repulsion * out[2:].T
+    n, columns, told = len(Z), Z.T.contiguous().numpy(), np.empty((2, len(Z)))
+    out = torch.empty(4, n, dtype=Z.dtype)
+    _over_rows(_join, n, P.numpy(), *columns, a, b, guard, *told, out.numpy())
+    value = float(told[0].sum() + repulsion * told[1].sum())
+    return value, 4 * out[:2].T, 4 * repulsion * out[2:].T

@@ -16,7 +16,7 @@ from .coupling import Evaluation, KernelLoss
 
 __all__ = ["BernoulliLoss"]
 
-_PLANE_GUARD = 1e-4  # above it the product of eight odds of a pair stays in range
+_PLANE_ODDS = 1e30  # below it the product of eight odds of a pair stays in range
 PairKernel = Literal["student", "curve"]
 
 
@@ -151,9 +151,10 @@ class BernoulliLoss(KernelLoss):
     def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
         """F and its gradient at Z (n, q); ``warm`` and ``tol`` are idle."""
         self.check_size(Z)
-        if self.symmetric and self.b == 1 and self.guard > _PLANE_GUARD and suits(Z, self.plan):
+        odds = 1 / (self.a * self.guard**self.b)  # of points in one place
+        if self.symmetric and odds < _PLANE_ODDS and suits(Z, self.plan):
             assert isinstance(self.plan, Tensor)  # of suits
-            told = bernoulli(Z, self.plan, self.a, self.guard, self.repulsion)
+            told = bernoulli(Z, self.plan, self.a, self.b, self.guard, self.repulsion)
             return Evaluation(value=told[0], attraction=told[1], repulsion=told[2])
         total = torch.zeros((), dtype=torch.float64, device=Z.device)
         tiles = self._pairs(Z)

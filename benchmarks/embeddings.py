@@ -73,10 +73,14 @@ class Unrolled:
             if residual <= tol:
                 break
             f = (f + image) / 2
-        value = (self.plan * C).sum() - 2 * f.sum()
-        value.backward()
+        pull, push = (self.plan * C).sum(), 2 * f.sum()
+        attract, repel = (torch.autograd.grad(x, leaf, retain_graph=True)[0] for x in (pull, push))
         return Evaluation(
-            value=value.item(), gradient=leaf.grad, dual=f.detach(), products=products
+            value=float(pull - push),
+            attraction=attract,
+            repulsion=repel,
+            dual=f.detach(),
+            products=products,
         )
 
 

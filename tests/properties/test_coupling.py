@@ -235,7 +235,7 @@ def test_tiles_do_not_matter(name, entries, monkeypatch):
     torch.testing.assert_close(b.gradient, a.gradient, rtol=0, atol=1e-11)
     torch.testing.assert_close(parts.latent_plan(Z), whole.latent_plan(Z), rtol=0, atol=1e-15)
     assert parts.constant == pytest.approx(whole.constant, rel=1e-13)
-    for x, y in zip(parts.forces(Z), whole.forces(Z), strict=True):
+    for x, y in ((b.attraction, a.attraction), (b.repulsion, a.repulsion)):
         torch.testing.assert_close(x, y, rtol=0, atol=1e-11)
 
 
@@ -523,10 +523,10 @@ def test_tolerances_by_default(kernel):
     assert torch.equal(loss.latent_plan(Z), loss.latent_plan(Z, tol=1e-9))
     assert not torch.equal(loss.latent_plan(Z), loss.latent_plan(Z, tol=1e-12))
     assert (loss.latent_plan(Z).sum(dim=1) - 1).abs().max() <= 1e-9
-    told = loss.forces(Z, tol=1e-9)
-    assert not torch.equal(told[1], loss.forces(Z, tol=1e-12)[1])
-    for found in (loss.forces(Z), attraction_repulsion(loss, Z)):
-        assert all(torch.equal(x, y) for x, y in zip(found, told, strict=True))
+    told = attraction_repulsion(loss, Z, tol=1e-9)
+    assert not torch.equal(told[1], attraction_repulsion(loss, Z, tol=1e-12)[1])
+    found = attraction_repulsion(loss, Z)
+    assert all(torch.equal(x, y) for x, y in zip(found, told, strict=True))
 
 
 @pytest.mark.parametrize("name", [name for name in LOSSES if name not in BERNOULLI])
@@ -618,7 +618,7 @@ def test_devices_agree(name, gpu):
     a, b = here.evaluate(Z), there.evaluate(Z.to(gpu))
     assert b.value == pytest.approx(a.value, rel=1e-12) and b.gradient.device.type == gpu
     torch.testing.assert_close(b.gradient.cpu(), a.gradient, rtol=0, atol=1e-9)
-    for x, y in zip(there.forces(Z.to(gpu)), here.forces(Z), strict=True):
+    for x, y in ((b.attraction, a.attraction), (b.repulsion, a.repulsion)):
         torch.testing.assert_close(x.cpu(), y, rtol=0, atol=1e-9)
     c = log_kernel(here, Z).fill_diagonal_(0.0)
     value = drot.coupling_loss(here.plan, c, prior="binary")
@@ -648,7 +648,7 @@ def test_objectives_count_the_points(kind, tiled):
         (random_start(10), "Z has 10 points and the plan 20"),
         (random_start(20)[:, 0], r"Z has shape \(20,\) and the plan 20"),
     ):
-        for ask in (loss.evaluate, loss.latent_plan, loss.forces):
+        for ask in (loss.evaluate, loss.latent_plan):
             with pytest.raises(ValueError, match=says):
                 ask(Z)
 

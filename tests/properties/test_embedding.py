@@ -421,7 +421,7 @@ def test_resume(tmp_path):
 
 def test_callback_stops():
     """A callback that returns True ends the run; nothing is raised, nothing claimed."""
-    found = snekhorn(plan(), init="random", callback=lambda k, residual, Z: k == 4)
+    found = snekhorn(plan(), init="random", callback=lambda k, residual, Z, value: k == 4)
     assert found.n_iter == 4 and found.converged is False
 
 
@@ -476,7 +476,7 @@ def test_descent_ends_where_no_step_lowers(memory, trials):
 
     def evaluate(Z, warm):
         lengths.append(float(Z[0, 0]) - 1)
-        return Evaluation(value=float(Z.sum()), gradient=-torch.ones_like(Z))
+        return Evaluation(value=float(Z.sum()), attraction=0 * Z, repulsion=torch.ones_like(Z))
 
     start = torch.ones(3, 2, dtype=torch.float64)
     steps = list(lbfgs(evaluate, start, Unit(), memory))
@@ -494,7 +494,7 @@ def test_descent_ends_where_a_fresh_direction_does_too():
         calls.append(Z)
         wall = 1.0 if len(calls) > 8 else 0.0  # from the ninth evaluation on all is worse
         value = float((scale * (Z - center) ** 2).sum()) / 2 + wall
-        return Evaluation(value=value, gradient=scale * (Z - center))
+        return Evaluation(value=value, attraction=scale * (Z - center), repulsion=0 * Z)
 
     steps = list(lbfgs(evaluate, torch.zeros(1, 2, dtype=torch.float64), Unit(), 5))
     values = [step.found.value for step in steps]
@@ -509,7 +509,7 @@ def test_descent_ends_at_a_point_without_slope(memory):
 
     def evaluate(Z, warm):
         calls.append(Z)
-        return Evaluation(value=1.0, gradient=torch.zeros_like(Z))
+        return Evaluation(value=1.0, attraction=0 * Z, repulsion=0 * Z)
 
     start = torch.ones(3, 2, dtype=torch.float64)
     steps = list(lbfgs(evaluate, start, Unit(), memory))
@@ -521,11 +521,11 @@ def test_search_stays_among_finite_points():
 
     def evaluate(Z, warm):
         assert torch.isfinite(Z).all()
-        return Evaluation(value=-float(Z.sum()) / 1e308, gradient=-torch.ones_like(Z) / 1e308)
+        return Evaluation(value=-float(Z.sum()) / 1e308, attraction=0 * Z, repulsion=torch.ones_like(Z) / 1e308)
 
     Z = torch.tensor([[1e308]], dtype=torch.float64)
     start = Step(Z, evaluate(Z, None))
-    new, length = _search(evaluate, start, Z.clone(), 1.0)
+    new, length = _search(evaluate, start, Z.clone(), 1.0, math.inf)
     assert length == pytest.approx(torch.finfo(torch.float64).max / 1e308 - 1, abs=1e-6)
     assert torch.equal(new.Z, Z + length * Z)
 

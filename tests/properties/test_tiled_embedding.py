@@ -90,7 +90,7 @@ def test_tiles_give_the_dense_numbers(name, block, scale):
     assert tiled.constant == pytest.approx(dense.constant, rel=1e-12)
     assert tiled.mass == pytest.approx(dense.mass, rel=1e-13)
     pairs = [(b.gradient, a.gradient), (tiled.latent_plan(Z), dense.latent_plan(Z))]
-    pairs += zip(tiled.forces(Z, tol=1e-13), dense.forces(Z, tol=1e-13), strict=True)
+    pairs += [(b.attraction, a.attraction), (b.repulsion, a.repulsion)]
     pairs += [] if a.dual is None else [(b.dual, a.dual)]
     for found, wanted in pairs:
         size = float(wanted.abs().max())
@@ -111,13 +111,12 @@ class Largest(TorchDispatchMode):
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_nothing_is_kept(name):
-    """No array larger than four tiles is made, by an evaluation, its forces or the metric."""
+    """No array larger than four tiles is made, by an evaluation or the metric."""
     n, b = 500, 8
     loss, Z = LOSSES[name](n, b), random_start(n)
     with Largest() as made:
         assert (loss.plan @ Z).shape == (n, 2)
         loss.evaluate(Z)
-        loss.forces(Z)
         NearLaplacian(loss.attraction).solve(Z)
         assert isinstance(loss.constant, float)
     assert made.entries <= 4 * b * n < n * n / 10

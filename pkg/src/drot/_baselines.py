@@ -32,7 +32,7 @@ __all__ = [
     "reduce_then_cluster",
 ]
 
-_TOL = 1e-3  # of positions, as in embed
+_TOL = 1e-3  # of positions: few points come to rest
 
 
 def cluster_first(
@@ -93,7 +93,7 @@ def cluster_then_reduce(
         similarity knows them, or of its leading eigenvectors as coordinates. A C with negative
         entries is no graph, one held in factors is not formed: k-means takes its place.
     tol : float, optional
-        Largest accepted entry of the gradient, as in :func:`embed`. Default 1e-3.
+        Largest accepted residual, as in :func:`embed`. Default 1e-3.
     max_iter : int
         Iterations of the embedding.
     random_state : int, numpy Generator or torch Generator

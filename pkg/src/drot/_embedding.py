@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from torch import Tensor
 
+from ._minimize import radius
 from ._saved import read, unpack, write
 
 __all__ = ["Embedding", "load_embedding"]
@@ -21,7 +22,8 @@ class Embedding:
     value: float  # F(Z), in nats
     kl: float  # F(Z) plus the objective's constant: KL(P | Q) for the ones of this package
     dual: Tensor | None  # (n,) f of the plan of the embedding, where it has one
-    residual: float  # what `tol` bounded: max |dF/dZ| for rows of mass 1
+    residual: float  # what `tol` bounded: |dF/dZ| as a share of the attraction's
+    growth: float  # -<dF/dZ, Z> / mass of P: what an enlargement, per its share, lowers F by
     n_iter: int
     passes: float  # evaluations of the n x n kernel, line search included
     products: int  # products of the kernel of the embedding with a vector
@@ -29,9 +31,15 @@ class Embedding:
     trace: tuple[float, ...]  # residual at the start and after each iteration
     values: tuple[float, ...]  # F likewise
 
+    @property
+    def size(self) -> float:
+        """Root mean square distance of the points from their centre."""
+        return radius(self.Z)
+
     def __repr__(self) -> str:
         return (
             f"Embedding({self.Z.shape[0]} x {self.Z.shape[1]}, value={self.value:.6g}, "
+            f"size={self.size:.3g}, "
             f"residual={self.residual:.1e}, n_iter={self.n_iter}, passes={self.passes:.0f})"
         )
 

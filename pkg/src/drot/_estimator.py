@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ._checks import as_device, as_points, check_choice, check_finite
 from ._embedding import Embedding
+from ._minimize import radius
 from .affinity import entropic_affinity
 from .connected_pca import ccpca
 from .initial import pca_start
@@ -162,8 +163,11 @@ def _bar(name: str, verbose: int) -> Iterator[Callable | None]:
 
     with tqdm(desc=name, unit="it") as bar:
 
-        def callback(iteration: int, residual: float, Z: Tensor | None = None) -> None:
-            bar.set_postfix(residual=f"{residual:.1e}", refresh=False)
+        def callback(iteration: int, residual: float, Z=None, value: float | None = None) -> None:
+            told = {"residual": f"{residual:.1e}"}
+            if value is not None:
+                told |= {"objective": f"{value:.6g}", "size": f"{radius(Z):.3g}"}
+            bar.set_postfix(told, refresh=False)
             bar.update()
 
         yield callback

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ._checks import check_choice, check_count
 from ._factored import Factored, gram
+from ._minimize import radius
 from ._prototype_loss import Normalization, PrototypeLoss, factors, log_kernel
 from ._report import OnFailure, settle
 from ._srgw_contraction import Contraction, Loss, alone, as_structure, as_weights, hard_plan, total
@@ -180,11 +181,12 @@ class Reduction:
         return torch.where(root[:, None] > 0, inverse[:, None] * best, Z)
 
     def slope(self, c: Coupling, Z: Tensor) -> float:
-        """The length of dE/dZ, in units of its part that pulls (:attr:`Evaluation.imbalance`)."""
+        """The length of dE/dZ, in units of its part that pulls (:meth:`Evaluation.residual`)."""
         if self.kernel != "gram":
-            return self._loss(c).evaluate(Z).imbalance
+            loss = self._loss(c)
+            return loss.evaluate(Z).residual(radius(Z - Z.mean(dim=0)), loss.mass)
         push = (c.q[:, None] * c.q * (Z @ Z.T)) @ Z
-        return Evaluation(value=0.0, attraction=c.M @ Z, repulsion=push).imbalance
+        return Evaluation(value=0.0, attraction=c.M @ Z, repulsion=push).residual(0, 1)
 
     def start(self, c: Coupling, n_components: int, rng: np.random.Generator) -> Tensor:
         """Positions to begin with: slow eigenvectors of M, or chance where it is too small."""

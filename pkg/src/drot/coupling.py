@@ -13,7 +13,6 @@ repel.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -66,11 +65,14 @@ class Evaluation:
         """dF/dZ, (n, q)."""
         return self.attraction - self.repulsion
 
-    @property
-    def imbalance(self) -> float:
-        """The length of the gradient, in units of that of the attraction."""
+    def residual(self, size: float, mass: float) -> float:
+        """The length of the gradient, in units of that of the attraction.
+
+        Where nothing attracts: in units of a force that lowers F by 1 for each unit of mass on
+        the way of a radius of the map, its ``size``.
+        """
         whole, part = (float(x.double().norm()) for x in (self.gradient, self.attraction))
-        return whole / part if part > 0 else math.inf if whole > 0 else 0.0
+        return whole / part if part > 0 else whole * size * len(self.attraction) ** 0.5 / mass
 
 
 @dataclass(frozen=True, kw_only=True)

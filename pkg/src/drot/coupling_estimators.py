@@ -39,14 +39,14 @@ class SNE(EmbeddingEstimator):
     max_iter : int
         Iterations over the embedding.
     tol : float, optional
-        Largest accepted entry of the gradient; see :func:`drot.embed`.
+        Largest accepted residual, 0.02 by default; see :func:`drot.embed`.
     solver : {"lbfgs", "spectral", "adam"}
     device : str or torch.device, optional
         Where to compute, for instance ``"cuda"``. Default: the CPU.
     dtype : {"float64", "float32"} or dtype, optional
         Of the computation. Default: the one of X; integers become float64.
     verbose : int
-        1 shows progress bars with the residuals.
+        1 shows progress bars with residuals, and of the map the objective and the size.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class SNE(EmbeddingEstimator):
         :math:`\sum_i \mathrm{KL}(P_i | Q_i)`, in nats.
     n_iter_ : int
     result_ : Embedding
-        With the residual and the trace.
+        With the residual, the size and the trace.
     n_features_in_ : int
 
     Notes
@@ -253,7 +253,7 @@ class UMAP(EmbeddingEstimator):
         ``"ccpca"``, which needs k < n - 1.
     min_dist, spread : float
         Of the curve; see :func:`drot.umap_curve`. The embedding at another spread, for the same
-        ``min_dist / spread``, is the same one enlarged; tolerance and residual are in its unit.
+        ``min_dist / spread``, is the same one enlarged.
     local_connectivity : float
         Neighbours that are joined for certain; see :func:`drot.umap_membership`.
     repulsion : float

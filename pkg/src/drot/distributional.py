@@ -36,7 +36,7 @@ __all__ = ["Callback", "Init", "distributional_reduction", "solve"]
 Init = Literal["cluster_then_reduce", "reduce_then_cluster", "random"]
 Callback = Callable[[int, float, Tensor], bool | None]
 
-_TOL = 1e-3  # of positions, as in embed
+_TOL = 1e-3  # of positions: few points come to rest
 _PLACE = 2000  # iterations of an embedding to start from
 
 
@@ -123,8 +123,8 @@ def distributional_reduction(
     clustering : {"spectral", "kmeans"}
         As in :func:`cluster_then_reduce`.
     tol : float, optional
-        Largest accepted entry of the gradient by the positions, for rows of mass 1 (for inner
-        products: as a share of its terms), and Frank-Wolfe gap of the plan, as in
+        Largest accepted residual of the positions, the gradient as a share of its part that
+        attracts as in :func:`embed`, and Frank-Wolfe gap of the plan, as in
         :func:`semi_relaxed_gw`. Default 1e-3; the plan itself is solved for to 1e-9, 1e-4 in
         float32.
     max_iter : int

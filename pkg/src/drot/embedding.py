@@ -13,7 +13,7 @@ from ._by_rows import PlanRows
 from ._checks import as_points, check_choice, check_count, check_positive
 from ._dataset import Seed
 from ._embedding import Embedding
-from ._minimize import Step, adam, lbfgs, metric_of
+from ._minimize import Step, adam, lbfgs, metric_of, radius
 from ._report import OnFailure, settle
 from .coupling import Evaluation
 from .initial import apart, at_scale, random_start, spectral_start
@@ -26,6 +26,7 @@ Callback = Callable[[int, float, Tensor, float], bool | None]
 
 _TOL = 0.02  # in either dtype
 _REACH = 0.1  # longest step, in radii of the map
+_SMALL = 0.1  # spread of a start by chance, so that attraction sorts it before it has grown
 _MEMORY = 10  # pairs of L-BFGS
 
 
@@ -61,16 +62,23 @@ def embed(
     callback: Callback | None = None,
     on_failure: OnFailure = "raise",
 ) -> Embedding:
-    r"""Move points until an objective F has no slope left.
+    r"""Minimise an embedding objective F until attraction and repulsion balance.
 
-    .. math:: \min_{Z \in \mathbb R^{n \times q}} F(Z).
+    .. math:: \min_{Z \in \mathbb R^{n \times q}} F(Z), \qquad
+        r(Z) = \frac{\| \nabla F(Z) \|}{\| \nabla \langle P, C_Z \rangle \|} .
+
+    The residual r is the force that is left over, as a share of the attraction alone (norms over
+    all points). It has no unit: it stays what it is when the data, the plan, the start or Z are
+    measured in another one, and a map cannot lower it by growing.
 
     ``"lbfgs"`` is L-BFGS in the metric of the attraction: the matrix
     :math:`B = 4 L + \mu I`, with L the Laplacian of the objective's attraction weights, is
     factorised once, :math:`B^{-1}` is the first guess of the inverse second derivative, and ten
     pairs of steps and gradient changes correct it. ``"spectral"`` takes the direction
     :math:`-B^{-1} \nabla F` as it is. Both stop a step by Wolfe's conditions, so F falls at each
-    iteration. ``"adam"`` is the papers' optimiser, a fixed rate and no line search.
+    iteration, and none is longer than a tenth of the map's radius (root mean squares both): maps
+    that start small grow while attraction still decides who goes where (book ``sec-growing``).
+    ``"adam"`` is the papers' optimiser, a fixed rate and no line search.
 
     Source: spectral direction of Vladymyrov and Carreira-Perpinan (2012), equation (4), as
     metric of L-BFGS; book ``alg-embed``.
@@ -80,8 +88,8 @@ def embed(
     objective : Objective
         :class:`SNEkhornLoss`, :class:`SNELoss` or :class:`BernoulliLoss`.
     init : {"spectral", "random"}, array_like of shape (n, q), or Embedding
-        Where to start: the plan's slow eigenvectors, standard normal coordinates, given
-        positions, or where an earlier run ended, which it continues. Of positions whose spread is
+        Where to start: the plan's slow eigenvectors, normal coordinates of standard deviation
+        0.1, given positions, or where an earlier run ended, which it continues. Of positions whose spread is
         below 1/100 of the kernel's bandwidth only the shape counts: they start at spread 1. Those
         above 100 are divided by 10 as long as F falls. Points that start where all their
         neighbours are, but for 1 % of the spread of the cloud, get noise of that size, and so
@@ -93,23 +101,23 @@ def embed(
     learning_rate : float
         Of Adam; idle otherwise.
     tol : float, optional
-        Largest accepted entry of :math:`|\partial F / \partial Z|`, for rows of mass 1 (for other
-        plans: times n over the mass). Dimensionless, since the kernel has bandwidth 1. Default
-        1e-3, when the picture has come to rest. Row sums of Q are iterated on to ``tol / 1000``,
-        which makes the gradient err by less than ``tol / 200``.
+        Largest accepted residual. Default 0.02, when the picture hardly changes any more; take
+        1e-3 for rest. Row sums of Q are iterated on to ``tol / 1000``.
     max_iter : int
-        Iterations. Typical: 200 to 800.
+        Iterations. Typical: 60 to 300.
     random_state : int, numpy Generator or torch Generator
         For starts by name.
     callback : callable, optional
-        Called as ``callback(iteration, residual, Z)`` at the start and after each iteration;
-        returning True stops the run, which then counts as not converged but raises nothing.
+        Called as ``callback(iteration, residual, Z, value)`` at the start and after each
+        iteration; returning True stops the run, which then counts as not converged but raises nothing.
     on_failure : {"raise", "warn", "ignore"}
 
     Returns
     -------
     Embedding
-        Centred; determined up to a rotation or reflection and to the local minimum. A run that
+        Centred; determined up to a rotation or reflection and to the local minimum. Where F has no
+        minimum at a finite size, as t-SNE's may not have, ``size`` says how long the run was:
+        ``growth`` stays positive, however small (book ``prp-size``). A run that
         is interrupted from the keyboard returns what it has, with a warning.
 
     Raises
@@ -191,7 +199,7 @@ def descend(
     stopped = False
     try:
         for step in steps:
-            trace.append(step.found.imbalance)
+            trace.append(step.found.residual(radius(step.Z), objective.mass))
             values.append(step.found.value)
             if callback is not None and callback(len(trace) - 1, trace[-1], step.Z, values[-1]):
                 stopped = True
@@ -208,12 +216,14 @@ def descend(
         )
     assert step is not None  # the first one is the start
     residual, n_iter = trace[-1], len(trace) - 1
+    Z = step.Z - step.Z.mean(dim=0)
     return Embedding(
-        Z=step.Z - step.Z.mean(dim=0),
+        Z=Z,
         value=values[-1],
         kl=values[-1] + objective.constant,
         dual=step.found.dual,
         residual=residual,
+        growth=-float((step.found.gradient * Z).sum()) / objective.mass,
         n_iter=n_iter,
         passes=run.passes,
         products=run.products,
@@ -247,7 +257,7 @@ def _start(
     if isinstance(init, str):
         check_choice("init", init, ("spectral", "random"))
         if init == "random":
-            Z = random_start(
+            Z = _SMALL * random_start(
                 objective.n,
                 n_components=n_components,
                 random_state=random_state,

@@ -33,14 +33,14 @@ class SNEkhorn(EmbeddingEstimator):
     max_iter : int
         Iterations over the embedding.
     tol : float, optional
-        Largest accepted entry of the gradient; see :func:`drot.embed`.
+        Largest accepted residual, 0.02 by default; see :func:`drot.embed`.
     solver : {"lbfgs", "spectral", "adam"}
     device : str or torch.device, optional
         Where to compute, for instance ``"cuda"``. Default: the CPU.
     dtype : {"float64", "float32"} or dtype, optional
         Of the computation. Default: the one of X; integers become float64.
     verbose : int
-        1 shows progress bars with the residuals.
+        1 shows progress bars with residuals, and of the map the objective and the size.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class SNEkhorn(EmbeddingEstimator):
         Generalised :math:`\mathrm{KL}(P | Q_Z)`, in nats for total mass n.
     n_iter_ : int
     result_ : Embedding
-        With the residual and the trace.
+        With the residual, the size and the trace.
     n_features_in_ : int
 
     Notes

@@ -158,6 +158,11 @@ def _riemannian(g: Tensor, v: Tensor) -> Tensor:
     return torch.cat([g, (v * g).sum(dim=1, keepdim=True)], dim=1)
 
 
+def _size(v: Tensor) -> float:
+    """Root mean square distance between two points, over the square root of 2, as of a plane."""
+    return float((squares(v).mean() / 2).sqrt())
+
+
 class _Hyperbolic(Reduction):
     """Positions are held by their space-like parts v (k, q), a chart of the whole space."""
 
@@ -200,10 +205,10 @@ class _Hyperbolic(Reduction):
         """L-BFGS in normal coordinates, around new points once one of them is past its reach."""
         count, unit = 0, len(c.q) / self._loss(c).mass
         while True:
-            objective = partial(self.around, c, Z, unit)
+            objective, size = partial(self.around, c, Z, unit), _size(Z)
             for step in lbfgs(objective, torch.zeros_like(Z), _Even(), _MEMORY):
                 count += 1
-                done = step.found.imbalance <= tol or count > max_iter
+                done = step.found.residual(size, len(c.q)) <= tol or count > max_iter
                 if done or float(step.Z.norm(dim=1).max()) > _REACH:
                     break
             if done or not bool(step.Z.any()):
@@ -213,7 +218,8 @@ class _Hyperbolic(Reduction):
     def slope(self, c: Coupling, Z: Tensor) -> float:
         found = self.evaluate(c, Z)
         attract, repel = _riemannian(found.attraction, Z), _riemannian(found.repulsion, Z)
-        return Evaluation(value=found.value, attraction=attract, repulsion=repel).imbalance
+        whole = Evaluation(value=found.value, attraction=attract, repulsion=repel)
+        return whole.residual(_size(Z), self._loss(c).mass)
 
     def start(self, c: Coupling, n_components: int, rng: np.random.Generator) -> Tensor:
         return self.chance(len(c.q), n_components, rng)

@@ -190,7 +190,9 @@ def tsne(
 ) -> Embedding:
     r"""Exact t-SNE: one softmax over all pairs, of Student's kernel.
 
-    Every pair repels; there is no tree, no interpolation and no early exaggeration.
+    Every pair repels; there is no tree, no interpolation and no early exaggeration. Without the
+    pairs i = j there may be no minimum at a finite size: the map then grows as long as it runs,
+    in the shape that it has (book ``prp-size``). ``diagonal="keep"`` fixes the size.
 
     Source: t-SNE (Van der Maaten and Hinton, 2008), equations (4) and (5); book ``eq-sne``.
 
@@ -344,8 +346,8 @@ def umap(
     a, b : float, optional
         Of the curve: both or neither. Default: ``umap_curve()``, which is for ``min_dist=0.1``.
     guard : float
-        :math:`\epsilon`, a squared distance; see :class:`BernoulliLoss`. Like ``tol``, this one is
-        for a curve of spread 1: rather than to fit another spread, multiply Z by it.
+        :math:`\epsilon`, a squared distance; see :class:`BernoulliLoss`. This one is for a
+        curve of spread 1: rather than to fit another spread, multiply Z by it.
     repulsion : float
         :math:`\gamma`, the weight of the repulsion.
     init, solver, learning_rate, tol, max_iter, random_state, callback, on_failure

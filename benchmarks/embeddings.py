@@ -32,7 +32,7 @@ import drot
 import numpy as np
 import recording
 import torch
-from drot.coupling import Evaluation
+from drot._evaluation import Evaluation
 from drot.embedding import embed
 from drot.initial import random_start, spectral_start
 from drot.snekhorn_loss import SNEkhornLoss

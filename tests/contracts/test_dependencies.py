@@ -17,8 +17,8 @@ MODULES = {path.stem: path for path in sorted(ROOT.glob("*.py")) if path.stem !=
 # DESIGN.md, section 3, with the private helpers of each level beside the modules they serve.
 LEVELS = {
     0: {
-        "_checks", "_report", "_memory", "_exponentials", "_ranks", "_saved", "_tiles", "entropy",
-        "pairwise", "metrics",
+        "_checks", "_report", "_memory", "_exponentials", "_plane", "_ranks", "_saved", "_tiles",
+        "entropy", "pairwise", "metrics",
         "_prototype_scores",
         "datasets", "_dataset", "_fetch", "_formats", "_origins", "_toys",
     },
@@ -29,7 +29,7 @@ LEVELS = {
     },
     2: {
         "coupling", "_cross_entropy", "bernoulli_loss", "snekhorn_loss", "initial", "connected_pca",
-        "_by_rows", "_krylov",
+        "_by_rows", "_krylov", "_evaluation",
         "semirelaxed", "_srgw_descent", "_srgw_starts",
     },
     3: {

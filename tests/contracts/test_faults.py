@@ -82,7 +82,7 @@ def await_line(child: subprocess.Popen, words: str) -> None:
 EMBED = """
 plan = drot.symmetrize(drot.entropic_affinity(cost, 9.0, diagonal="drop"))
 
-def watch(iteration, residual, Z):
+def watch(iteration, residual, Z, value):
     say("iteration", iteration)
     time.sleep(0.02)
 

@@ -37,13 +37,13 @@ def graph() -> Tensor:
 
 
 METHODS = {
-    "SNE": lambda init: drot.sne(rows(), normalization="rows", init=init),
-    "symmetric SNE": lambda init: drot.sne(drot.symmetrize(rows()), init=init),
-    "t-SNE": lambda init: drot.tsne(drot.symmetrize(rows()), init=init),
-    "SNEkhorn": lambda init: drot.snekhorn(doubly(), init=init),
-    "t-SNEkhorn": lambda init: drot.snekhorn(doubly(), kernel="student", init=init),
-    "LargeVis": lambda init: drot.largevis(drot.symmetrize(rows()), init=init),
-    "UMAP": lambda init: drot.umap(graph(), init=init),
+    "SNE": lambda init: drot.sne(rows(), normalization="rows", init=init, tol=1e-3),
+    "symmetric SNE": lambda init: drot.sne(drot.symmetrize(rows()), init=init, tol=1e-3),
+    "t-SNE": lambda init: drot.tsne(drot.symmetrize(rows()), init=init, tol=1e-3),
+    "SNEkhorn": lambda init: drot.snekhorn(doubly(), init=init, tol=1e-3),
+    "t-SNEkhorn": lambda init: drot.snekhorn(doubly(), kernel="student", init=init, tol=1e-3),
+    "LargeVis": lambda init: drot.largevis(drot.symmetrize(rows()), init=init, tol=1e-3),
+    "UMAP": lambda init: drot.umap(graph(), init=init, tol=1e-3),
 }
 
 

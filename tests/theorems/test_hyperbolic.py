@@ -11,7 +11,7 @@ import torch
 from drot import hyperbolic
 from drot._hyperboloid import lift, mean
 from drot._reduced_distribution import read_problem
-from drot.hyperbolic import _Hyperbolic, _length, _lorentz
+from drot.hyperbolic import _Hyperbolic, _lorentz, _riemannian
 from plans import cloud, energy, soft, weights
 from scipy.optimize import minimize
 
@@ -102,9 +102,9 @@ def test_gradient_and_value(kernel, normalization, loss):
     step[0] = 1e-5 * direction / length
     rise = (terms.evaluate(c, v + step).value - terms.evaluate(c, v - step).value) / 2e-5
     assert rise == pytest.approx(length, rel=1e-5)
-    assert _length(v[:1], g[None]) == pytest.approx(length, rel=1e-12)
-    each = [_length(v[i : i + 1], found.gradient[i : i + 1]) for i in range(4)]
-    assert _length(v, found.gradient) == max(each)
+    assert float(_riemannian(g[None], v[:1]).norm()) == pytest.approx(length, rel=1e-12)
+    whole, pull = (_riemannian(x, v).norm() for x in (found.gradient, found.attraction))
+    assert terms.slope(c, v) == pytest.approx(float(whole / pull), rel=1e-12)
     moved = float(hyperbolic.distance(lift(torch.stack([v0, v0 + step[0]])))[0, 1])
     assert moved == pytest.approx(1e-5, rel=1e-4)
 

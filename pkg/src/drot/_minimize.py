@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from ._by_rows import PlanRows
-from .coupling import Evaluation
+from ._evaluation import Evaluation
 
 __all__ = [
     "Evaluate",
@@ -141,7 +141,9 @@ def lbfgs(
     """L-BFGS on B's metric; with ``memory=0``, the spectral direction itself.
 
     One solve with B per iteration: that of the gradient, since B^-1 y is a difference of two.
-    No step is longer than ``reach`` radii of the map, root mean squares both. Ends when no step along the descent direction lowers the objective any more, or rounding hides
+    No step is longer than ``reach`` radii of the map, root mean squares both.
+
+    Ends when no step along the descent direction lowers the objective any more, or rounding hides
     for many steps whether one does.
     """
     now = Step(Z, evaluate(Z, None))

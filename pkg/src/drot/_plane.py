@@ -2,8 +2,9 @@ r"""One reading of the plan for Student's kernel in the plane: compiled loops fo
 
 Where PyTorch sweeps over tiles some ten times, a loop over pairs needs one sweep: distance,
 kernel, sums, attraction and repulsion of a pair stay in registers. The logarithms of the value
-take half of its time. Powers, for the curves of UMAP, are exponentials of logarithms. Numba compiles each loop on its first call (a second or two) and keeps it
-on disk, by processor. Kernels with other exponentials stay with PyTorch, whose ``exp2`` is as fast.
+take half of its time; powers, for the curves of UMAP, are exponentials of logarithms. Numba
+compiles each loop on its first call (a second or two) and keeps it on disk, by processor. Other
+kernels stay with PyTorch, whose ``exp2`` is as fast.
 """
 
 from __future__ import annotations
@@ -206,7 +207,7 @@ def suits(Z: Tensor, plan) -> bool:
     """Whether the loops take these points: on a CPU, in the plane, beside a plan that is kept."""
     if not isinstance(plan, Tensor) or Z.device.type != "cpu" or Z.shape[1] != 2:
         return False
-    small = torch.finfo(Z.dtype).max ** 0.5 / 4  # a square of no distance overflows
+    small = torch.finfo(Z.dtype).tiny ** -0.25 / 4  # no square of a kernel vanishes
     return plan.is_contiguous() and bool(Z.abs().max() < small)
 
 

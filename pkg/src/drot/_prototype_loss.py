@@ -19,11 +19,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ._by_rows import Rows
-from ._plane import StudentPairs
+from ._evaluation import Evaluation, Normalizer, Products
 from ._report import NotConverged
 from ._srgw_contraction import Loss, total
-from .coupling import Evaluation, Kernel, KernelLoss, Normalizer
+from .coupling import Kernel, KernelLoss
 
 __all__ = ["Normalization", "PrototypeLoss", "balance", "factors", "log_kernel"]
 
@@ -51,7 +50,7 @@ def _least(x: Tensor) -> float:
 
 
 def balance(
-    kernel: Tensor | Rows | StudentPairs, q: Tensor, r: Tensor, f: Tensor | None, tol: float
+    kernel: Products, q: Tensor, r: Tensor, f: Tensor | None, tol: float
 ) -> tuple[Tensor, Tensor, int]:
     """f (k,) such that the rows of q_k q_l e^(f_k + f_l) K_kl sum to r_k; those sums; products.
 
@@ -167,7 +166,11 @@ class PrototypeLoss(KernelLoss):
         return 0.0
 
     def normalize(
-        self, kernel: Tensor | Rows | StudentPairs, shift: Tensor | None, warm: Tensor | None, tol: float
+        self,
+        kernel: Products,
+        shift: Tensor | None,
+        warm: Tensor | None,
+        tol: float,
     ) -> Normalizer:
         q, m, c = self.q, self.total, self.offset
         if self.normalization == "doubly_stochastic":

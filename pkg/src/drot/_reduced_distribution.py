@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ._checks import check_choice, check_count
+from ._evaluation import Evaluation
 from ._factored import Factored, gram
 from ._minimize import radius
 from ._prototype_loss import Normalization, PrototypeLoss, factors, log_kernel
@@ -20,7 +21,6 @@ from ._report import OnFailure, settle
 from ._srgw_contraction import Contraction, Loss, alone, as_structure, as_weights, hard_plan, total
 from ._srgw_descent import Problem
 from ._srgw_starts import clusters, spectral_labels
-from .coupling import Evaluation
 from .embedding import descend
 from .initial import random_start, spectral_start
 from .pairwise import Pairwise
@@ -186,7 +186,7 @@ class Reduction:
             loss = self._loss(c)
             return loss.evaluate(Z).residual(radius(Z - Z.mean(dim=0)), loss.mass)
         push = (c.q[:, None] * c.q * (Z @ Z.T)) @ Z
-        return Evaluation(value=0.0, attraction=c.M @ Z, repulsion=push).residual(0, 1)
+        return Evaluation(value=0.0, attraction=c.M @ Z, repulsion=push).residual(math.inf, 1)
 
     def start(self, c: Coupling, n_components: int, rng: np.random.Generator) -> Tensor:
         """Positions to begin with: slow eigenvectors of M, or chance where it is too small."""

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from ._by_rows import PlanRows, squared_distances
 from ._checks import check_fits, check_positive
+from ._evaluation import Evaluation
 from ._exponentials import exp
 from ._plane import bernoulli, suits
-from .coupling import Evaluation, KernelLoss
+from .coupling import KernelLoss
 
 __all__ = ["BernoulliLoss"]
 

@@ -14,14 +14,12 @@ repel.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from ._by_rows import KernelRows, PlanRows, Rows, is_tiled, tiles_of
+from ._by_rows import KernelRows, PlanRows, is_tiled, tiles_of
 from ._checks import (
     as_points,
     as_real,
@@ -32,14 +30,13 @@ from ._checks import (
     check_positive,
     check_same_transposed,
 )
+from ._evaluation import Evaluation, Normalizer, Products
 from ._plane import StudentPairs, suits
 from .plan import Affinity
 
 __all__ = [
-    "Evaluation",
     "Kernel",
     "KernelLoss",
-    "Normalizer",
     "SNELoss",
     "attraction_repulsion",
     "read_plan",
@@ -47,43 +44,6 @@ __all__ = [
 
 Kernel = Literal["gaussian", "student"]
 Normalization = Literal["sum", "rows"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """An objective at one embedding."""
-
-    value: float  # F(Z), in nats
-    attraction: Tensor  # (n, q) the derivative of <P, C_Z>
-    repulsion: Tensor  # (n, q) minus the derivative of A(C_Z)
-    dual: Tensor | None = None  # (n,) a warm start for the next evaluation, where one helps
-    passes: float = 1.0  # evaluations of the n x n kernel
-    products: int = 0  # products of the kernel with a vector; by tiles each is a pass too
-
-    @cached_property
-    def gradient(self) -> Tensor:
-        """dF/dZ, (n, q)."""
-        return self.attraction - self.repulsion
-
-    def residual(self, size: float, mass: float) -> float:
-        """The length of the gradient, in units of that of the attraction.
-
-        Where nothing attracts: in units of a force that lowers F by 1 for each unit of mass on
-        the way of a radius of the map, its ``size``.
-        """
-        whole, part = (float(x.double().norm()) for x in (self.gradient, self.attraction))
-        return whole / part if part > 0 else whole * size * len(self.attraction) ** 0.5 / mass
-
-
-@dataclass(frozen=True, kw_only=True)
-class Normalizer:
-    """How a kernel becomes a plan, ``Q_ij = left_i right_j K_ij``."""
-
-    value: float  # A(C_Z)
-    left: Tensor  # (n,)
-    right: Tensor | None = None  # (n,), ones where absent
-    dual: Tensor | None = None  # (n,)
-    products: int = 0
 
 
 def read_plan(plan, name: str = "plan") -> Tensor:
@@ -167,7 +127,11 @@ class KernelLoss:
         return P if isinstance(P, PlanRows) else (P + P.T) / 2
 
     def normalize(
-        self, kernel: Tensor | Rows | StudentPairs, shift: Tensor | None, warm: Tensor | None, tol: float
+        self,
+        kernel: Products,
+        shift: Tensor | None,
+        warm: Tensor | None,
+        tol: float,
     ) -> Normalizer:
         """The :class:`Normalizer` of ``kernel`` (n, n), whose rows are e^(shift - C_Z).
 
@@ -187,8 +151,9 @@ class KernelLoss:
         ``tol`` bounds the row sums of Q where they are iterated on, ``warm`` starts that
         iteration; both are idle otherwise.
         """
-        if self.in_plane(Z):
-            return self._evaluate_in_plane(Z, warm, tol)
+        self.check_size(Z)
+        if self.kernel == "student" and self.symmetric and suits(Z, self.plan):
+            return self._in_plane(Z, warm, tol)
         kernel, shift, attraction = self._kernel(Z)
         found = self.normalize(kernel, shift, warm, tol)
         late = torch.zeros((), dtype=torch.float64, device=Z.device)  # <P, C_Z> by tiles
@@ -215,14 +180,12 @@ class KernelLoss:
             products=found.products,
         )
 
-    def in_plane(self, Z: Tensor) -> bool:
-        """Whether compiled loops evaluate F at Z (n, q)."""
-        return self.kernel == "student" and self.symmetric and suits(Z, self.plan)
-
-    def _evaluate_in_plane(self, Z: Tensor, warm: Tensor | None, tol: float) -> Evaluation:
-        assert isinstance(self.plan, Tensor)  # of in_plane
-        self.check_size(Z)
-        pairs = StudentPairs(Z, self.plan, self._memory(self.balanced), diagonal=self.diagonal)
+    def _in_plane(self, Z: Tensor, warm: Tensor | None, tol: float) -> Evaluation:
+        """What the compiled loops give."""
+        P = self.plan
+        assert isinstance(P, Tensor)  # of suits
+        kernel = self._memory() if self.balanced else P.new_empty(0, self.n)
+        pairs = StudentPairs(Z, P, kernel, diagonal=self.diagonal)
         found = self.normalize(pairs, None, warm, tol)
         return Evaluation(
             value=pairs.value + found.value,
@@ -232,13 +195,12 @@ class KernelLoss:
             products=found.products,
         )
 
-    def _memory(self, whole: bool = True) -> Tensor:
-        """Kept memory for the kernel, (n, n), or none of its rows."""
-        if not whole:
-            return self.plan.new_empty(0, self.n)
+    def _memory(self) -> Tensor:
+        """Kept memory for the kernel, (n, n)."""
+        P = self.plan
         if self._kept is None:
-            check_fits((self.n, 2 * self.n), self.plan.dtype, self.plan.device)
-            self._kept = torch.empty_like(self.plan, memory_format=torch.contiguous_format)
+            check_fits((self.n, 2 * self.n), P.dtype, P.device)
+            self._kept = torch.empty(P.shape, dtype=P.dtype, device=P.device)
         return self._kept
 
     def latent_plan(self, Z: Tensor, *, tol: float = 1e-9) -> Tensor:
@@ -284,7 +246,9 @@ class KernelLoss:
         sums = lines.new_zeros(2, *lines.shape)  # [Z, 1]^T w^T, or [Z, 1]^T (w + w^T)
         work = torch.empty(2, self._tiles[0].stop, self.n, dtype=Z.dtype, device=Z.device)
         for rows in self._tiles:
-            for total, w in zip(sums, weights(rows, work[:, : rows.stop - rows.start]), strict=True):
+            for total, w in zip(
+                sums, weights(rows, work[:, : rows.stop - rows.start]), strict=True
+            ):
                 total[:, rows] += lines @ w.T
                 if not self.symmetric:
                     total.addmm_(lines[:, rows], w)
@@ -374,7 +338,11 @@ class SNELoss(KernelLoss):
         return self.entropy - float(torch.xlogy(mass, mass).sum(dtype=torch.float64))
 
     def normalize(
-        self, kernel: Tensor | Rows | StudentPairs, shift: Tensor | None, warm: Tensor | None, tol: float
+        self,
+        kernel: Products,
+        shift: Tensor | None,
+        warm: Tensor | None,
+        tol: float,
     ) -> Normalizer:
         sums = kernel.sum(dim=1)
         shift = torch.zeros_like(sums) if shift is None else shift

@@ -13,9 +13,9 @@ from ._by_rows import PlanRows
 from ._checks import as_points, check_choice, check_count, check_positive
 from ._dataset import Seed
 from ._embedding import Embedding
+from ._evaluation import Evaluation
 from ._minimize import Step, adam, lbfgs, metric_of, radius
 from ._report import OnFailure, settle
-from .coupling import Evaluation
 from .initial import apart, at_scale, random_start, spectral_start
 
 __all__ = ["Callback", "Init", "Objective", "Solver", "embed"]
@@ -89,9 +89,9 @@ def embed(
         :class:`SNEkhornLoss`, :class:`SNELoss` or :class:`BernoulliLoss`.
     init : {"spectral", "random"}, array_like of shape (n, q), or Embedding
         Where to start: the plan's slow eigenvectors, normal coordinates of standard deviation
-        0.1, given positions, or where an earlier run ended, which it continues. Of positions whose spread is
-        below 1/100 of the kernel's bandwidth only the shape counts: they start at spread 1. Those
-        above 100 are divided by 10 as long as F falls. Points that start where all their
+        0.1, given positions, or where an earlier run ended, which it continues. Of positions whose
+        spread is below 1/100 of the kernel's bandwidth only the shape counts: they start at spread
+        1. Those above 100 are divided by 10 as long as F falls. Points that start where all their
         neighbours are, but for 1 % of the spread of the cloud, get noise of that size, and so
         does a direction in which the cloud has no extent: no force would move them there (book
         ``prp-one-place``).
@@ -109,7 +109,8 @@ def embed(
         For starts by name.
     callback : callable, optional
         Called as ``callback(iteration, residual, Z, value)`` at the start and after each
-        iteration; returning True stops the run, which then counts as not converged but raises nothing.
+        iteration; returning True stops the run, which then counts as not converged but raises
+        nothing.
     on_failure : {"raise", "warn", "ignore"}
 
     Returns

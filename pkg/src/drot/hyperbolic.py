@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ._checks import check_choice, check_count, check_positive
 from ._dataset import Seed, as_rng
+from ._evaluation import Evaluation
 from ._hyperboloid import centres, exp, lift, mean, points, squares
 from ._minimize import lbfgs
 from ._prototype_loss import Normalization
@@ -30,7 +31,7 @@ from ._reduced_distribution import (
 )
 from ._report import OnFailure
 from ._srgw_contraction import Loss, total
-from .coupling import Evaluation, Kernel
+from .coupling import Kernel
 from .distributional import Callback, Init, solve
 
 __all__ = ["distance", "kmeans", "reduce", "silhouette", "to_poincare", "wrapped_normal"]

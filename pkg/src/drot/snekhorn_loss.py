@@ -7,10 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from ._by_rows import Rows
-from ._plane import StudentPairs
+from ._evaluation import Normalizer, Products
 from ._report import NotConverged
-from .coupling import Kernel, KernelLoss, Normalizer
+from .coupling import Kernel, KernelLoss
 
 __all__ = ["SNEkhornLoss"]
 
@@ -83,7 +82,11 @@ class SNEkhornLoss(KernelLoss):
             )
 
     def normalize(
-        self, kernel: Tensor | Rows | StudentPairs, shift: Tensor | None, warm: Tensor | None, tol: float
+        self,
+        kernel: Products,
+        shift: Tensor | None,
+        warm: Tensor | None,
+        tol: float,
     ) -> Normalizer:
         f, sums, products = _balance(kernel, warm, max(tol, _FLOOR[self.plan.dtype]))
         # the concave function that f maximises: its error is of second order
@@ -92,7 +95,7 @@ class SNEkhornLoss(KernelLoss):
         return Normalizer(value=-float(dual), left=scale, right=scale, dual=f, products=products)
 
 
-def _balance(kernel: Tensor | Rows | StudentPairs, f: Tensor | None, tol: float) -> tuple[Tensor, Tensor, int]:
+def _balance(kernel: Products, f: Tensor | None, tol: float) -> tuple[Tensor, Tensor, int]:
     """f (n,) such that rows of e^(f_i + f_j) K_ij sum to 1 within ``tol``; those sums; products.
 
     The residual -log(row sums) has the derivative -(I + Q'), where Q' is similar to a positive

@@ -166,11 +166,7 @@ class PrototypeLoss(KernelLoss):
         return 0.0
 
     def normalize(
-        self,
-        kernel: Products,
-        shift: Tensor | None,
-        warm: Tensor | None,
-        tol: float,
+        self, kernel: Products, shift: Tensor | None, warm: Tensor | None, tol: float
     ) -> Normalizer:
         q, m, c = self.q, self.total, self.offset
         if self.normalization == "doubly_stochastic":

@@ -14,6 +14,7 @@ repel.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Literal, get_args
 
 import torch
@@ -98,7 +99,6 @@ class KernelLoss:
             _check_symmetric(self.plan)
         self.n = n = self.plan.shape[0]
         p = self.plan
-        self._kept: Tensor | None = None  # (n, n) memory for the kernel
         if isinstance(p, PlanRows):
             self.mass, self.entropy, self._tiles = p.mass, p.entropy, p.slices
         else:
@@ -127,11 +127,7 @@ class KernelLoss:
         return P if isinstance(P, PlanRows) else (P + P.T) / 2
 
     def normalize(
-        self,
-        kernel: Products,
-        shift: Tensor | None,
-        warm: Tensor | None,
-        tol: float,
+        self, kernel: Products, shift: Tensor | None, warm: Tensor | None, tol: float
     ) -> Normalizer:
         """The :class:`Normalizer` of ``kernel`` (n, n), whose rows are e^(shift - C_Z).
 
@@ -184,7 +180,7 @@ class KernelLoss:
         """What the compiled loops give."""
         P = self.plan
         assert isinstance(P, Tensor)  # of suits
-        kernel = self._memory() if self.balanced else P.new_empty(0, self.n)
+        kernel = self._memory if self.balanced else P.new_empty(0, self.n)
         pairs = StudentPairs(Z, P, kernel, diagonal=self.diagonal)
         found = self.normalize(pairs, None, warm, tol)
         return Evaluation(
@@ -195,13 +191,11 @@ class KernelLoss:
             products=found.products,
         )
 
+    @cached_property
     def _memory(self) -> Tensor:
-        """Kept memory for the kernel, (n, n)."""
-        P = self.plan
-        if self._kept is None:
-            check_fits((self.n, 2 * self.n), P.dtype, P.device)
-            self._kept = torch.empty(P.shape, dtype=P.dtype, device=P.device)
-        return self._kept
+        """Kept for the kernel, (n, n)."""
+        check_fits((self.n, 2 * self.n), self.plan.dtype, self.plan.device)
+        return torch.empty(self.n, self.n, dtype=self.plan.dtype, device=self.plan.device)
 
     def latent_plan(self, Z: Tensor, *, tol: float = 1e-9) -> Tensor:
         """Q, the plan of the embedding Z (n, q): shape (n, n), of the mass of P."""
@@ -221,7 +215,7 @@ class KernelLoss:
         )
         if isinstance(self.plan, PlanRows):
             return source, source.shift, 0.0
-        kept = self._memory()
+        kept = self._memory
         attraction = torch.zeros((), dtype=torch.float64, device=Z.device)
         for rows in self._tiles:
             cost, _ = source.costs(rows, kept[rows])
@@ -338,11 +332,7 @@ class SNELoss(KernelLoss):
         return self.entropy - float(torch.xlogy(mass, mass).sum(dtype=torch.float64))
 
     def normalize(
-        self,
-        kernel: Products,
-        shift: Tensor | None,
-        warm: Tensor | None,
-        tol: float,
+        self, kernel: Products, shift: Tensor | None, warm: Tensor | None, tol: float
     ) -> Normalizer:
         sums = kernel.sum(dim=1)
         shift = torch.zeros_like(sums) if shift is None else shift

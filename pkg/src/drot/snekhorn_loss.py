@@ -82,11 +82,7 @@ class SNEkhornLoss(KernelLoss):
             )
 
     def normalize(
-        self,
-        kernel: Products,
-        shift: Tensor | None,
-        warm: Tensor | None,
-        tol: float,
+        self, kernel: Products, shift: Tensor | None, warm: Tensor | None, tol: float
     ) -> Normalizer:
         f, sums, products = _balance(kernel, warm, max(tol, _FLOOR[self.plan.dtype]))
         # the concave function that f maximises: its error is of second order

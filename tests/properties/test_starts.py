@@ -172,3 +172,13 @@ def test_too_few_points_for_the_spectral_start():
     with pytest.raises(ValueError, match=says):
         drot.SNEkhorn(perplexity=1.5).fit(X)
     assert drot.SNEkhorn(perplexity=1.5, init="random").fit(X).embedding_.shape == (3, 2)
+
+
+@pytest.mark.parametrize("q", [N - 1, N + 5])
+def test_more_dimensions_than_points_span(q):
+    """From a start by chance an embedding, if only in the dimensions that the points span."""
+    found = drot.tsne(drot.symmetrize(rows()), n_components=q, init="random")
+    assert found.converged and found.Z.shape == (N, q)
+    assert int((torch.linalg.svdvals(found.Z) > 1e-9 * found.size).sum()) <= N - 1
+    plane = drot.tsne(drot.symmetrize(rows()), init="random")
+    assert found.value < plane.value

@@ -3,7 +3,7 @@
 All start from the same points and run with their defaults, on all cores: perplexity 30 for t-SNE,
 15 neighbours for UMAP. openTSNE runs on to 2000 steps; its default, 250 exaggerated ones and 500,
 is the check point at ``DEFAULT`` of that run. A row without ``repeats`` is such a check point, each
-10 steps of ours and 50 of the others that let one look, with the ``seconds`` since the run had the
+5 steps of ours and 50 of the others that let one look, with the ``seconds`` since the run had the
 points. ``reached`` is computed afterwards, for all by the same exact objective in float64, in nats
 for each unit of mass: KL(P | Q) for t-SNE, for UMAP the divergence of the edges, all pairs of them.
 What umap-learn descends has the repulsion of a few sampled pairs, which is another objective.
@@ -34,7 +34,7 @@ from cases.entropic import once
 from cases.pairing import Method, Outcome, Problem, absent, present
 
 STEPS, DEFAULT = 2000, 750  # of openTSNE
-OURS, THEIRS = 10, 50  # steps between two check points
+OURS, THEIRS = 5, 50  # steps between two check points
 PERPLEXITY, NEIGHBORS = 30, 15
 METHODS = {  # most points: beyond, it takes too long
     "drot t-SNE": 10_000,

@@ -11,7 +11,7 @@ export PORT MODULE SAMPLE
 help:
 	@echo "make book       execute the chapters, build the site in _build/html"
 	@echo "make test       pass every test: package, chapters, site, browser"
-	@echo "make bench      compare with other software, on a quiet machine: 16 minutes"
+	@echo "make bench      compare with other software, on a quiet machine: 20 minutes"
 	@echo "make pdf        the book on paper, _build/drot.pdf; needs LaTeX: latexmk and xelatex"
 	@echo "make binder     open and run a chapter as Binder and Colab do, in a fresh environment"
 	@echo "make coverage   which lines and branches do the tests run? into tests/records/coverage.csv"

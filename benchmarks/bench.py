@@ -4,10 +4,11 @@
     python benchmarks/bench.py --device cuda --out DIR      # only the GPU, into DIR
     python benchmarks/bench.py --cases ea sea               # these again; the other rows stay
     python benchmarks/bench.py --small                      # the smallest problem of each, a minute
+    python benchmarks/bench.py --cases race --large --cap 900   # the race at n = 10 000 too
 
-The cases are in ``cases/``: entropic affinity, symmetric entropic affinity, t-SNEkhorn, t-SNE of
-few points, semi-relaxed Gromov-Wasserstein, and the growth of time and memory with n. Ours and the
-peers run in turn in one process for each problem, on all cores. Three files are written, with
+The cases are in ``cases/``: entropic affinity, symmetric entropic affinity, t-SNEkhorn, a race of
+t-SNE and UMAP, semi-relaxed Gromov-Wasserstein, and the growth of time and memory with n. Ours and
+the peers run in turn in one process for each problem, on all cores. Three files are written, with
 ``_cuda`` in their names on a GPU: ``bench.csv`` (all cases but growth), ``growth.csv``,
 ``machine.csv`` (the rates behind the floors).
 
@@ -18,8 +19,8 @@ the code is from its machine, where ``passes`` and ``products`` say how good the
 ``peak_rss_mb`` is the largest memory during the run, of which ``base_rss_mb`` was there before.
 A process that takes longer than the cap is stopped, and larger ones of its kind are not started.
 
-Prediction for two quiet cores: machine 10 s; ea 1 minute; sea 2; tsnekhorn 2; tsne 1; srgw 1;
-growth 8: 15 minutes.
+Prediction for two quiet cores: machine 10 s; ea 1 minute; sea 2; tsnekhorn 2; race 6; srgw 1;
+growth 8: 20 minutes.
 """
 
 from __future__ import annotations
@@ -159,7 +160,9 @@ def bench(device: str, asked: argparse.Namespace) -> None:
         kept = [row for row in read(path) if row["case"].split()[0] not in names]
         rows, over = [], {}
         for name in names:
-            for setting in case(name).SETTINGS["small" if asked.small else kind]:
+            settings = case(name).SETTINGS
+            larger = settings.get("large", []) if asked.large and kind == "cpu" else []
+            for setting in [*settings["small" if asked.small else kind], *larger]:
                 job = Job(name, setting, device, threads, asked.repeats, asked.small)
                 if asked.most and job.points > asked.most:
                     continue
@@ -184,6 +187,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder of the CSV files")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--small", action="store_true", help="the smallest problem of each case")
+    parser.add_argument("--large", action="store_true", help="and the largest, on the CPU")
     parser.add_argument("--threads", type=int, help="default: all cores")
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--most", type=int, metavar="N", help="leave larger problems out")

@@ -108,7 +108,7 @@ def timed(objective, Z: Tensor, **options):
     """The embedding, and CPU seconds at the start and after each iteration."""
     clock: list[float] = []
 
-    def callback(iteration: int, residual: float, Z: Tensor) -> None:
+    def callback(iteration: int, residual: float, Z: Tensor, value: float) -> None:
         clock.append(time.process_time() - begin)
 
     begin = time.process_time()

@@ -123,7 +123,7 @@ def adam(P: Tensor, kind: str, Z: Tensor, rate: float) -> drot.Embedding:
         seen.append(found.value + loss.constant)
         return found
 
-    def settled(iteration: int, residual: float, Z: Tensor) -> bool:
+    def settled(iteration: int, residual: float, Z: Tensor, value: float) -> bool:
         return iteration > 1 and abs(seen[-1] - seen[-2]) < CHANGE * abs(seen[-2])
 
     loss.evaluate = record

@@ -11,7 +11,7 @@ CASES = {
     "ea": "entropic",
     "sea": "symmetric",
     "tsnekhorn": "tsnekhorn",
-    "tsne": "tsne",
+    "race": "race",
     "srgw": "srgw",
     "growth": "growth",
 }

@@ -2,7 +2,8 @@
 
 A method has a part that is timed, from the points to its result, and a part that is not, which
 reads off what it did. Methods alternate, so that a busy minute of the machine falls on all; each
-runs ``REPEATS`` times unless one run takes long, and the median counts.
+runs ``REPEATS`` times unless one run takes long, and the median counts. Where a run was looked at
+on its way, each look is a row of its own, of the median run.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 import statistics
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,8 +25,9 @@ from recording import forget_peak, peak_mb
 __all__ = ["FIELDS", "Method", "Outcome", "Problem", "absent", "compare", "present"]
 
 FIELDS = ["case", "data", "n", "p", "dtype", "device", "threads", "method", "seconds", "spread"]
-FIELDS += ["repeats", "cpu_seconds", "passes", "products", "reached", "quantity", "base_rss_mb"]
-FIELDS += ["peak_rss_mb", "peak_gpu_mb", "floor_s", "ratio", "version", "date", "note"]
+FIELDS += ["repeats", "cpu_seconds", "steps", "passes", "products", "reached", "quantity"]
+FIELDS += ["base_rss_mb", "peak_rss_mb", "peak_gpu_mb", "floor_s", "ratio", "version", "date"]
+FIELDS += ["note"]
 REPEATS = 3
 LONG = 5.0  # seconds; a run beyond is not repeated
 
@@ -38,6 +40,8 @@ class Outcome:
     operations: Operations | None = None  # at least; None where nobody counts them
     passes: float | None = None
     products: float | None = None
+    steps: int | None = None
+    way: Sequence[tuple[int, float, float]] = ()  # steps, seconds, reached
     note: str = ""
 
 
@@ -107,10 +111,14 @@ def compare(problem: Problem, rates: Rates, repeats: int = REPEATS) -> list[dict
             "version": f"{method.software} {_version(method.software)}".strip(),
             "note": "absent" if method.run is None else problems.get(method.name, ""),
         }
-        done = runs[method.name]
-        if done and not row["note"]:
-            row["note"] = done[-1].outcome.note
-        rows.append(row | _numbers(done, rates))
+        done = sorted(runs[method.name], key=lambda run: run.wall)
+        middle = done[(len(done) - 1) // 2].outcome if done else Outcome(math.nan)
+        row["note"] = row["note"] or middle.note
+        for steps, seconds, reached in middle.way:
+            rows.append(
+                row | {"steps": steps, "seconds": _short(seconds), "reached": _six(reached)}
+            )
+        rows.append(row | _numbers(done, middle, rates))
     return rows
 
 
@@ -145,11 +153,11 @@ def _timed(method: Method, device: str) -> _Run:
     return _Run(wall, cpu, base, peak, gpu, outcome)
 
 
-def _numbers(runs: list[_Run], rates: Rates) -> dict[str, Any]:
+def _numbers(runs: list[_Run], outcome: Outcome, rates: Rates) -> dict[str, Any]:
     if not runs:
         return {}
     walls = [run.wall for run in runs]
-    seconds, outcome = statistics.median(walls), runs[-1].outcome
+    seconds = statistics.median(walls)
     least = None if outcome.operations is None else floor(outcome.operations, rates)
     gpu = runs[0].gpu_mb
     return {
@@ -157,9 +165,10 @@ def _numbers(runs: list[_Run], rates: Rates) -> dict[str, Any]:
         "spread": _short(max(walls) - min(walls)),
         "repeats": len(runs),
         "cpu_seconds": _short(statistics.median(run.cpu for run in runs)),
+        "steps": outcome.steps,
         "passes": None if outcome.passes is None else round(outcome.passes, 2),
         "products": outcome.products,
-        "reached": float(f"{outcome.reached:.6g}"),
+        "reached": _six(outcome.reached),
         "base_rss_mb": round(runs[0].base_mb),
         "peak_rss_mb": round(max(run.peak_mb for run in runs)),
         "peak_gpu_mb": None if gpu is None else round(gpu),
@@ -170,6 +179,10 @@ def _numbers(runs: list[_Run], rates: Rates) -> dict[str, Any]:
 
 def _short(x: float) -> float:
     return x if not math.isfinite(x) else float(f"{x:.4g}")
+
+
+def _six(x: float) -> float:
+    return float(f"{x:.6g}")
 
 
 def _version(software: str) -> str:

@@ -136,12 +136,19 @@ def radius(Z: Tensor) -> float:
 
 
 def lbfgs(
-    evaluate: Evaluate, Z: Tensor, metric: Metric, memory: int, reach: float = math.inf
+    evaluate: Evaluate,
+    Z: Tensor,
+    metric: Metric,
+    memory: int,
+    reach: float = math.inf,
+    growth: float = 0.01,
 ) -> Iterator[Step]:
     """L-BFGS on B's metric; with ``memory=0``, the spectral direction itself.
 
     One solve with B per iteration: that of the gradient, since B^-1 y is a difference of two.
-    No step is longer than ``reach`` radii of the map, root mean squares both.
+    No step is longer than ``reach`` radii of the map, root mean squares both. Where it is bounded,
+    a step does not enlarge the map if that is to bring less than the share ``growth`` of what the
+    step lowers the objective by: t-SNE's maps would spend their steps on it for ever.
 
     Ends when no step along the descent direction lowers the objective any more, or rounding hides
     for many steps whether one does.
@@ -153,8 +160,10 @@ def lbfgs(
     h = metric.solve(now.found.gradient)
     length = 1.0
     while True:
-        direction = _two_loops(now.found.gradient, h, pairs)
-        longest = reach * radius(now.Z) / (radius(direction) or 1.0) if reach < math.inf else reach
+        direction, longest = _two_loops(now.found.gradient, h, pairs), reach
+        if reach < math.inf:
+            direction = _without_idle_growth(direction, now, growth)
+            longest = reach * radius(now.Z) / (radius(direction) or 1.0)
         new, taken = _search(evaluate, now, direction, length, longest)
         if new is None and pairs:  # forget and try the plain direction
             pairs.clear()
@@ -192,6 +201,13 @@ def _two_loops(g: Tensor, h: Tensor, pairs: deque[_Pair]) -> Tensor:
     for pair, share in zip(pairs, reversed(shares), strict=True):
         h.add_(pair.s, alpha=share - _inner(pair.y, h) / pair.curvature)
     return h.neg_()
+
+
+def _without_idle_growth(direction: Tensor, now: Step, growth: float) -> Tensor:
+    g, Z = now.found.gradient, now.Z
+    rate = _inner(direction, Z) / (_inner(Z, Z) or 1.0)
+    idle = rate > 0 and abs(rate * _inner(g, Z)) < growth * abs(_inner(g, direction))
+    return direction - rate * Z if idle else direction
 
 
 def _search(

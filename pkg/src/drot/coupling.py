@@ -291,8 +291,8 @@ class SNELoss(KernelLoss):
     -----
     One evaluation is one pass over the kernel and one over the weights; the plan and the kernel
     are kept, two n x n arrays. For Student's kernel in the plane, on a CPU, it is one reading of
-    the plan by a compiled loop, and no kernel is kept. A plan that is met in tiles keeps neither: two passes over the
-    kernel and one over the plan, ten arrays of b x n.
+    the plan by a compiled loop, and no kernel is kept. A plan that is met in tiles keeps neither:
+    two passes over the kernel and one over the plan, ten arrays of b x n.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from ._embedding import Embedding
 from ._evaluation import Evaluation
 from ._minimize import Step, adam, lbfgs, metric_of, radius
 from ._report import OnFailure, settle
-from .initial import apart, at_scale, random_start, spectral_start
+from .initial import SMALL, apart, at_scale, random_start, spectral_start
 
 __all__ = ["Callback", "Init", "Objective", "Solver", "embed"]
 
@@ -26,7 +26,6 @@ Callback = Callable[[int, float, Tensor, float], bool | None]
 
 _TOL = 0.02  # in either dtype
 _REACH = 0.1  # longest step, in radii of the map
-_SMALL = 0.1  # spread of a start by chance, so that attraction sorts it before it has grown
 _MEMORY = 10  # pairs of L-BFGS
 
 
@@ -77,7 +76,8 @@ def embed(
     pairs of steps and gradient changes correct it. ``"spectral"`` takes the direction
     :math:`-B^{-1} \nabla F` as it is. Both stop a step by Wolfe's conditions, so F falls at each
     iteration, and none is longer than a tenth of the map's radius (root mean squares both): maps
-    that start small grow while attraction still decides who goes where (book ``sec-growing``).
+    that start small grow while attraction still decides who goes where (book ``sec-growing``). A
+    step does not enlarge the map for less than 1 % of what it lowers F by (book ``sec-size``).
     ``"adam"`` is the papers' optimiser, a fixed rate and no line search.
 
     Source: spectral direction of Vladymyrov and Carreira-Perpinan (2012), equation (4), as
@@ -91,7 +91,7 @@ def embed(
         Where to start: the plan's slow eigenvectors, normal coordinates of standard deviation
         0.1, given positions, or where an earlier run ended, which it continues. Of positions whose
         spread is below 1/100 of the kernel's bandwidth only the shape counts: they start at spread
-        1. Those above 100 are divided by 10 as long as F falls. Points that start where all their
+        0.1. Those above 100 are divided by 10 as long as F falls. Points that start where all their
         neighbours are, but for 1 % of the spread of the cloud, get noise of that size, and so
         does a direction in which the cloud has no extent: no force would move them there (book
         ``prp-one-place``).
@@ -117,8 +117,8 @@ def embed(
     -------
     Embedding
         Centred; determined up to a rotation or reflection and to the local minimum. Where F has no
-        minimum at a finite size, as t-SNE's may not have, ``size`` says how long the run was:
-        ``growth`` stays positive, however small (book ``prp-size``). A run that
+        minimum at a finite size, as t-SNE's may not have, ``growth`` stays positive, however small,
+        and ``size`` says where growing no longer paid (book ``prp-size``). A run that
         is interrupted from the keyboard returns what it has, with a warning.
 
     Raises
@@ -258,7 +258,7 @@ def _start(
     if isinstance(init, str):
         check_choice("init", init, ("spectral", "random"))
         if init == "random":
-            Z = _SMALL * random_start(
+            Z = SMALL * random_start(
                 objective.n,
                 n_components=n_components,
                 random_state=random_state,

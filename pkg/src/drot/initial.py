@@ -16,8 +16,9 @@ from ._kernel_pca import power_of_2
 from ._krylov import EXTRA, leading
 from .plan import symmetrize
 
-__all__ = ["apart", "at_scale", "pca_start", "random_start", "spectral_start"]
+__all__ = ["SMALL", "apart", "at_scale", "pca_start", "random_start", "spectral_start"]
 
+SMALL = 0.1  # spread of a start by chance, which attraction is to sort before it has grown
 _CLOSE = 1e-2  # distance to all neighbours, in units of the spread, that counts as none
 _FLAT = 1e-6  # extent across, in units of that along, that counts as none
 _SHAPES = (1e-2, 1e2)  # spreads, in bandwidths of the kernel, beyond which only the shape counts
@@ -209,7 +210,7 @@ def _by_products(rows: Tensor | PlanRows, n_components: int, random_state: Seed)
 
 
 def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:
-    """Z, centred: at spread 1 if its own is far too small; if far too large, smaller where better.
+    """Z, centred: at spread 0.1 if its own is far too small; too large, smaller where better.
 
     Forces vanish at either end, so the slope does not tell a start from a solution. ``value``,
     the objective, does: a large Z is divided by 10 as long as it falls. A solution with far parts
@@ -222,7 +223,7 @@ def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:
     share = float(unit.square().mean().sqrt())
     spread = largest * share
     if spread < _SHAPES[0]:
-        return unit / share
+        return SMALL * unit / share
     lowest = value(Z) if spread > _SHAPES[1] else 0.0
     noise = torch.finfo(Z.dtype).eps ** 0.5  # t-SNE's objective is all but level far out
     while spread > _SHAPES[1] and not (found := value(Z / 10)) > lowest + noise * abs(lowest):
@@ -256,7 +257,7 @@ def apart(Z: Tensor, weights: Tensor | PlanRows, random_state: Seed) -> Tensor:
         n, n_components=q, random_state=random_state, dtype=Z.dtype, device=Z.device
     )
     if spread == 0:  # nothing is known but the scale, that of the kernel
-        return noise - noise.mean(dim=0)
+        return SMALL * (noise - noise.mean(dim=0))
     flat = noise @ across @ across.T
     return Z + _CLOSE * spread * torch.where(together[:, None], noise, flat)
 

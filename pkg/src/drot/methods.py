@@ -191,8 +191,8 @@ def tsne(
     r"""Exact t-SNE: one softmax over all pairs, of Student's kernel.
 
     Every pair repels; there is no tree, no interpolation and no early exaggeration. Without the
-    pairs i = j there may be no minimum at a finite size: the map then grows as long as it runs,
-    in the shape that it has (book ``prp-size``). ``diagonal="keep"`` fixes the size.
+    pairs i = j there may be no minimum at a finite size: the map then grows as long as that pays
+    (book ``prp-size``). ``diagonal="keep"`` fixes the size.
 
     Source: t-SNE (Van der Maaten and Hinton, 2008), equations (4) and (5); book ``eq-sne``.
 

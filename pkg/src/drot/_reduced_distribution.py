@@ -186,7 +186,9 @@ class Reduction:
             loss = self._loss(c)
             return loss.evaluate(Z).residual(radius(Z - Z.mean(dim=0)), loss.mass)
         push = (c.q[:, None] * c.q * (Z @ Z.T)) @ Z
-        return Evaluation(value=0.0, attraction=c.M @ Z, repulsion=push).residual(math.inf, 1)
+        return Evaluation(value=0.0, attraction=c.M @ Z, repulsion=push).residual(
+            math.inf if Z.any() else 0.0, 1
+        )
 
     def start(self, c: Coupling, n_components: int, rng: np.random.Generator) -> Tensor:
         """Positions to begin with: slow eigenvectors of M, or chance where it is too small."""

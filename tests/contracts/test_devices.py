@@ -157,7 +157,9 @@ FUNCTIONS = [name for name in ROWS if not is_estimator(name) and arrays(ROWS[nam
 ESTIMATORS = [name for name in ROWS if is_estimator(name) and "device" in parameters(name)]
 
 
-DESCENTS = {"drot.distributional_reduction", "drot.cluster_then_reduce", "drot.reduce_then_cluster"}
+# Compiled loops on the CPU and sweeps elsewhere round differently: in single precision descents
+# end at different places within their tolerance, of the same objective.
+DESCENTS = {"drot.distributional_reduction", "drot.cluster_then_reduce"}
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -168,15 +170,18 @@ def test_function(name, dtype, gpu):
     here = {key: torch.from_numpy(value) for key, value in arrays(given).items()}
     here = {key: x.to(dtype) if x.is_floating_point() else x for key, x in here.items()}
     there = {key: x.to(gpu) for key, x in here.items()}
-    wanted, found = leaves(call(name, given | here)), leaves(call(name, given | there))
+    wanted, found = call(name, given | here), call(name, given | there)
+    if name in DESCENTS and dtype == torch.float32:
+        assert found.Z.device.type == found.plan.device.type == gpu
+        assert found.objective == pytest.approx(wanted.objective, rel=1e-4)
+        return
+    wanted, found = leaves(wanted), leaves(found)
     assert len(found) == len(wanted) > 0
     for x, y in zip(found, wanted, strict=True):
         assert isinstance(x, float) or x.device.type == ("cpu" if name in HERE else gpu)
         x, y = (torch.as_tensor(z).cpu() for z in (x, y))
         size = float(y.double().abs().nan_to_num(posinf=0).max()) if y.numel() else 1.0
         close = 1e-4 if dtype == torch.float32 else 1e-8
-        if name in DESCENTS and dtype == torch.float32:  # which end anywhere within tol=1e-3
-            close = 0.2
         torch.testing.assert_close(x, y, rtol=0, atol=close * max(1.0, size), equal_nan=True)
 
 

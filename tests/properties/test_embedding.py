@@ -268,6 +268,29 @@ def test_the_unit_of_the_map_changes_nothing():
     assert alone[1] == pytest.approx(alone[0])
 
 
+@pytest.mark.parametrize("growth", [0.01, 0.5])
+def test_steps_do_not_enlarge_a_map_for_little(growth):
+    """A step grows the map only where that is its share of the slope; else its size stays."""
+    P = drot.symmetrize(
+        drot.entropic_affinity(drot.sqeuclidean(cloud("gaussian", 2, 80, 5)), 3, diagonal="drop")
+    )
+    loss, start, kept = SNELoss(P, "student"), spectral_start(P), []
+    evaluate = lambda Z, warm: loss.evaluate(Z)  # noqa: E731
+    shares = {0.0: [], growth: []}
+    for least, seen in shares.items():
+        steps = lbfgs(evaluate, start, Laplacian(P), 10, 0.1, least)
+        for old, new in itertools.pairwise(itertools.islice(steps, 120)):
+            s, g, Z = new.Z - old.Z, old.found.gradient, old.Z
+            rate = float((s * Z).sum() / Z.square().sum())
+            share = abs(rate * float((g * Z).sum()) / float((g * s).sum()))
+            assert float((g * s).sum()) < 0
+            seen.append((rate, share))
+        kept.append(radius(new.Z))
+    grown = [(rate, share) for rate, share in shares[growth] if rate > 1e-9]
+    assert grown and min(share for _, share in grown) >= growth * (1 - 1e-6)
+    assert any(rate > 1e-9 and share < growth for rate, share in shares[0.0])
+
+
 def test_steps_are_no_longer_than_a_tenth_of_the_map():
     """From any start by chance; and the bound is met, for it is what holds the steps back."""
     for name, method in METHODS.items():

@@ -86,6 +86,14 @@ def test_no_digit_is_lost_at_any_size(size):
         np.testing.assert_allclose(force, wanted, rtol=0, atol=1e-13 * abs(wanted).max())
 
 
+@pytest.mark.parametrize("name", LOSSES)
+def test_positions_that_require_a_gradient(name):
+    """They are read, and no graph is made of them."""
+    loss, Z = LOSSES[name](*plans(20, torch.float64)), random_start(20)
+    found = loss.evaluate(Z.clone().requires_grad_())
+    assert torch.equal(found.gradient, loss.evaluate(Z).gradient)
+
+
 def test_what_the_loops_leave_to_torch():
     """Other dimensions, plans met in tiles or laid out by columns, kernels whose squares vanish."""
     P, _ = plans(40, torch.float64)

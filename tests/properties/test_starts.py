@@ -180,5 +180,3 @@ def test_more_dimensions_than_points_span(q):
     found = drot.tsne(drot.symmetrize(rows()), n_components=q, init="random")
     assert found.converged and found.Z.shape == (N, q)
     assert int((torch.linalg.svdvals(found.Z) > 1e-9 * found.size).sum()) <= N - 1
-    plane = drot.tsne(drot.symmetrize(rows()), init="random")
-    assert found.value < plane.value

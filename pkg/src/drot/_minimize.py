@@ -204,6 +204,7 @@ def _two_loops(g: Tensor, h: Tensor, pairs: deque[_Pair]) -> Tensor:
 
 
 def _without_idle_growth(direction: Tensor, now: Step, growth: float) -> Tensor:
+    """The direction, without its radial part where that is a small share of its slope."""
     g, Z = now.found.gradient, now.Z
     rate = _inner(direction, Z) / (_inner(Z, Z) or 1.0)
     idle = rate > 0 and abs(rate * _inner(g, Z)) < growth * abs(_inner(g, direction))

@@ -230,7 +230,7 @@ class StudentPairs:
 
     def __init__(self, Z: Tensor, P: Tensor, kernel: Tensor, *, diagonal: bool):
         self.n, self.kernel = len(Z), kernel
-        self.columns = Z.T.contiguous().numpy()  # (2, n)
+        self.columns = Z.detach().T.contiguous().numpy()  # (2, n)
         values = np.empty(self.n)
         out = torch.empty(5, self.n, dtype=Z.dtype)
         arguments = P.numpy(), *self.columns, kernel.numpy(), values, out.numpy()
@@ -264,7 +264,7 @@ def bernoulli(
 
     The plan P is symmetric, its diagonal 0.
     """
-    n, columns, told = len(Z), Z.T.contiguous().numpy(), np.empty((2, len(Z)))
+    n, columns, told = len(Z), Z.detach().T.contiguous().numpy(), np.empty((2, len(Z)))
     out = torch.empty(4, n, dtype=Z.dtype)
     _over_rows(_join, n, P.numpy(), *columns, a, b, guard, *told, out.numpy())
     value = float(told[0].sum() + repulsion * told[1].sum())

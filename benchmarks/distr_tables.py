@@ -54,7 +54,7 @@ import drot
 import numpy as np
 import recording
 import torch
-from drot._reduced_distribution import Coupling, Reduction, Run, cluster, read_problem
+from drot.distributional.reduction import Coupling, Reduction, Run, cluster, read_problem
 from drot.metrics import prototype_homogeneity, prototype_nmi, weighted_silhouette
 from sklearn.cluster import KMeans
 from torch import Tensor

@@ -32,11 +32,11 @@ import drot
 import numpy as np
 import recording
 import torch
-from drot._evaluation import Evaluation
-from drot.embedding import embed
-from drot.initial import random_start, spectral_start
-from drot.snekhorn_loss import SNEkhornLoss
-from drot.symmetric import symmetric_entropic_affinity
+from drot.affinities.symmetric import symmetric_entropic_affinity
+from drot.embeddings.embed import embed
+from drot.embeddings.evaluation import Evaluation
+from drot.embeddings.snekhorn import SNEkhornLoss
+from drot.embeddings.starts import random_start, spectral_start
 from sklearn.manifold import trustworthiness
 from sklearn.metrics import silhouette_score
 from torch import Tensor

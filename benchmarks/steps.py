@@ -26,9 +26,9 @@ import drot
 import recording
 import sweep
 import torch
-from drot._minimize import lbfgs, metric_of, radius
-from drot.initial import apart
-from drot.snekhorn_loss import SNEkhornLoss
+from drot.embeddings.descent import lbfgs, metric_of, radius
+from drot.embeddings.snekhorn import SNEkhornLoss
+from drot.embeddings.starts import apart
 from point_clouds import load
 from torch import Tensor
 

@@ -46,9 +46,9 @@ import numpy as np
 import recording
 import sweep
 import torch
-from drot.coupling import SNELoss
-from drot.embedding import embed
-from drot.snekhorn_loss import SNEkhornLoss
+from drot.embeddings.embed import embed
+from drot.embeddings.losses import SNELoss
+from drot.embeddings.snekhorn import SNEkhornLoss
 from sklearn.manifold import trustworthiness
 from sklearn.metrics import silhouette_score
 from torch import Tensor

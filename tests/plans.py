@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import torch
-from drot._srgw_contraction import hard_plan
+from drot.gromov.contraction import hard_plan
 
 __all__ = ["LOSSES", "cloud", "energy", "hard_plans", "pointwise", "problem", "soft", "weights"]
 

@@ -19,7 +19,7 @@ import faults
 import numpy as np
 import torch
 import torch.distributed as dist
-from drot._by_rows import Rows
+from drot.affinities.tiled import Rows
 
 PERPLEXITY = 12
 

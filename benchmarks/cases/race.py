@@ -25,7 +25,7 @@ from typing import Any
 import drot
 import numpy as np
 import torch
-from drot.bernoulli_loss import BernoulliLoss
+from drot.embeddings.bernoulli import BernoulliLoss
 from machine import Operations
 from point_clouds import load
 from torch import Tensor

@@ -22,8 +22,8 @@ from typing import Any
 
 import drot
 import torch
-from drot.embedding import embed
-from drot.snekhorn_loss import SNEkhornLoss
+from drot.embeddings.embed import embed
+from drot.embeddings.snekhorn import SNEkhornLoss
 from embeddings import Unrolled
 from machine import Operations, cache_bytes
 from point_clouds import load

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from drot import _fetch
 from drot import datasets as data
-from drot._formats import pca
-from drot._origins import ORIGINS
+from drot.datasets import fetch as _fetch
+from drot.datasets.formats import pca
+from drot.datasets.origins import ORIGINS
 
 PAGE = Path(__file__).parents[2] / "book" / "datasets.md"
 # The checkout may lie elsewhere than the data; a test asks the environment only.

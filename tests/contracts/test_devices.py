@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from card import NAME, Traffic, make_believe
-from drot import _memory
+from drot._core import memory as _memory
 from faults import ROWS, call, is_estimator, parameters
 from torch import Tensor
 

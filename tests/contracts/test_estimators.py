@@ -12,11 +12,11 @@ import faults
 import numpy as np
 import pytest
 import torch
-from drot import _memory
-from drot.coupling_estimators import SNE, TSNE, UMAP, LargeVis
-from drot.estimators import SNEkhorn, TSNEkhorn
-from drot.methods import largevis, sne, snekhorn, tsne, umap
-from drot.symmetric import symmetric_entropic_affinity
+from drot._core import memory as _memory
+from drot.affinities.symmetric import symmetric_entropic_affinity
+from drot.embeddings.methods import largevis, sne, snekhorn, tsne, umap
+from drot.estimators.embedding import SNE, TSNE, UMAP, LargeVis
+from drot.estimators.snekhorn import SNEkhorn, TSNEkhorn
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline

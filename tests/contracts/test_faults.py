@@ -26,9 +26,9 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot import _fetch
 from drot import datasets as data
-from drot._origins import ORIGINS
+from drot.datasets import fetch as _fetch
+from drot.datasets.origins import ORIGINS
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
 
@@ -429,8 +429,8 @@ def test_redirects_end(fault, says, server, tmp_path, monkeypatch):
 
 FETCH = """
 from dataclasses import replace
-from drot import _fetch
-from drot._origins import ORIGINS
+from drot.datasets import fetch as _fetch
+from drot.datasets.origins import ORIGINS
 
 origin = ORIGINS["scgem"]
 sources = tuple(replace(s, urls=(f"{path}/{s.name}",), check="") for s in origin.sources)

@@ -22,9 +22,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
-from drot import _fetch, _formats
 from drot import datasets as data
-from drot._origins import ORIGINS, Source
+from drot.datasets import fetch as _fetch
+from drot.datasets import formats as _formats
+from drot.datasets.origins import ORIGINS, Source
 from PIL import Image
 
 NAMES = tuple(ORIGINS)

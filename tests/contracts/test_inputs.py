@@ -10,11 +10,10 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot._by_rows import Rows
-from drot._estimator import EmbeddingEstimator
-from drot.coupling import KernelLoss
-from drot.doubly_stochastic import check_symmetric
-from drot.pairwise import as_pairwise
+from drot.affinities.tiled import Rows
+from drot.costs.array import as_pairwise, check_symmetric
+from drot.embeddings.losses import KernelLoss
+from drot.estimators.base import EmbeddingEstimator
 from drot.plot import draw_graph
 
 

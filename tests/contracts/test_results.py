@@ -12,7 +12,7 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.plan import restore
+from drot.affinities.base import restore
 from memory import needs_linux, numbers
 
 

@@ -17,9 +17,10 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.coupling import SNELoss
-from drot.initial import pca_start, random_start, spectral_start
-from drot.methods import sne, snekhorn, tsne
+from drot.embeddings.losses import SNELoss
+from drot.embeddings.methods import sne, snekhorn, tsne
+from drot.embeddings.starts import random_start, spectral_start
+from drot.spectral.methods import pca_start
 from openTSNE.tsne import kl_divergence_bh
 from scipy.sparse import csr_matrix
 from scipy.spatial.distance import squareform

@@ -17,11 +17,11 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.bernoulli_loss import BernoulliLoss
-from drot.coupling import attraction_repulsion
-from drot.initial import random_start
-from drot.membership import umap_curve, umap_membership
-from drot.methods import umap
+from drot.affinities.umap import umap_curve, umap_membership
+from drot.embeddings.bernoulli import BernoulliLoss
+from drot.embeddings.losses import attraction_repulsion
+from drot.embeddings.methods import umap
+from drot.embeddings.starts import random_start
 from sklearn.metrics import pairwise_distances
 from umap.umap_ import (
     compute_membership_strengths,

@@ -12,7 +12,7 @@ import oracles
 import pytest
 import torch
 from clouds import cloud
-from drot._bandwidth import _moments, _start, halley, solve_rows
+from drot.affinities.roots import _moments, _start, halley, solve_rows
 
 INF = math.inf
 
@@ -318,7 +318,7 @@ def test_poor_start_costs_iterations_no_more(monkeypatch, start, xi):
     C = drot.sqeuclidean(cloud("scales", 3, 12, 3)).dense()
     wanted = drot.doubly_stochastic_affinity(C, perplexity=xi).nu
     far = (math.log(wanted) + start, [0.0])
-    monkeypatch.setattr(drot.doubly_stochastic, "solve_mean", lambda *_: far)
+    monkeypatch.setattr(drot.affinities.doubly_stochastic, "solve_mean", lambda *_: far)
     found = drot.doubly_stochastic_affinity(C, perplexity=xi)
     assert found.nu == pytest.approx(wanted, rel=1e-6) and found.n_iter < 120
 

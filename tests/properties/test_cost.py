@@ -12,8 +12,8 @@ import oracles
 import pytest
 import torch
 from clouds import KINDS, cloud, clouds, quick
-from drot._ranks import Alone
-from drot._tiles import as_pairwise
+from drot._core.ranks import Alone
+from drot.costs.array import as_pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 

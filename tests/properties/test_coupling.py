@@ -6,18 +6,18 @@ import itertools
 import math
 
 import drot
-import drot._by_rows
+import drot.affinities.tiled
 import numpy as np
 import pytest
 import torch
 from clouds import cloud, quick
-from drot.bernoulli_loss import BernoulliLoss
-from drot.coupling import SNELoss, attraction_repulsion
-from drot.embedding import embed
-from drot.initial import random_start
-from drot.membership import umap_curve, umap_membership
-from drot.methods import largevis, umap
-from drot.snekhorn_loss import SNEkhornLoss
+from drot.affinities.umap import umap_curve, umap_membership
+from drot.embeddings.bernoulli import BernoulliLoss
+from drot.embeddings.embed import embed
+from drot.embeddings.losses import SNELoss, attraction_repulsion
+from drot.embeddings.methods import largevis, umap
+from drot.embeddings.snekhorn import SNEkhornLoss
+from drot.embeddings.starts import random_start
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
@@ -227,7 +227,7 @@ def test_tiles_do_not_matter(name, entries, monkeypatch):
     P = (0.9 * torch.rand(40, 40, dtype=torch.float64)).fill_diagonal_(0)
     Z = random_start(40)
     whole = BERNOULLI[name](P)
-    monkeypatch.setattr(drot._by_rows, "tile_entries", lambda _: 2 * entries)
+    monkeypatch.setattr(drot.affinities.tiled, "tile_entries", lambda _: 2 * entries)
     parts = BERNOULLI[name](P)
     assert len(whole._tiles) == 1 and len(parts._tiles) > 1
     a, b = whole.evaluate(Z), parts.evaluate(Z)

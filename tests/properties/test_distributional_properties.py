@@ -14,9 +14,9 @@ import torch
 from clouds import cloud as any_cloud
 from clouds import quick
 from drot import DistR
-from drot._prototype_loss import PrototypeLoss
-from drot._reduced_distribution import Run, read_problem
-from drot._srgw_starts import spectral_labels
+from drot.distributional.loss import PrototypeLoss
+from drot.distributional.reduction import Run, read_problem
+from drot.gromov.starts import spectral_labels
 from hypothesis import given
 from hypothesis import strategies as st
 from plans import cloud, energy, pointwise
@@ -86,8 +86,8 @@ def test_searches_for_missed_parts_are_counted(searches, found, monkeypatch):
     weights = (weights + weights.T) * (np.arange(360)[:, None] // 30 == np.arange(360) // 30)
     root = np.sqrt(weights.sum(axis=1))
     graph = torch.from_numpy(weights / root / root[:, None])
-    monkeypatch.setattr(drot._srgw_starts, "_SEARCHES", searches)
-    V = drot._srgw_starts._largest(graph, 12, 3)
+    monkeypatch.setattr(drot.gromov.starts, "_SEARCHES", searches)
+    V = drot.gromov.starts._largest(graph, 12, 3)
     np.testing.assert_allclose(V.T @ V, np.eye(12), atol=1e-12)
     least = float(torch.linalg.eigvalsh(V.T @ graph @ V)[0])
     assert least == pytest.approx(1, abs=1e-9) if found else least < 0.5
@@ -192,7 +192,7 @@ def test_plan_follows_the_factors_of_the_kernel(normalization, loss, monkeypatch
     start = terms.hard(torch.arange(14) % 4, k)
     values = [energy(C, terms.structure(Z, start)[0], start.T, loss)]
     for rounds in (1, 20):
-        monkeypatch.setattr(drot._reduced_distribution, "_ROUNDS", rounds)
+        monkeypatch.setattr(drot.distributional.reduction, "_ROUNDS", rounds)
         moved, gap = terms.transport(Z, start)
         target, T = terms.structure(Z, moved)[0].numpy(), moved.T.numpy()
         values.append(energy(C, target, T, loss))
@@ -262,7 +262,7 @@ def test_plan_of_prototypes_that_has_none(monkeypatch):
     f = f - 2 / 3 * first.log()
     second = f.exp() * (K @ (q * f.exp())) / target
     for most, sums in ((2, first), (3, second)):
-        monkeypatch.setattr(drot._prototype_loss, "_MOST", most)
+        monkeypatch.setattr(drot.distributional.loss, "_MOST", most)
         residual = float((sums - 1).abs().max())
         says = f"^the plan of the prototypes: row sums are {residual:.1e} off after {most} products"
         with pytest.raises(drot.NotConverged, match=says):

@@ -7,21 +7,22 @@ import itertools
 import math
 
 import drot
-import drot._by_rows
-import drot.snekhorn_loss
+import drot.affinities.tiled
+import drot.embeddings.snekhorn
 import numpy as np
 import pytest
 import torch
 from clouds import cloud, quick
-from drot._embedding import Embedding, load_embedding
-from drot._evaluation import Evaluation
-from drot._minimize import Laplacian, Step, _search, lbfgs, radius
-from drot.bernoulli_loss import BernoulliLoss
-from drot.coupling import SNELoss
-from drot.embedding import descend, embed
-from drot.initial import apart, pca_start, random_start, spectral_start
-from drot.methods import sne, snekhorn, tsne
-from drot.snekhorn_loss import SNEkhornLoss
+from drot.embeddings.bernoulli import BernoulliLoss
+from drot.embeddings.descent import Laplacian, Step, _search, lbfgs, radius
+from drot.embeddings.embed import descend, embed
+from drot.embeddings.evaluation import Evaluation
+from drot.embeddings.losses import SNELoss
+from drot.embeddings.methods import sne, snekhorn, tsne
+from drot.embeddings.result import Embedding, load_embedding
+from drot.embeddings.snekhorn import SNEkhornLoss
+from drot.embeddings.starts import apart, random_start, spectral_start
+from drot.spectral.methods import pca_start
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -142,7 +143,7 @@ def test_tiles_do_not_matter(name, entries, monkeypatch):
     """Tiles of 16, 25 or all rows: the same numbers to rounding."""
     Z = random_start(40)
     whole = LOSSES[name]().evaluate(Z, tol=1e-12)
-    monkeypatch.setattr(drot._by_rows, "tile_entries", lambda _: 2 * entries)
+    monkeypatch.setattr(drot.affinities.tiled, "tile_entries", lambda _: 2 * entries)
     parts = LOSSES[name]()
     assert len(parts._tiles) == {1: 3, 500: 3, 2**30: 1}[entries]
     found = parts.evaluate(Z, tol=1e-12)
@@ -648,7 +649,7 @@ def test_plan_of_an_embedding_that_has_none(kernel, monkeypatch):
     f = f - 2 / 3 * (f.exp() * (K @ f.exp())).log()
     second = (f.exp() * (K @ f.exp()) - 1).abs().max()
     for most, residual in ((2, first), (3, second)):
-        monkeypatch.setattr(drot.snekhorn_loss, "_MOST", most)
+        monkeypatch.setattr(drot.embeddings.snekhorn, "_MOST", most)
         says = f"^the plan of the embedding: row sums are {residual:.1e} off after {most} products"
         with pytest.raises(drot.NotConverged, match=says):
             loss.evaluate(Z, tol=1e-9)

@@ -11,14 +11,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
-from drot._priors import (
-    expected_graph,
-    graph_log_normalizer,
-    graph_log_probability,
-    sample_graph,
-    sample_graphs,
-)
-from drot.graph import (
+from drot.graphs.graph import (
     Components,
     Graph,
     as_graph,
@@ -26,6 +19,13 @@ from drot.graph import (
     fuzzy_union,
     laplacian,
     mrf_log_density,
+)
+from drot.graphs.priors import (
+    expected_graph,
+    graph_log_normalizer,
+    graph_log_probability,
+    sample_graph,
+    sample_graphs,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 from clouds import clouds, quick
-from drot._clustering_estimator import SemiRelaxedGWClustering
-from drot._srgw_contraction import hard_plan
+from drot.estimators.clustering import SemiRelaxedGWClustering
+from drot.gromov.contraction import hard_plan
 from hypothesis import given
 from hypothesis import strategies as st
 from plans import LOSSES, cloud, energy, problem, soft, weights

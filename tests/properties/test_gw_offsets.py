@@ -8,7 +8,7 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot._srgw_contraction import standard
+from drot.gromov.contraction import standard
 from plans import cloud, energy, soft, weights
 from sklearn.cluster import KMeans
 

@@ -8,10 +8,10 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot._srgw_barycenter import Reduced
-from drot._srgw_contraction import Contraction, contraction
-from drot._srgw_descent import Problem
-from drot.pairwise import as_pairwise
+from drot.costs.array import as_pairwise
+from drot.gromov.barycenter import Reduced
+from drot.gromov.contraction import Contraction, contraction
+from drot.gromov.descent import Problem
 from plans import cloud, problem, soft, weights
 
 SIZES = [(torch.float32, 60), (torch.float32, -90), (torch.float64, -600)]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 from drot import hyperbolic, sqeuclidean, symmetric_entropic_affinity
-from drot._hyperboloid import exp, mean, squares
-from drot._reduced_distribution import read_problem
+from drot.distributional.hyperboloid import exp, mean, squares
+from drot.distributional.reduction import read_problem
 from drot.hyperbolic import _Hyperbolic
 from sklearn.metrics import adjusted_rand_score
 

@@ -8,8 +8,9 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot import _memory, plan
-from drot._tiles import Pairwise, gather
+from drot._core import memory as _memory
+from drot.affinities import base as plan
+from drot.costs.array import Pairwise, gather
 
 CPU = torch.device("cpu")
 

@@ -9,10 +9,10 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot._sea_dual import Dual, normalized
-from drot.pairwise import Pairwise, as_pairwise
-from drot.semirelaxed import Watch
-from drot.symmetric import _Newton
+from drot.affinities.symmetric import _Newton
+from drot.affinities.symmetric_dual import Dual, normalized
+from drot.costs.array import Pairwise, as_pairwise
+from drot.gromov.semirelaxed import Watch
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_symmetry_of_a_plan_is_up_to_rounding():
 def test_objective_asks_for_room_before_it_takes_it(monkeypatch):
     """The kernel, and as much again for what is made of it."""
     asked = []
-    monkeypatch.setattr(drot.coupling, "check_fits", lambda shape, *_: asked.append(shape))
+    monkeypatch.setattr(drot.embeddings.losses, "check_fits", lambda shape, *_: asked.append(shape))
     loss = drot.SNELoss((1 - np.eye(5)) / 20)
     Z = torch.arange(10.0, dtype=torch.float64).reshape(5, 2)
     loss.evaluate(Z)
@@ -370,7 +370,7 @@ def test_best_start_goes_down_to_the_tolerance():
 
 def test_budget_holds_for_moves_of_rows_too(monkeypatch):
     """The rows take over at once here, and stop when they have had what was asked for."""
-    monkeypatch.setattr(drot.semirelaxed, "SHORT", 1e9)
+    monkeypatch.setattr(drot.gromov.semirelaxed, "SHORT", 1e9)
     A, B = similarities(40, 8)
     ask = dict(init="random", n_starts=1, random_state=0, on_failure="ignore")
     whole = drot.semi_relaxed_gw(A, B, **ask).n_iter
@@ -398,7 +398,7 @@ def test_barycentre_hands_over_only_where_it_refines(monkeypatch):
     A, _ = similarities(30)
     ask = dict(init="random", n_starts=1, random_state=0, refine=False)
     found = drot.srgw_barycenter(A, 3, **ask)
-    monkeypatch.setattr(drot.clustering, "SHORT", 1e9)
+    monkeypatch.setattr(drot.gromov.clustering, "SHORT", 1e9)
     assert drot.srgw_barycenter(A, 3, **ask).n_iter == found.n_iter > 1
 
 
@@ -435,13 +435,13 @@ def test_generator_gives_the_seed_of_the_starts():
 @pytest.mark.parametrize("made", [0, 1])
 def test_interrupt_between_starts(monkeypatch, made):
     """What is there is returned with a warning; where there is nothing, the interrupt goes on."""
-    starts = drot.distributional._starts
+    starts = drot.distributional.solve._starts
 
     def broken(*args):
         yield from islice(starts(*args), made)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(drot.distributional, "_starts", broken)
+    monkeypatch.setattr(drot.distributional.solve, "_starts", broken)
     if not made:
         with pytest.raises(KeyboardInterrupt):
             reduce(init="random")

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import sklearn.cluster
 import torch
-from drot._srgw_barycenter import Reduced, alternation, polish, reassign, reduced_descent
-from drot._srgw_contraction import Contraction, contraction, hard_plan, standard
-from drot._srgw_descent import (
+from drot.costs.array import Pairwise, as_pairwise
+from drot.gromov.barycenter import Reduced, alternation, polish, reassign, reduced_descent
+from drot.gromov.contraction import Contraction, contraction, hard_plan, standard
+from drot.gromov.descent import (
     Line,
     Problem,
     State,
@@ -24,9 +25,8 @@ from drot._srgw_descent import (
     mirror_descent,
     row_moves,
 )
-from drot._srgw_lloyd import lloyd
-from drot.pairwise import Pairwise, as_pairwise
-from drot.semirelaxed import Watch, _Descent, _Run
+from drot.gromov.lloyd import lloyd
+from drot.gromov.semirelaxed import Watch, _Descent, _Run
 from plans import LOSSES, cloud, energy, problem, soft, weights
 from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
@@ -332,7 +332,7 @@ def test_rows_that_do_not_move_end_it(monkeypatch):
         tried.append(len(moves.rows))
         return state, 0.0
 
-    monkeypatch.setattr(drot._srgw_descent, "_move", move)
+    monkeypatch.setattr(drot.gromov.descent, "_move", move)
     terms = Problem(contraction(A, B, "square"), w)
     assert len(list(row_moves(terms, terms.state(soft(w, 3)), 1e-9))) == 1
     assert tried[0] > 4 and tried[-1] == 1 and sorted(set(tried), reverse=True) == tried
@@ -384,7 +384,7 @@ def test_points_that_do_not_pay_end_kernel_kmeans(monkeypatch):
     X = torch.cat([cloud(20, 2), cloud(20, 2, 1) + 20])
     labels, w = torch.arange(40) // 20, weights(40)
     terms = Contraction(as_pairwise(X @ X.T), torch.zeros(1, 1).double(), "square")
-    made, means = [], drot._srgw_lloyd._Means
+    made, means = [], drot.gromov.lloyd._Means
 
     class Promising(means):
         def __init__(self, contraction, diagonal, w, labels, k):
@@ -397,7 +397,7 @@ def test_points_that_do_not_pay_end_kernel_kmeans(monkeypatch):
             gains[torch.arange(40), self.labels] = torch.inf
             return gains
 
-    monkeypatch.setattr(drot._srgw_lloyd, "_Means", Promising)
+    monkeypatch.setattr(drot.gromov.lloyd, "_Means", Promising)
     found, value, steps = lloyd(terms, terms.diagonal(), w, labels, 2, 100)
     assert torch.equal(found, labels) and steps == 0
     within = sum((w[g] * (X[g] - w[g] @ X[g] / w[g].sum()).square().sum(dim=1)).sum()

@@ -12,10 +12,11 @@ import oracles
 import pytest
 import torch
 from clouds import cloud
-from drot import _sea_dual, symmetric
-from drot._sea_dual import Dual, Point, normalized
-from drot.pairwise import Pairwise, as_pairwise
-from drot.symmetric import _Newton
+from drot.affinities import symmetric
+from drot.affinities import symmetric_dual as _sea_dual
+from drot.affinities.symmetric import _Newton
+from drot.affinities.symmetric_dual import Dual, Point, normalized
+from drot.costs.array import Pairwise, as_pairwise
 
 FALL = 0.7  # the share of a gamma that a step may take, as the book says
 

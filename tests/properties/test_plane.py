@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import drot
-import drot.bernoulli_loss
-import drot.coupling
+import drot.embeddings.bernoulli
+import drot.embeddings.losses
 import numpy as np
 import pytest
 import torch
 from clouds import cloud
-from drot._plane import suits
-from drot.bernoulli_loss import BernoulliLoss
-from drot.coupling import SNELoss
-from drot.initial import random_start
-from drot.snekhorn_loss import SNEkhornLoss
+from drot._core.kernels import suits
+from drot.embeddings.bernoulli import BernoulliLoss
+from drot.embeddings.losses import SNELoss
+from drot.embeddings.snekhorn import SNEkhornLoss
+from drot.embeddings.starts import random_start
 
 
 def plans(n: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
@@ -36,7 +36,7 @@ SCALES = [1e-6, 1e-2, 1.0, 30.0, 1e4]
 def swept(loss, Z, monkeypatch):
     """What PyTorch gives."""
     with monkeypatch.context() as patch:
-        for module in (drot.coupling, drot.bernoulli_loss):
+        for module in (drot.embeddings.losses, drot.embeddings.bernoulli):
             patch.setattr(module, "suits", lambda *_: False)
         return loss.evaluate(Z, tol=1e-12)
 

@@ -18,7 +18,7 @@ import faults
 import pytest
 import torch
 import torch.distributed as dist
-from drot._ranks import Alone, RankFailed, Ranks
+from drot._core.ranks import Alone, RankFailed, Ranks
 
 WORKER = Path(__file__).parents[1] / "ranks_worker.py"
 

@@ -6,8 +6,8 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot._srgw_contraction import contraction
-from drot._srgw_descent import Line, Problem, _on_face
+from drot.gromov.contraction import contraction
+from drot.gromov.descent import Line, Problem, _on_face
 from plans import cloud, energy, soft, weights
 
 

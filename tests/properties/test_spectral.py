@@ -11,16 +11,10 @@ import numpy as np
 import pytest
 import torch
 from clouds import clouds, quick
-from drot import connected_pca, spectral
-from drot._ccpca_estimator import CCPCA
-from drot.affinity import entropic_affinity
-from drot.connected_pca import (
-    ConnectedPCA,
-    ccpca,
-    precision_coupling_loss,
-    precision_coupling_optimum,
-)
-from drot.neighborhood import (
+from drot import spectral
+from drot.affinities.rows import entropic_affinity
+from drot.estimators.ccpca import CCPCA
+from drot.metrics.neighborhoods import (
     NeighborhoodCurve,
     _argsort,
     _nearest,
@@ -28,6 +22,13 @@ from drot.neighborhood import (
     neighborhood_curve,
     neighborhood_preservation,
     trustworthiness,
+)
+from drot.spectral import connected as connected_pca
+from drot.spectral.connected import (
+    ConnectedPCA,
+    ccpca,
+    precision_coupling_loss,
+    precision_coupling_optimum,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -517,7 +518,7 @@ def test_neighborhood_tiles_and_inputs(monkeypatch):
     kept = cost.dense()
     assert torch.equal(cost.dense(), kept)  # the tile was not written to
     assert torch.equal(neighborhood_curve(drot.sqeuclidean(X, block=7), Z).values, whole)
-    monkeypatch.setattr("drot.neighborhood.tile_rows", lambda cost: 7)
+    monkeypatch.setattr("drot.metrics.neighborhoods.tile_rows", lambda cost: 7)
     assert torch.equal(neighborhood_curve(X, Z).values, whole)
     assert (neighborhood_preservation(X, Z, 10), trustworthiness(X, Z, 10)) == at_10
     single = neighborhood_preservation(X.astype(np.float32), torch.tensor(Z), 10)

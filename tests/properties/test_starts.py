@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 from clouds import cloud
-from drot.coupling import SNELoss
-from drot.embedding import embed
-from drot.initial import apart, at_scale
-from drot.snekhorn_loss import SNEkhornLoss
+from drot.embeddings.embed import embed
+from drot.embeddings.losses import SNELoss
+from drot.embeddings.snekhorn import SNEkhornLoss
+from drot.embeddings.starts import apart, at_scale
 from torch import Tensor
 
 N = 60

@@ -11,8 +11,8 @@ import oracles
 import pytest
 import torch
 from clouds import KINDS, cloud, clouds, quick
-from drot import _sea_dual
-from drot.pairwise import Pairwise
+from drot.affinities import symmetric_dual as _sea_dual
+from drot.costs.array import Pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits

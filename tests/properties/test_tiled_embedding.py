@@ -5,22 +5,22 @@ from __future__ import annotations
 import dataclasses
 
 import drot
-import drot._by_rows
-import drot._krylov
-import drot._minimize
+import drot._core.eigen
+import drot.affinities.tiled
+import drot.embeddings.descent
 import numpy as np
 import pytest
 import torch
 from clouds import cloud
-from drot._by_rows import KernelRows, PlanRows, tiles_of
-from drot._krylov import leading
-from drot._minimize import NearLaplacian
-from drot.bernoulli_loss import BernoulliLoss
-from drot.coupling import SNELoss
-from drot.initial import _by_products, random_start, spectral_start
-from drot.membership import umap_curve, umap_membership
-from drot.methods import largevis, sne, snekhorn, tsne, umap
-from drot.snekhorn_loss import SNEkhornLoss
+from drot._core.eigen import leading
+from drot.affinities.tiled import KernelRows, PlanRows, tiles_of
+from drot.affinities.umap import umap_curve, umap_membership
+from drot.embeddings.bernoulli import BernoulliLoss
+from drot.embeddings.descent import NearLaplacian
+from drot.embeddings.losses import SNELoss
+from drot.embeddings.methods import largevis, sne, snekhorn, tsne, umap
+from drot.embeddings.snekhorn import SNEkhornLoss
+from drot.embeddings.starts import _by_products, random_start, spectral_start
 from memory import needs_linux, numbers
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -30,7 +30,7 @@ A, B = umap_curve()
 DEVICE = {"name": "cpu"}  # of the clouds
 
 
-def cost(n: int, block: int | None, seed: int = 0) -> drot.pairwise.Pairwise:
+def cost(n: int, block: int | None, seed: int = 0) -> drot.Pairwise:
     X = torch.from_numpy(cloud("gaussian", seed, n, 5)).to(DEVICE["name"])
     return drot.sqeuclidean(X, block=block)
 
@@ -146,13 +146,13 @@ def test_passes_are_counted(name):
     loss = LOSSES[name](45, 16)
     calls = []
 
-    def counted(columns, rows, work, distances=drot._by_rows.squared_distances):
+    def counted(columns, rows, work, distances=drot.affinities.tiled.squared_distances):
         calls.append((rows.stop - rows.start) / 45)
         return distances(columns, rows, work)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drot._by_rows, "squared_distances", counted)
-        patch.setattr("drot.bernoulli_loss.squared_distances", counted)
+        patch.setattr(drot.affinities.tiled, "squared_distances", counted)
+        patch.setattr("drot.embeddings.bernoulli.squared_distances", counted)
         found = loss.evaluate(random_start(45))
     assert found.passes == pytest.approx(sum(calls))
     expected = {"snekhorn": found.products + 1}.get(name.removeprefix("t-"), 2)
@@ -300,7 +300,7 @@ def test_leading_eigenvectors_of_a_few_products(passes, monkeypatch):
         calls.append(v.shape)
         return A @ v
 
-    monkeypatch.setattr(drot._krylov, "_PASSES", passes)
+    monkeypatch.setattr(drot._core.eigen, "_PASSES", passes)
     values, vectors = leading(product, start, 2, 1e-10)
     assert calls == [(n, b)] * passes and vectors.shape == (n, 2)
     blocks = [torch.linalg.qr(start).Q]  # of start, A start, ..., A^(passes - 1) start
@@ -323,7 +323,7 @@ def test_near_laplacian_of_a_few_products(most, monkeypatch):
     W = P.affinity.plan.fill_diagonal_(0)
     B = (torch.diag(4 * W.sum(dim=1) + 1e-3) - 4 * W).numpy()
     g = random_start(n)
-    monkeypatch.setattr(drot._minimize, "_CG_MOST", most)
+    monkeypatch.setattr(drot.embeddings.descent, "_CG_MOST", most)
     found = NearLaplacian(P).solve(g).numpy()
     for column in range(2):
         r = g[:, column].numpy()
@@ -380,9 +380,9 @@ BEGIN = """
 import sys
 from memory import forget_peak, peak
 import drot, numpy as np, torch
-from drot.doubly_stochastic import DoublyStochasticAffinity
-from drot.affinity import GaussianAffinity
-from drot.pairwise import WithoutDiagonal
+from drot.affinities.doubly_stochastic import DoublyStochasticAffinity
+from drot.affinities.rows import GaussianAffinity
+from drot.costs.array import WithoutDiagonal
 
 torch.set_num_threads(1)
 """

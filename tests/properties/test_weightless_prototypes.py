@@ -8,8 +8,8 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot._prototype_loss import PrototypeLoss, balance
-from drot._reduced_distribution import read_problem
+from drot.distributional.loss import PrototypeLoss, balance
+from drot.distributional.reduction import read_problem
 
 NORMALIZATIONS = ("sum", "rows", "doubly_stochastic")
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 from drot import spectral
-from drot._priors import sample_graphs
-from drot.connected_pca import ccpca, precision_coupling_loss, precision_coupling_optimum
-from drot.graph import Graph, connected_components
-from drot.neighborhood import neighborhood_curve, neighborhood_preservation
+from drot.graphs.graph import Graph, connected_components
+from drot.graphs.priors import sample_graphs
+from drot.metrics.neighborhoods import neighborhood_curve, neighborhood_preservation
+from drot.spectral.connected import ccpca, precision_coupling_loss, precision_coupling_optimum
 from scipy.optimize import minimize, root
 from scipy.stats import multivariate_normal, wishart
 from sklearn.decomposition import PCA

@@ -8,11 +8,11 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot._prototype_loss import PrototypeLoss, log_kernel
-from drot._reduced_distribution import read_problem
-from drot._srgw_contraction import hard_plan
-from drot.coupling import SNELoss
-from drot.snekhorn_loss import SNEkhornLoss
+from drot.distributional.loss import PrototypeLoss, log_kernel
+from drot.distributional.reduction import read_problem
+from drot.embeddings.losses import SNELoss
+from drot.embeddings.snekhorn import SNEkhornLoss
+from drot.gromov.contraction import hard_plan
 from plans import cloud, energy, hard_plans, soft, weights
 from scipy.optimize import linear_sum_assignment, minimize
 from sklearn.metrics import homogeneity_score, normalized_mutual_info_score, silhouette_score

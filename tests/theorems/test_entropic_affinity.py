@@ -9,7 +9,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from drot._bandwidth import _moments
+from drot.affinities.roots import _moments
 
 
 def cloud_cost(seed: int, n: int, p: int = 3) -> np.ndarray:

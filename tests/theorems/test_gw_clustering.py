@@ -8,9 +8,9 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot._srgw_barycenter import Reduced, _change, reduced_descent
-from drot._srgw_contraction import Contraction, hard_plan
-from drot.pairwise import as_pairwise
+from drot.costs.array import as_pairwise
+from drot.gromov.barycenter import Reduced, _change, reduced_descent
+from drot.gromov.contraction import Contraction, hard_plan
 from plans import LOSSES, cloud, energy, problem, soft, weights
 from scipy.optimize import minimize
 from sklearn.cluster import KMeans

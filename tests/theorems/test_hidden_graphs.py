@@ -12,8 +12,8 @@ import scipy.linalg
 import scipy.special
 import scipy.stats
 import torch
-from drot._priors import sample_graph
-from drot.graph import connected_components, laplacian, mrf_log_density
+from drot.graphs.graph import connected_components, laplacian, mrf_log_density
+from drot.graphs.priors import sample_graph
 
 
 def graph(n: int, *edges: tuple[int, int]) -> np.ndarray:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 from drot import hyperbolic
-from drot._hyperboloid import lift, mean
-from drot._reduced_distribution import read_problem
+from drot.distributional.hyperboloid import lift, mean
+from drot.distributional.reduction import read_problem
 from drot.hyperbolic import _Hyperbolic, _lorentz, _riemannian
 from plans import cloud, energy, soft, weights
 from scipy.optimize import minimize

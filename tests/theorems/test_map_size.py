@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 import torch
-from drot.coupling import SNELoss
+from drot.embeddings.losses import SNELoss
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 

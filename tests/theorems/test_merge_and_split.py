@@ -9,9 +9,9 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot._srgw_barycenter import Reduced, _change
-from drot._srgw_contraction import alone, as_structure
-from drot._srgw_merge import _merges, _promising, _splits, _upper, merge_and_split
+from drot.gromov.barycenter import Reduced, _change
+from drot.gromov.contraction import alone, as_structure
+from drot.gromov.merges import _merges, _promising, _splits, _upper, merge_and_split
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 from torch import Tensor

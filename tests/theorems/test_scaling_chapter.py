@@ -12,9 +12,9 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot._ranks import Alone
-from drot._sea_dual import _moments, _weights
-from drot.pairwise import _distances
+from drot._core.ranks import Alone
+from drot.affinities.symmetric_dual import _moments, _weights
+from drot.costs.distances import _distances
 from torch.utils._python_dispatch import TorchDispatchMode
 
 ROOT = Path(__file__).resolve().parents[2]

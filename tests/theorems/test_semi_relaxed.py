@@ -9,8 +9,8 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot._srgw_contraction import contraction, hard_plan
-from drot._srgw_descent import Line, Problem, conditional_gradient, mirror_descent
+from drot.gromov.contraction import contraction, hard_plan
+from drot.gromov.descent import Line, Problem, conditional_gradient, mirror_descent
 from plans import LOSSES, cloud, energy, hard_plans, pointwise, problem, soft, weights
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from drot.coupling import SNELoss
-from drot.embedding import embed
-from drot.methods import snekhorn
-from drot.snekhorn_loss import SNEkhornLoss
-from drot.symmetric import symmetric_entropic_affinity
+from drot.affinities.symmetric import symmetric_entropic_affinity
+from drot.embeddings.embed import embed
+from drot.embeddings.losses import SNELoss
+from drot.embeddings.methods import snekhorn
+from drot.embeddings.snekhorn import SNEkhornLoss
 
 KERNELS = ("gaussian", "student")
 

@@ -9,8 +9,8 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.coupling import SNELoss
-from drot.snekhorn_loss import SNEkhornLoss
+from drot.embeddings.losses import SNELoss
+from drot.embeddings.snekhorn import SNEkhornLoss
 from torch import Tensor
 
 KERNELS = ("gaussian", "student")

@@ -12,9 +12,9 @@ import oracles
 import pytest
 import scipy.optimize
 import torch
-from drot._sea_dual import Dual
-from drot.pairwise import Pairwise, as_pairwise
-from drot.symmetric import _Newton
+from drot.affinities.symmetric import _Newton
+from drot.affinities.symmetric_dual import Dual
+from drot.costs.array import Pairwise, as_pairwise
 
 
 def squares(X) -> np.ndarray:

@@ -15,24 +15,23 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ._checks import check_choice, check_count, check_positive
-from ._dataset import Seed, as_rng
-from ._evaluation import Evaluation
-from ._hyperboloid import centres, exp, lift, mean, points, squares
-from ._minimize import lbfgs
-from ._prototype_loss import Normalization
-from ._prototype_scores import silhouette_of
-from ._reduced_distribution import (
+from ._core.checks import Seed, as_rng, check_choice, check_count, check_positive
+from ._core.run import OnFailure
+from .distributional.hyperboloid import centres, exp, lift, mean, points, squares
+from .distributional.loss import Normalization
+from .distributional.reduction import (
     Clustering,
     Coupling,
     DistributionalReduction,
     Reduction,
     read_problem,
 )
-from ._report import OnFailure
-from ._srgw_contraction import Loss, total
-from .coupling import Kernel
-from .distributional import Callback, Init, solve
+from .distributional.solve import Callback, Init, solve
+from .embeddings.descent import lbfgs
+from .embeddings.evaluation import Evaluation
+from .embeddings.losses import Kernel
+from .gromov.contraction import Loss, total
+from .metrics.prototypes import silhouette_of
 
 __all__ = ["distance", "kmeans", "reduce", "silhouette", "to_poincare", "wrapped_normal"]
 

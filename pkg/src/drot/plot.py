@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
 
-from ._checks import as_points, as_real
+from ._core.checks import as_points, as_real
 
 __all__ = ["COLORS", "draw_graph", "style"]
 

@@ -1,0 +1,1 @@
+"""What every package stands on: checks, limits of iterations, memory, ranks, roots, kernels."""

@@ -1,0 +1,229 @@
+"""Checks of the input, each with one sentence: what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+import operator
+import reprlib
+from collections.abc import Iterable
+from numbers import Integral
+
+import numpy as np
+import torch
+from scipy.sparse import issparse
+from torch import Tensor
+
+from .memory import physical_memory
+
+Seed = int | np.random.Generator | torch.Generator
+
+
+def as_real(value, name: str) -> Tensor:
+    """A float32 or float64 tensor that carries no gradient; integers become float64."""
+    if issparse(value):
+        raise TypeError(f"{name} is sparse ({value.format}); pass {name}.toarray()")
+    if isinstance(value, Tensor) and value.layout != torch.strided:
+        raise TypeError(f"{name} is sparse ({value.layout}); pass {name}.to_dense()")
+    try:
+        # through NumPy, Python numbers are float64; torch alone would make them float32
+        tensor = value if isinstance(value, Tensor) else torch.as_tensor(_native(value))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"{name} cannot be read as an array of numbers: {error}") from None
+    if tensor.is_complex():
+        raise TypeError(f"{name} is complex ({tensor.dtype}); pass real numbers")
+    if tensor.dtype in (torch.float16, torch.bfloat16):
+        raise TypeError(
+            f"{name} is {tensor.dtype}, too coarse for entropies; pass float32 or float64"
+        )
+    if not tensor.is_floating_point():
+        tensor = tensor.to(torch.float64)
+    return tensor.detach()
+
+
+def _native(value) -> np.ndarray:
+    """A writable array that torch can share: other strides, byte orders and locks are copied."""
+    array = np.asarray(value)
+    plain = array.flags.c_contiguous and array.flags.writeable and array.dtype.isnative
+    plain = plain and all(step >= 0 for step in array.strides)  # one column may run backwards
+    return array if plain else np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+
+
+def check_finite(tensor: Tensor, name: str) -> None:
+    """Refuse NaN and infinite entries, and name the first row that has one."""
+    bad = ~torch.isfinite(tensor)
+    if bad.any():
+        where = bad.nonzero()[0].tolist()
+        entry = str(tensor[tuple(where)].item()).replace("nan", "NaN")  # as scikit-learn asks
+        at = f"row {where[0]}" + (f", column {where[1]}" if len(where) > 1 else "")
+        raise ValueError(f"{name} has a non-finite entry ({entry}) at {at}; remove or impute it")
+
+
+def as_points(value, name: str) -> Tensor:
+    """A finite (n, p) point cloud with at least two points."""
+    points = as_real(value, name)
+    if points.ndim != 2:
+        raise ValueError(
+            f"{name} must be an (n, p) array of n points; got shape {tuple(points.shape)}"
+            + ("; reshape n numbers to (n, 1)" if points.ndim == 1 else "")
+        )
+    if points.shape[0] < 2 or points.shape[1] < 1:
+        raise ValueError(
+            f"{name} needs at least 2 points and 1 coordinate; got shape {tuple(points.shape)}"
+        )
+    check_finite(points, name)
+    return points
+
+
+def as_device(device) -> torch.device | None:
+    """A device that holds numbers here."""
+    if device is None:
+        return None
+    try:
+        return torch.empty(0, device=device).device
+    except (AssertionError, NotImplementedError, RuntimeError, TypeError) as error:
+        reason = str(error).splitlines()[0][:100]
+        raise ValueError(
+            f"device={device!r} cannot be used here ({reason}); pass None for the CPU, or a device "
+            "that torch has"
+        ) from None
+
+
+def check_non_negative(matrix: Tensor, name: str, what: str = "entry") -> None:
+    """Refuse a matrix with a negative entry, and name the first."""
+    if (matrix < 0).any():
+        i, j = (matrix < 0).nonzero()[0].tolist()
+        raise ValueError(f"{name} has a negative {what} ({matrix[i, j]:g}) at row {i}, column {j}")
+
+
+def check_same_transposed(matrix: Tensor, name: str) -> None:
+    """Refuse a square matrix that differs from its transpose, and name the two entries."""
+    rtol = max(1e-6, 64 * torch.finfo(matrix.dtype).eps)
+    worst = unequal_pair(matrix, matrix.abs().amax(dim=1), rtol)
+    if worst is not None:
+        i, j = worst
+        raise ValueError(
+            f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are "
+            f"{matrix[i, j]:g} and {matrix[j, i]:g}; pass drot.symmetrize({name})"
+        )
+
+
+def unequal_pair(matrix: Tensor, size: Tensor, rtol: float) -> tuple[int, int] | None:
+    """The (i, j) whose entries differ most from (j, i), if some do by more than rounding.
+
+    Rounding is a share ``rtol`` of what the entries were made of: of the entries themselves, of
+    the diagonal (a Gram matrix), or of what is usual in both rows, ``size`` (n,). One large entry
+    elsewhere excuses nothing.
+    """
+    root = matrix.diagonal().abs().sqrt()
+    n, most, worst = len(matrix), 0.0, None
+    step = max(1, 2**18 // n)
+    for start in range(0, n, step):
+        rows = slice(start, start + step)
+        one, other = matrix[rows], matrix[:, rows].T
+        gap = (one - other).abs()
+        made_of = torch.maximum(one.abs(), other.abs())
+        made_of = torch.maximum(made_of, root[rows, None] * root)
+        made_of = torch.maximum(made_of, torch.minimum(size[rows, None], size))
+        gap.masked_fill_(gap <= rtol * made_of, 0.0)
+        if gap.max() > most:
+            i, j = divmod(int(gap.argmax()), n)
+            most, worst = float(gap.max()), (start + i, j)
+    return worst
+
+
+def check_choice(name: str, value, options: Iterable) -> None:
+    """Refuse a name that does not exist, and list those that do."""
+    options = tuple(options)
+    # an array compares entry by entry, and is no name
+    if not any(isinstance(value, type(one)) and value == one for one in options):
+        names = ", ".join(map(repr, options))
+        raise ValueError(f"{name}={reprlib.repr(value)} does not exist; choose from {names}")
+
+
+def check_count(name: str, value, low: int, high: int | None = None) -> int:
+    """A whole number from ``low`` to ``high``; NumPy's integers count, booleans do not."""
+    try:
+        count = operator.index(value)
+    except TypeError:
+        count = None
+    if count is None or isinstance(value, bool) or count < low or (high and count > high):
+        span = f"from {low} to {high}" if high else f"of at least {low}"
+        raise ValueError(f"{name} must be a whole number {span}; got {value!r}")
+    return count
+
+
+def as_number(name: str, value) -> float:
+    """One number, of Python, NumPy or torch."""
+    if not isinstance(value, (int, float)) and getattr(value, "ndim", 1) != 0:
+        raise TypeError(f"{name} must be one number; got {type(value).__name__}")
+    return float(value)
+
+
+def check_positive(name: str, value, dtype: torch.dtype | None = None) -> float:
+    """A finite number above 0, which it stays in ``dtype`` if it is to be cast."""
+    value = as_number(name, value)
+    if not (0 < value < float("inf")):
+        raise ValueError(f"{name} must be positive and finite; got {value}")
+    if dtype is not None:
+        info = torch.finfo(dtype)
+        if not info.tiny <= value <= info.max:
+            raise ValueError(
+                f"{name} must lie between {info.tiny:.1e} and {info.max:.1e}, the range of "
+                f"{info.dtype}; got {value}"
+            )
+    return value
+
+
+def as_perplexity(perplexity, n: int, device: torch.device) -> Tensor:
+    """One target per row, shape (n,), float64."""
+    target = as_real(perplexity, "perplexity").to(device, torch.float64)
+    if target.ndim > 1 or (target.ndim == 1 and target.shape[0] != n):
+        raise ValueError(
+            f"perplexity must be one number or one per row ({n}); got shape {tuple(target.shape)}"
+        )
+    return target.expand(n)
+
+
+def check_reach(target: Tensor, ties: Tensor, usable: Tensor, first: int) -> None:
+    """Refuse a perplexity that no bandwidth can give to one of the rows ``first, ...``.
+
+    ``ties`` (b,) counts the cheapest entries of each row and ``usable`` (b,) its finite ones:
+    the perplexity of a softmax row lies strictly between the two.
+    """
+    bad = ~((target > ties) & (target < usable))  # NaN counts as bad
+    if bad.any():
+        i = int(bad.nonzero()[0])
+        raise ValueError(
+            f"perplexity={float(target[i]):g} is out of reach for row {first + i}: it must lie "
+            f"strictly between {int(ties[i])} (entries tied for the cheapest) and "
+            f"{int(usable[i])} (entries)"
+        )
+
+
+def check_fits(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> None:
+    """Refuse a dense array that memory cannot hold, and name the way around."""
+    size = shape[0] * shape[1] * torch.finfo(dtype).bits // 8
+    room = physical_memory(device)
+    if room is not None and 2 * size > room:
+        raise MemoryError(
+            f"a dense {shape[0]} x {shape[1]} array takes {size / 2**30:.0f} GiB of the "
+            f"{room / 2**30:.0f} GiB here; build the cost with block=... (rows per tile) and read "
+            "the result through its tiles"
+        )
+
+
+def as_rng(random_state: Seed) -> np.random.Generator:
+    """A generator of its own for a seed; a numpy generator is used as it is."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, torch.Generator):
+        device = random_state.device
+        seed = torch.randint(2**63 - 1, (1,), generator=random_state, device=device)
+        return np.random.default_rng(int(seed))
+    if isinstance(random_state, bool) or not isinstance(random_state, Integral):
+        raise TypeError(
+            "random_state must be an integer seed, a numpy Generator or a torch Generator; "
+            f"got {random_state!r}"
+        )
+    if random_state < 0:
+        raise ValueError(f"random_state must be 0 or more; got {random_state}")
+    return np.random.default_rng(int(random_state))

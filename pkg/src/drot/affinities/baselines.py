@@ -1,0 +1,261 @@
+"""Slow ways to the symmetric entropic affinity, to compare with: what the papers run or name."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from .._core.checks import as_perplexity, check_choice, check_positive, check_reach
+from .._core.run import OnFailure, read_limits, settle
+from ..costs.array import as_pairwise, check_symmetric
+from .roots import solve_rows
+from .rows import entropic_affinity
+from .symmetric import Callback, SymmetricEntropicAffinity
+from .symmetric_dual import Dual, Point
+
+Optimizer = Literal["adam", "lbfgs", "gradient"]
+
+
+class _Spent(Exception):
+    """No evaluation is left."""
+
+
+def symmetric_dual_ascent(
+    cost,
+    perplexity,
+    *,
+    optimizer: Optimizer = "adam",
+    learning_rate: float = 0.1,
+    tol: float = 1e-3,
+    max_iter: int = 5000,
+    callback: Callback | None = None,
+    on_failure: OnFailure = "raise",
+) -> SymmetricEntropicAffinity:
+    r"""Symmetric entropic affinity by ascent along first derivatives, as the papers do it.
+
+    Maximises the dual function over :math:`\theta` and :math:`\lambda`, where
+    :math:`\gamma = \theta^2`, from the duals of the entropic affinity. To be independent of the
+    unit of the cost, both are divided by the mean of the first :math:`\gamma`. Use
+    :func:`symmetric_entropic_affinity` for anything but a comparison: where a row is slack, and
+    on most real data, this does not arrive.
+
+    Source: (Dual-SEA) and the paragraph on numerical optimisation in section 3 of SNEkhorn
+    (Van Assel et al., 2023); book ``sec-sea-race``.
+
+    Parameters
+    ----------
+    cost, perplexity
+        As in :func:`symmetric_entropic_affinity`.
+    optimizer : {"adam", "lbfgs", "gradient"}
+        PyTorch's Adam, its L-BFGS with 10 pairs and strong Wolfe conditions, or plain ascent.
+    learning_rate : float
+        Of Adam and of plain ascent, dimensionless.
+    tol : float
+        As there; 1e-3 is what such methods are run to.
+    max_iter : int
+        Evaluations of the dual function.
+    callback : callable, optional
+        Called as ``callback(evaluation, residual)`` after each.
+    on_failure : {"raise", "warn", "ignore"}
+
+    Returns
+    -------
+    SymmetricEntropicAffinity
+        Of the evaluation with the least residual. ``products`` is 0 and ``free`` too.
+
+    Raises
+    ------
+    ValueError
+        As there, and if the optimizer does not exist.
+    NotConverged
+        If ``tol`` is not reached and ``on_failure="raise"``.
+
+    Examples
+    --------
+    >>> points = torch.linspace(0, 1, 12, dtype=torch.float64)[:, None]
+    >>> cost = torch.cdist(points, points) ** 2
+    >>> slow = symmetric_dual_ascent(cost, perplexity=4, tol=1e-2)
+    >>> slow.converged and slow.passes > 20
+    True
+    """
+    cost = as_pairwise(cost)
+    check_symmetric(cost, strict=True)
+    check_choice("optimizer", optimizer, get_args(Optimizer))
+    learning_rate = check_positive("learning_rate", learning_rate)
+    tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
+    n = cost.shape[0]
+    target = as_perplexity(perplexity, n, cost.device).log().to(cost.dtype) + 1
+    start = entropic_affinity(cost, perplexity, tol=1e-2, on_failure="ignore")
+    dual = Dual(cost, target)
+    unit = float(start.eps.mean())
+    theta = (start.eps / unit).sqrt().requires_grad_()
+    level = (start.lam / unit).requires_grad_()
+    trace: list[float] = []
+    best: list[tuple[float, Point]] = []  # one, once there is one
+
+    def loss() -> Tensor:
+        """Minus the dual function, in units of ``unit``, with its derivatives in place."""
+        if len(trace) == max_iter:
+            raise _Spent
+        with torch.no_grad():
+            point = dual.at(theta.square() * unit, level * unit, torch.zeros(n, dtype=torch.bool))
+            residual = float(torch.maximum(*dual.violation(point)).max())
+            trace.append(residual)
+            if not best or residual < best[0][0]:
+                best[:] = [(residual, point)]
+            theta.grad = -2 * theta * (dual.target - point.entropy)
+            level.grad = point.row_sum - 1
+        if callback is not None:
+            callback(len(trace), residual)
+        return level.new_tensor(-point.value / unit)
+
+    engine: torch.optim.Optimizer
+    match optimizer:
+        case "adam":
+            engine = torch.optim.Adam([theta, level], lr=learning_rate)
+        case "gradient":
+            engine = torch.optim.SGD([theta, level], lr=learning_rate)
+        case _:  # "lbfgs"
+            engine = torch.optim.LBFGS(
+                [theta, level], max_iter=20, history_size=10, line_search_fn="strong_wolfe"
+            )
+    while True:
+        before = len(trace)
+        try:
+            engine.step(loss)
+        except _Spent:  # a step of L-BFGS is several evaluations
+            break
+        done = not math.isfinite(trace[-1]) or best[0][0] <= tol or len(trace) >= max_iter
+        if done or (optimizer == "lbfgs" and len(trace) == before + 1):  # L-BFGS found no step
+            break
+    residual, point = best[0]
+    where = f"symmetric_dual_ascent ({optimizer})"
+    return SymmetricEntropicAffinity(
+        cost=cost,
+        gamma=point.gamma.detach(),
+        own=torch.zeros_like(point.lam),
+        net=point.lam.detach(),
+        free=point.free,
+        floor=0.0,
+        dual_value=point.value,
+        residual=residual,
+        n_iter=len(trace),
+        passes=start.passes + dual.passes,
+        products=0.0,
+        trace=tuple(trace),
+        work=tuple(start.passes + 1 + k for k in range(len(trace))),
+        converged=settle(where, residual, tol, len(trace), on_failure),
+    )
+
+
+def symmetric_alternating_projections(
+    cost,
+    perplexity,
+    *,
+    bandwidth: float,
+    tol: float = 1e-6,
+    max_iter: int = 5000,
+    callback: Callback | None = None,
+    on_failure: OnFailure = "raise",
+) -> SymmetricEntropicAffinity:
+    r"""Project a Gaussian kernel on rows of one perplexity and on symmetric matrices, in turn.
+
+    Both projections are for the Kullback-Leibler divergence. That of P on the symmetric matrices
+    is :math:`\sqrt{P \odot P^\top}`; that of a row on :math:`\mathcal H_\xi` raises its
+    temperature until its perplexity is :math:`\xi`, or only normalises it if it has more. Since
+    :math:`\mathcal H_\xi` is not affine, its projection carries Dykstra's correction; the limit
+    is the projection of :math:`e^{-C / \sigma}` on the intersection, which is
+    :math:`P^{\mathrm{se}}` as long as :math:`\sigma \le \min_i \gamma_i`. Use
+    :func:`symmetric_entropic_affinity` for anything but a comparison.
+
+    Source: Remark 6 and Lemma 9 of SNEkhorn (Van Assel et al., 2023), which name the method;
+    book ``prp-sea-kl`` and ``sec-sea-projections``.
+
+    Parameters
+    ----------
+    cost, perplexity
+        As in :func:`symmetric_entropic_affinity`; the plan is held as a dense matrix.
+    bandwidth : float
+        :math:`\sigma > 0`, in units of the cost.
+    tol : float
+        Largest accepted error of the row sums and the log perplexities of the symmetric matrix,
+        in max norm; of a row that was only normalised, missing log perplexity alone counts.
+    max_iter : int
+        Pairs of projections.
+    callback : callable, optional
+        Called as ``callback(iteration, residual)`` after each.
+    on_failure : {"raise", "warn", "ignore"}
+
+    Returns
+    -------
+    SymmetricEntropicAffinity
+        Of the last pair of projections. ``gamma`` is :math:`\sigma` times the temperature of
+        each row: where it equals :math:`\sigma`, the row may have more than :math:`\xi`, and a
+        smaller bandwidth is needed. One pass is one pair of projections.
+
+    Raises
+    ------
+    ValueError
+        As there.
+    NotConverged
+        If ``tol`` is not reached and ``on_failure="raise"``.
+
+    Examples
+    --------
+    >>> points = torch.linspace(0, 1, 5, dtype=torch.float64)[:, None]
+    >>> cost = torch.cdist(points, points) ** 2
+    >>> slow = symmetric_alternating_projections(cost, perplexity=2.5, bandwidth=0.01)
+    >>> slow.perplexity.round(decimals=4).tolist()
+    [2.5, 2.5, 2.5, 2.5, 2.5]
+    """
+    cost = as_pairwise(cost)
+    check_symmetric(cost, strict=True)
+    sigma = check_positive("bandwidth", bandwidth, cost.dtype)
+    tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
+    C, n = cost.dense(), cost.shape[0]
+    target = as_perplexity(perplexity, n, cost.device)
+    ties = (C.amin(dim=1, keepdim=True) == C).sum(dim=1)
+    check_reach(target, ties, torch.full_like(ties, n), 0)
+    wanted = target.log().to(cost.dtype)
+    log_p = -C / sigma  # (n, n) symmetric
+    correction = torch.zeros_like(log_p)
+    trace: list[float] = []
+    while True:
+        log_y = log_p + correction
+        excess = log_y.amax(dim=1, keepdim=True) - log_y
+        temperature = solve_rows(excess, wanted, tol / 10, 200)[0].exp().clamp_min(1.0)  # (n,)
+        log_rows = torch.log_softmax(-excess / temperature[:, None], dim=1)
+        correction = log_y - log_rows
+        log_p = (log_rows + log_rows.T) / 2
+        p = log_p.exp()
+        missing = wanted + (p * log_p).sum(dim=1)
+        missing = torch.where(temperature > 1, missing.abs(), missing)
+        residual = float(torch.maximum(missing, (p.sum(dim=1) - 1).abs()).max())
+        trace.append(residual)
+        if callback is not None:
+            callback(len(trace), residual)
+        if not residual > tol or len(trace) >= max_iter:
+            break
+    gamma = sigma * temperature
+    lam = gamma * log_p.diagonal() + C.diagonal()
+    return SymmetricEntropicAffinity(
+        cost=cost,
+        gamma=gamma,
+        own=torch.zeros_like(lam),
+        net=lam,
+        free=torch.zeros_like(gamma),
+        floor=0.0,
+        dual_value=Dual(cost, wanted + 1).at(gamma, lam, torch.zeros_like(ties).bool()).value,
+        residual=residual,
+        n_iter=len(trace),
+        passes=float(len(trace)),
+        products=0.0,
+        trace=tuple(trace),
+        work=tuple(float(k + 1) for k in range(len(trace))),
+        converged=settle(
+            "symmetric_alternating_projections", residual, tol, len(trace), on_failure
+        ),
+    )

@@ -1,0 +1,342 @@
+"""Affinities by rows: Gaussian, self-tuning and entropic (Chapter 1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from .._core.checks import as_perplexity, check_choice, check_count, check_positive, check_reach
+from .._core.exponentials import log_sum_exp
+from .._core.run import OnFailure, read_limits, settle
+from ..costs.array import Pairwise, WithoutDiagonal, agreed, as_pairwise, tile_rows
+from ..costs.distances import nearest
+from .base import Affinity
+from .roots import solve_mean, solve_rows
+
+Diagonal = Literal["keep", "drop"]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class EntropicAffinity(Affinity):
+    """Rows of one perplexity, ``log P_ij = (lam_i - C_ij) / eps_i``."""
+
+    eps: Tensor  # (n,) dual variable of the entropy constraint, in units of the cost
+    lam: Tensor  # (n,) dual variable of the row-sum constraint, in units of the cost
+
+    def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
+        return _log_softmax(cost, self.eps[rows, None])
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class GaussianAffinity(Affinity):
+    """Rows of one bandwidth, ``log P_ij = (lam_i - C_ij) / nu``."""
+
+    nu: float  # bandwidth, in units of the cost
+    lam: Tensor  # (n,)
+
+    def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
+        return _log_softmax(cost, self.nu)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SelfTuningAffinity(Affinity):
+    """A kernel, not a plan: ``log P_ij = -C_ij / (sigma_i sigma_j)``."""
+
+    sigma: Tensor  # (n,) square root of the cost of the k-th neighbour
+
+    def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
+        return -cost / (self.sigma[rows, None] * self.sigma)
+
+
+def _log_softmax(cost: Tensor, scale: Tensor | float) -> Tensor:
+    """Log of rows of sum 1, (b, m); exact for a common offset, which ``lam - cost`` is not."""
+    return torch.log_softmax((cost.amin(dim=1, keepdim=True) - cost) / scale, dim=1)
+
+
+@agreed
+def entropic_affinity(
+    cost,
+    perplexity,
+    *,
+    diagonal: Diagonal = "keep",
+    n_neighbors: int | None = None,
+    tol: float | None = None,
+    max_iter: int = 100,
+    on_failure: OnFailure = "raise",
+) -> EntropicAffinity:
+    r"""Spread the unit mass of each row over its cheapest columns, at a set perplexity.
+
+    Solves, one row at a time,
+
+    .. math::
+
+        P^{\mathrm e} = \arg\min_{P \ge 0} \; \langle P, C \rangle
+        \quad \text{s.t.} \quad P \mathbf 1 = \mathbf 1, \quad
+        \mathrm H(P_{i:}) \ge \log \xi + 1 \;\; \forall i,
+
+    with :math:`\mathrm H(p) = -\sum_j p_j (\log p_j - 1)`. The constraints are tight and
+    :math:`P_{ij} \propto e^{-C_{ij} / \varepsilon_i}`. A safeguarded Newton method with a
+    third-order (Halley) correction finds :math:`\log \varepsilon_i`, for all rows at once; rows
+    that are done drop out.
+
+    Source: problem (EA) and Proposition 1 of SNEkhorn (Van Assel et al., 2023); book
+    ``prp-ea-ot`` and ``thm-ea-root``.
+
+    Parameters
+    ----------
+    cost : array_like or Pairwise, shape (n, n)
+        :math:`C`, finite. Only differences within a row matter. For points pass
+        ``drot.sqeuclidean(X)``.
+    perplexity : float or array_like of shape (n,)
+        :math:`\xi`, for all rows or one per row. Strictly between the number of entries tied
+        for the cheapest of a row and the number of its entries.
+    diagonal : {"keep", "drop"}
+        ``"keep"`` lets a point send mass to itself, as (EA) is written; ``"drop"`` forbids it,
+        as t-SNE software does.
+    n_neighbors : int, optional
+        Restrict each row to its ``n_neighbors`` cheapest columns (the diagonal not counted when
+        it is dropped). An approximation: the entropy is exact for the restricted row.
+    tol : float, optional
+        Largest accepted :math:`\max_i | \log \mathrm{perplexity}_i - \log \xi |`.
+        Default 1e-9 in float64, 1e-4 in float32.
+    max_iter : int
+        Evaluations allowed per row. Typical: 5 to 8.
+    on_failure : {"raise", "warn", "ignore"}
+        What to do when ``tol`` is not reached.
+
+    Returns
+    -------
+    EntropicAffinity
+        Rows of ``plan`` sum to 1 (total mass n). ``eps`` and ``lam`` are the duals, in units
+        of the cost; ``passes`` counts evaluations of the whole array. Dtype and device are the
+        cost's.
+
+    Raises
+    ------
+    ValueError
+        If the cost is not square and finite, or a perplexity is out of reach.
+    NotConverged
+        If ``tol`` is not reached and ``on_failure="raise"``.
+
+    Notes
+    -----
+    Each tile of rows is computed once and iterated on, so memory is one tile beyond the cost.
+    :math:`O(n^2)` time per pass. Not differentiable.
+
+    Examples
+    --------
+    >>> C = [[0.0, 1.0, 4.0], [1.0, 0.0, 1.0], [4.0, 1.0, 0.0]]
+    >>> affinity = entropic_affinity(C, perplexity=2.0)
+    >>> affinity.perplexity.round(decimals=6).tolist()
+    [2.0, 2.0, 2.0]
+    >>> torch.allclose(affinity.eps[0], affinity.eps[2])  # the end points see the same costs
+    True
+    """
+    cost = _read_cost(cost, diagonal)
+    tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
+    if n_neighbors is not None:
+        cost = nearest(cost, check_count("n_neighbors", n_neighbors, 2, cost.shape[0]))
+    n = cost.shape[0]
+    target = as_perplexity(perplexity, n, cost.device)
+    own = cost.own
+    found = torch.empty(own.stop - own.start, 3, dtype=cost.dtype, device=cost.device)
+    trace: list[float] = []  # largest error over all rows, by iteration
+    evaluations = 0
+    for rows, tile, _ in cost.packed_tiles(tile_rows(cost)):
+        cheapest = tile.amin(dim=1)  # (b,)
+        excess = tile - cheapest[:, None]  # (b, k) >= 0, inf where forbidden
+        usable = excess.isfinite().sum(dim=1)
+        check_reach(target[rows], (excess == 0).sum(dim=1), usable, rows.start)
+        log_eps, log_z, gap, errors, work = solve_rows(
+            excess, target[rows].log().to(excess.dtype), tol, max_iter
+        )
+        eps = log_eps.exp()
+        part = torch.stack([eps, cheapest - eps * log_z, gap], dim=1)  # (b, 3)
+        found[rows.start - own.start : rows.stop - own.start] = part
+        trace = [max(pair) for pair in zip_longest(trace, errors, fillvalue=0.0)]
+        evaluations += work
+    eps, lam, gap = cost.join([found]).T.contiguous()
+    evaluations = int(cost.ranks.total(torch.tensor(evaluations, device=cost.device)))
+    trace = cost.ranks.largest(trace, max_iter, cost.device)
+    residual = float(gap.abs().max())
+    n_iter = len(trace)
+    return EntropicAffinity(
+        cost=cost,
+        eps=eps,
+        lam=lam,
+        residual=residual,
+        n_iter=n_iter,
+        passes=evaluations / n,
+        trace=tuple(trace),
+        converged=settle("entropic_affinity", residual, tol, n_iter, on_failure),
+    )
+
+
+def _read_cost(cost, diagonal: Diagonal) -> Pairwise:
+    check_choice("diagonal", diagonal, get_args(Diagonal))
+    cost = as_pairwise(cost)
+    return WithoutDiagonal(cost) if diagonal == "drop" else cost
+
+
+@agreed
+def gaussian_affinity(
+    cost,
+    *,
+    bandwidth: float | None = None,
+    perplexity: float | None = None,
+    diagonal: Diagonal = "keep",
+    tol: float | None = None,
+    max_iter: int = 100,
+    on_failure: OnFailure = "raise",
+) -> GaussianAffinity:
+    r"""Gibbs kernel of one bandwidth, with rows that sum to 1.
+
+    .. math:: P^{\mathrm{rs}}_{ij} = \frac{e^{-C_{ij} / \nu}}{\sum_\ell e^{-C_{i \ell} / \nu}}.
+
+    Give the bandwidth :math:`\nu`, or an average perplexity :math:`\xi`: then :math:`\nu` solves
+    :math:`\frac1n \sum_i \mathrm H(P_{i:}) = \log \xi + 1`, a single equation that increases
+    with :math:`\nu`. ``drot.symmetrize`` gives the paper's symmetric version.
+
+    Source: :math:`P^{\mathrm{rs}}` in section 5 of SNEkhorn (Van Assel et al., 2023); book
+    ``thm-ea-root``.
+
+    Parameters
+    ----------
+    cost : array_like or Pairwise, shape (n, n)
+    bandwidth : float, optional
+        :math:`\nu > 0`, in units of the cost.
+    perplexity : float, optional
+        :math:`\xi`, the geometric mean of the row perplexities.
+    diagonal : {"keep", "drop"}
+    tol : float, optional
+        Largest accepted error on the mean log perplexity. Default 1e-9 in float64, 1e-4 in
+        float32. Without ``perplexity`` there is nothing to solve.
+    max_iter, on_failure
+        As in :func:`entropic_affinity`.
+
+    Returns
+    -------
+    GaussianAffinity
+        Rows of ``plan`` sum to 1 (total mass n).
+
+    Raises
+    ------
+    ValueError
+        If not exactly one of ``bandwidth`` and ``perplexity`` is given, or it is out of reach or
+        of the range of the dtype.
+    NotConverged
+        If ``tol`` is not reached and ``on_failure="raise"``.
+
+    Examples
+    --------
+    >>> affinity = gaussian_affinity([[0.0, 1.0], [1.0, 0.0]], bandwidth=1.0)
+    >>> round(float(affinity.plan[0, 0]), 6)  # 1 / (1 + 1/e)
+    0.731059
+    """
+    cost = _read_cost(cost, diagonal)
+    tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
+    if (bandwidth is None) == (perplexity is None):
+        raise ValueError("give exactly one of bandwidth and perplexity")
+    trace: list[float] = []
+    if bandwidth is not None:
+        nu, residual, passes = check_positive("bandwidth", bandwidth, cost.dtype), 0.0, 0
+    else:
+        log_nu, trace = solve_mean(cost, check_positive("perplexity", perplexity), tol, max_iter)
+        nu, residual, passes = math.exp(log_nu), trace[-1], len(trace) + 1
+    lam = cost.join(log_sum_exp(tile / -nu).mul_(-nu) for _, tile in cost.tiles(tile_rows(cost)))
+    if not lam.isfinite().all():
+        i = int((~lam.isfinite()).nonzero()[0])
+        raise ValueError(
+            f"row {i} of this cost leaves the range of {lam.dtype} at bandwidth={nu:g}; pass a "
+            "bandwidth nearer to the costs"
+        )
+    return GaussianAffinity(
+        cost=cost,
+        nu=nu,
+        lam=lam,
+        residual=residual,
+        n_iter=len(trace),
+        passes=float(passes + 1),
+        trace=tuple(trace),
+        converged=settle("gaussian_affinity", residual, tol, len(trace), on_failure),
+    )
+
+
+@agreed
+def self_tuning_affinity(
+    cost, *, n_neighbors: int = 7, diagonal: Diagonal = "keep"
+) -> SelfTuningAffinity:
+    r"""Gaussian kernel whose bandwidth follows the distance to the k-th neighbour.
+
+    .. math:: P^{\mathrm{st}}_{ij} = \exp \Bigl( - \frac{C_{ij}}{\sigma_i \sigma_j} \Bigr),
+              \qquad \sigma_i = \sqrt{C_{i (k)}},
+
+    where :math:`C_{i (k)}` is the k-th smallest cost of row i, the point itself not counted.
+    The kernel is symmetric and is *not* normalised: its entries lie between 0 and 1.
+
+    Source: Zelnik-Manor and Perona (2004), section 2.1, with C a squared distance;
+    :math:`P^{\mathrm{st}}` in section 5 of SNEkhorn; book ``lem-self-tuning-scale``.
+
+    Parameters
+    ----------
+    cost : array_like or Pairwise, shape (n, n), non-negative
+    n_neighbors : int
+        :math:`k`, from 1 to n - 1.
+    diagonal : {"keep", "drop"}
+        ``"keep"`` leaves the ones on the diagonal, ``"drop"`` sets it to 0 as the paper of 2004
+        does.
+
+    Returns
+    -------
+    SelfTuningAffinity
+        ``sigma`` is in units of the square root of the cost.
+
+    Raises
+    ------
+    ValueError
+        If a cost is negative, or a point has ``n_neighbors`` copies (its sigma would be 0) or
+        fewer finite costs (its sigma would be infinite).
+
+    Examples
+    --------
+    >>> affinity = self_tuning_affinity([[0.0, 4.0], [4.0, 0.0]], n_neighbors=1)
+    >>> affinity.sigma.tolist(), round(float(affinity.plan[0, 1]), 6)  # exp(-4 / (2 * 2))
+    ([2.0, 2.0], 0.367879)
+    """
+    cost = _read_cost(cost, diagonal)
+    n = cost.shape[0]
+    n_neighbors = check_count("n_neighbors", n_neighbors, 1, n - 1)
+
+    def kth(tile: Tensor) -> Tensor:
+        if (tile < 0).any():
+            raise ValueError("self_tuning_affinity needs costs that are not negative")
+        return tile.kthvalue(n_neighbors, dim=1).values
+
+    others = WithoutDiagonal(cost)
+    sigma = cost.join(kth(tile) for _, tile in others.tiles(tile_rows(cost))).sqrt()  # (n,)
+    if not sigma.isfinite().all():
+        i = int((~sigma.isfinite()).nonzero()[0])
+        raise ValueError(
+            f"row {i} has fewer than n_neighbors={n_neighbors} finite costs to other points, so "
+            "its bandwidth would be infinite; lower n_neighbors or keep more costs"
+        )
+    if (sigma == 0).any():
+        i = int((sigma == 0).nonzero()[0])
+        raise ValueError(
+            f"row {i} has {n_neighbors} or more copies, so its bandwidth would be 0; raise "
+            "n_neighbors above the number of copies or remove them"
+        )
+    return SelfTuningAffinity(
+        cost=cost,
+        sigma=sigma,
+        residual=0.0,
+        n_iter=0,
+        passes=1.0,
+        trace=(),
+        converged=True,
+    )

@@ -1,0 +1,279 @@
+"""The input graph of UMAP, and the curve of its output (Chapter 7)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .._core.checks import check_count, check_positive
+from .._core.exponentials import exp
+from .._core.run import OnFailure, read_limits, settle
+from ..costs.array import (
+    Nearest,
+    Pairwise,
+    WithoutDiagonal,
+    agreed,
+    as_pairwise,
+    smallest,
+    tile_rows,
+)
+from .base import Affinity
+from .roots import halley
+
+_FLOOR = 1e-3  # of the mean distance, as in umap-learn
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class UMAPMembership(Affinity):
+    """Probabilities of edges, ``log P_ij = -max(0, d_ij - rho_i) / sigma_i``, of k - 1 per row."""
+
+    rho: Tensor  # (n,) distance below which an edge is certain
+    sigma: Tensor  # (n,) bandwidth, in units of the distance
+    floored: Tensor  # (n,) bool: whether sigma is the least allowed, the row sum >= log2 k
+
+    def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
+        excess = (cost.sqrt() - self.rho[rows, None]).clamp_min_(0.0)
+        return excess.div_(self.sigma[rows, None]).neg_()
+
+
+@agreed
+def umap_membership(
+    cost,
+    n_neighbors: int = 15,
+    *,
+    local_connectivity: float = 1.0,
+    tol: float | None = None,
+    max_iter: int = 100,
+    on_failure: OnFailure = "raise",
+) -> UMAPMembership:
+    r"""Probabilities that a point has an edge to each of its nearest neighbours, as UMAP sets them.
+
+    .. math::
+
+        P_{ij} = \exp \Bigl( - \frac{\max(0, d_{ij} - \rho_i)}{\sigma_i} \Bigr), \qquad
+        \sum_{j \in N_i} P_{ij} = \log_2 k, \qquad d_{ij} = \sqrt{C_{ij}},
+
+    with :math:`N_i` the k - 1 nearest other points of i: the point counts as its own first
+    neighbour. :math:`\rho_i` is the smallest positive distance in :math:`N_i`, so one edge of each
+    point is certain. The sum increases with :math:`\sigma_i`; a safeguarded Newton method with
+    a third-order (Halley) correction finds :math:`\log \sigma_i`, for all rows at once.
+
+    P is not symmetric and its rows do not sum to 1. :func:`fuzzy_union` makes UMAP's graph of it.
+
+    Source: UMAP (McInnes et al., 2018), section 3.1 and algorithm 3; the graph of the paragraph
+    on UMAP in section 3.1 of Van Assel et al. (2022); book ``prp-ce-umap``.
+
+    Parameters
+    ----------
+    cost : array_like or Pairwise, shape (n, n), non-negative
+        :math:`C`, squared distances. For points pass ``drot.sqeuclidean(X)``.
+    n_neighbors : int
+        :math:`k`, from 2 to n, the point itself among them.
+    local_connectivity : float
+        Which neighbour :math:`\rho_i` is the distance of, duplicates of the point not counted;
+        between whole numbers, on the line between two distances. 0 sets :math:`\rho_i = 0`.
+    tol : float, optional
+        Largest accepted :math:`\max_i | \sum_j P_{ij} - \log_2 k |`. Default 1e-9 in float64,
+        1e-4 in float32.
+    max_iter : int
+        Evaluations allowed per row. Typical: 6.
+    on_failure : {"raise", "warn", "ignore"}
+        What to do when ``tol`` is not reached.
+
+    Returns
+    -------
+    UMAPMembership
+        Entries of ``plan`` from 0 to 1, k - 1 per row, diagonal 0. ``rho`` and ``sigma`` are in
+        units of the distance. As in umap-learn :math:`\sigma_i` is at least a thousandth of the
+        row's mean distance (of all distances kept, if the row has only duplicates); where this
+        keeps the sum above :math:`\log_2 k`, so also where too many neighbours are as near as
+        :math:`\rho_i`, ``floored`` is True and the row does not count in ``residual``.
+
+    Raises
+    ------
+    ValueError
+        If a cost is negative or infinite, or there are fewer points than neighbours.
+    NotConverged
+        If ``tol`` is not reached and ``on_failure="raise"``.
+
+    Notes
+    -----
+    One pass over the cost, :math:`O(n^2)`, and n x k memory beyond it. Which of several points
+    tied at the k-th place are kept is not specified.
+
+    Examples
+    --------
+    >>> X = torch.tensor([[0.0], [1.0], [3.0], [6.0], [10.0]], dtype=torch.float64)
+    >>> found = umap_membership((X - X.T) ** 2, n_neighbors=4)
+    >>> found.rho.tolist()
+    [1.0, 1.0, 2.0, 3.0, 4.0]
+    >>> found.plan.sum(dim=1).round(decimals=9).tolist()  # log2 4, though a row has 3 neighbours
+    [2.0, 2.0, 2.0, 2.0, 2.0]
+    """
+    whole = WithoutDiagonal(as_pairwise(cost))
+    tol, max_iter = read_limits(tol, max_iter, on_failure, whole.dtype)
+    n = whole.shape[0]
+    k = check_count("n_neighbors", n_neighbors, 2, n)
+    if not 0 <= local_connectivity < math.inf:
+        raise ValueError(
+            f"local_connectivity must be finite and not negative; got {local_connectivity}"
+        )
+    values, columns = smallest(whole, k - 1, _distances(whole))
+    if not values.isfinite().all():
+        i = int((~values.isfinite()).nonzero()[0, 0])
+        raise ValueError(
+            f"row {i} of the cost has fewer than {k - 1} finite entries for neighbours"
+        )
+    distances = values.sqrt()
+    rho = _nearest_positive(distances, local_connectivity)
+    excess = (distances - rho[:, None]).clamp_min_(0.0)
+    sigma, trace = _solve(excess, math.log2(k), tol, max_iter)
+    # means over k entries: the distance of a point to itself counts, as in umap-learn
+    floor = _FLOOR * torch.where(rho > 0, distances.sum(dim=1), distances.sum(dim=1).mean()) / k
+    floor = floor.clamp_min(torch.finfo(floor.dtype).tiny)
+    floored = sigma < floor
+    sigma = sigma.maximum(floor)
+    sums = torch.exp(-excess / sigma[:, None]).sum(dim=1)
+    gap = (sums - math.log2(k)).abs().masked_fill(floored, 0.0)
+    residual, n_iter = float(gap.max()), len(trace)
+    return UMAPMembership(
+        cost=Nearest(values, columns, n, whole.block, ranks=whole.ranks),
+        rho=rho,
+        sigma=sigma,
+        floored=floored,
+        residual=residual,
+        n_iter=n_iter,
+        passes=1.0,
+        trace=tuple(trace),
+        converged=settle("umap_membership", residual, tol, n_iter, on_failure),
+    )
+
+
+def _distances(cost: Pairwise) -> Iterator[tuple[slice, Tensor]]:
+    """Row tiles of a cost whose roots can be taken."""
+    for rows, tile in cost.tiles(tile_rows(cost)):
+        if not (tile >= 0).all():  # NaN too
+            i, j = (~(tile >= 0)).nonzero()[0].tolist()
+            raise ValueError(
+                f"cost is {tile[i, j]:g} at row {rows.start + i}, column {j}; distances are its "
+                "square roots, so it must not be negative"
+            )
+        yield rows, tile
+
+
+def _nearest_positive(distances: Tensor, rank: float) -> Tensor:
+    """The positive distance of rank ``rank`` in each ascending row, (n,); the last if too few."""
+    n, k = distances.shape
+    zeros = (distances == 0).sum(dim=1)  # (n,)
+    positive = k - zeros
+    padded = torch.cat([distances.new_zeros(n, 1), distances], dim=1)  # rank 0 is distance 0
+
+    def ranked(r: int) -> Tensor:
+        place = zeros + positive.clamp(max=r) if r else torch.zeros_like(zeros)
+        return padded.gather(1, place[:, None]).squeeze(1)
+
+    low = math.floor(rank)
+    return torch.lerp(ranked(low), ranked(low + 1), rank - low)
+
+
+def _solve(excess: Tensor, target: float, tol: float, max_iter: int) -> tuple[Tensor, list[float]]:
+    """sigma (n,) with sum_j exp(-excess_ij / sigma_i) = target, and the errors by iteration.
+
+    0 where the certain edges alone reach the target.
+    """
+    sigma = excess.new_zeros(len(excess))
+    active = ((excess == 0).sum(dim=1) < target).nonzero().squeeze(1)
+    excess = excess[active]
+    t = excess.mean(dim=1).log()  # (b,) log sigma
+    low, high = torch.full_like(t, -torch.inf), torch.full_like(t, torch.inf)
+    last = torch.full_like(t, torch.inf)
+    errors: list[float] = []
+    for k in range(max_iter):  # pragma: no branch, the last one breaks
+        if not len(active):
+            break
+        e = (excess * torch.exp(-t)[:, None]).clamp_max_(1e3)  # beyond, a weight is 0
+        weight = exp(e, -1)
+        gap = weight.sum(dim=1) - target
+        slope = weight.mul_(e).sum(dim=1)
+        curvature = weight.mul_(e - 1).sum(dim=1)
+        errors.append(float(gap.abs().max()))
+        sigma[active] = t.exp()
+        if k == max_iter - 1:
+            break
+        left = gap.abs() > tol
+        active, excess, t, gap, slope, curvature, low, high, last = (
+            part[left] for part in (active, excess, t, gap, slope, curvature, low, high, last)
+        )
+        low = torch.where(gap < 0, t, low)
+        high = torch.where(gap > 0, t, high)
+        t = halley(t, gap, slope, curvature, low, high, 2.0 + k, last)
+        last = gap.abs()
+    return sigma, errors
+
+
+def umap_curve(min_dist: float = 0.1, spread: float = 1.0) -> tuple[float, float]:
+    r"""The two numbers of UMAP's curve of the embedding, from the distance of its neighbours.
+
+    .. math::
+
+        \min_{a, b} \sum_x \Bigl( \frac{1}{1 + a x^{2 b}} - \psi(x) \Bigr)^2, \qquad
+        \psi(x) = \exp \Bigl( - \frac{\max(0, x - m)}{s} \Bigr),
+
+    over 300 distances x evenly spaced from 0 to 3 s, by SciPy's least squares from a = b = 1 in
+    units of s: in others b is the same, and a is divided by :math:`s^{2b}`.
+    :math:`\psi` is the membership of :func:`umap_membership` with :math:`\rho = m` and
+    :math:`\sigma = s`; the curve is its smooth stand-in.
+
+    Source: UMAP (McInnes et al., 2018), section 4, definition 11; its software fits on the
+    same grid; book ``cor-curve-cpd``.
+
+    Parameters
+    ----------
+    min_dist : float
+        :math:`m`, at least 0 and at most ``spread``, in units of the embedding.
+    spread : float
+        :math:`s > 0`.
+
+    Returns
+    -------
+    a, b : float
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range, or s so small or large that a is.
+
+    Examples
+    --------
+    >>> [round(number, 3) for number in umap_curve()]
+    [1.577, 0.895]
+    """
+    a, b = unit_curve(min_dist, spread)
+    with np.errstate(over="ignore", under="ignore"):
+        a = float(a * np.float64(spread) ** (-2 * b))
+    if not np.finfo(float).tiny <= a < np.inf:
+        raise ValueError(f"spread={spread:g} is out of range: a of the curve would be {a:g}")
+    return a, b
+
+
+def unit_curve(min_dist: float, spread: float) -> tuple[float, float]:
+    """a and b of :func:`umap_curve` in units of the spread: those of ``min_dist / spread``."""
+    from scipy.optimize import least_squares
+
+    spread = check_positive("spread", spread)
+    if not 0 <= min_dist <= spread:
+        raise ValueError(f"min_dist must be from 0 to spread={spread:g}; got {min_dist}")
+    x = np.linspace(0, 3, 300)
+    wanted = np.exp(-np.maximum(0, x - min_dist / spread))
+
+    def misfit(curve: np.ndarray) -> np.ndarray:
+        a, b = np.exp(curve)  # positive
+        return 1 / (1 + a * x ** (2 * b)) - wanted
+
+    a, b = np.exp(least_squares(misfit, [0.0, 0.0], xtol=1e-12, ftol=1e-12, gtol=1e-12).x)
+    return float(a), float(b)

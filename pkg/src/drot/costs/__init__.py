@@ -1,0 +1,6 @@
+"""Costs between points, met whole, in tiles of rows or by their factors (Chapters 0 and 13)."""
+
+from .array import Pairwise
+from .factored import Factored
+
+__all__ = ["Factored", "Pairwise"]

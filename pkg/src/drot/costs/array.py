@@ -1,0 +1,365 @@
+"""An array of pairs met in row tiles: what a solver may ask of one, and dense matrices as the
+case of one tile.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial, wraps
+from typing import ParamSpec, TypeVar
+
+import torch
+from torch import Tensor
+
+from .._core.checks import as_real, check_count, check_finite, check_fits, unequal_pair
+from .._core.memory import tile_entries
+from .._core.ranks import ALONE, Alone
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+
+
+class Pairwise:
+    """An (n, m) array of numbers, one for each pair of points, met in row tiles.
+
+    Made by :func:`sqeuclidean`, :func:`student_cost`, :func:`pairwise`, :func:`nearest`, or
+    from a dense matrix by any function that takes a cost.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, m).
+    dtype, device : torch.dtype, torch.device
+        Of every tile.
+    block : int or None
+        Rows per tile. ``None`` keeps the dense array after its first use.
+    own : slice
+        The rows that this process meets: all, unless :func:`shard` has shared them.
+
+    Notes
+    -----
+    ``pickle`` and ``copy`` take one whose rows are not shared; one made of a function needs a
+    function that they take.
+    """
+
+    def __init__(
+        self,
+        evaluate: Callable[[slice | Tensor], Tensor],
+        shape: tuple[int, int],
+        like: Tensor | Pairwise,
+        *,
+        block: int | None = None,
+        symmetric: bool = False,
+        parts: dict[str, Tensor] | None = None,
+        ranks: Alone = ALONE,
+    ):
+        if block is not None:
+            block = check_count("block (rows per tile)", block, 1)
+        self._evaluate = evaluate
+        self._dense: Tensor | None = None  # the rows in own, once they are kept
+        self.shape, self.block = shape, block
+        self.dtype: torch.dtype = like.dtype
+        self.device: torch.device = like.device
+        self.symmetric = symmetric  # known to be symmetric by construction
+        self.parts = parts  # what a saved result must hold to build it again
+        self.ranks = ranks
+        self.own = ranks.rows(shape[0])
+
+    def __repr__(self) -> str:
+        n, m = self.shape
+        tiles = "dense" if self.block is None else f"tiles of {self.block} rows"
+        if (self.own.start, self.own.stop) != (0, n):
+            tiles += f", rows {self.own.start} to {self.own.stop} here"
+        return f"Pairwise({n} x {m}, {self.dtype}, {self.device}, {tiles})"
+
+    def derive(self, evaluate: Callable[[slice | Tensor], Tensor]) -> Pairwise:
+        """Another array of this shape, met in the same way."""
+        return Pairwise(
+            evaluate,
+            self.shape,
+            self,
+            block=self.block,
+            symmetric=self.symmetric,
+            ranks=self.ranks,
+        )
+
+    def shared(self, ranks: Alone) -> Pairwise:
+        """The same array, of which each rank meets its own rows."""
+        other = copy.copy(self)
+        other.ranks, other.own = ranks, ranks.rows(self.shape[0])
+        if self._dense is not None:
+            whole = self.own == slice(0, self.shape[0])
+            other._dense = self._dense[other.own] if whole else None
+        return other
+
+    def rows(self, index: slice | Tensor) -> Tensor:
+        """The rows ``index``, shape (b, m). Read-only: it may be a view of a kept array."""
+        if self.block is not None:
+            return self._evaluate(index)
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(self.shape[0])
+            if self.own.start <= start and stop <= self.own.stop:
+                return self._keep()[start - self.own.start : stop - self.own.start]
+        elif self.own == slice(0, self.shape[0]):
+            return self._keep()[index]
+        return self._evaluate(index)  # rows of another process
+
+    def _keep(self) -> Tensor:
+        """The own rows of a dense array, kept."""
+        if self._dense is None:
+            own = self.own
+            check_fits((own.stop - own.start, self.shape[1]), self.dtype, self.device)
+            count, step = own.stop - own.start, tile_rows(self)
+            whole = torch.empty(count, self.shape[1], dtype=self.dtype, device=self.device)
+            slices = [slice(k, min(k + step, count)) for k in range(0, count, step)]
+            for rows in slices:  # arrays of full size in between would cost more than they hold
+                whole[rows] = self._evaluate(slice(own.start + rows.start, own.start + rows.stop))
+            if self.symmetric and count == self.shape[0]:
+                # a matrix product may round (i, j) and (j, i) differently
+                for rows in slices:
+                    right, below = whole[rows, rows.start :], whole[rows.start :, rows]
+                    mean = (right + below.T).div_(2)
+                    right.copy_(mean)
+                    below.copy_(mean.T)
+            self._dense = whole
+        return self._dense
+
+    def tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:
+        """Yield ``(rows, tile)`` from the first row of this process to the last.
+
+        ``rows`` is a slice and ``tile`` an array of shape (b, m), where b is at most
+        ``block`` and at most ``most``.
+        """
+        n = self.shape[0]
+        step = min(self.block or n, most or n)
+        for start in range(self.own.start, self.own.stop, step):
+            rows = slice(start, min(start + step, self.own.stop))
+            yield rows, self.rows(rows)
+
+    def join(self, parts: Iterable[Tensor]) -> Tensor:
+        """What the tiles gave, (b, ...) each, row after row, from all processes."""
+        with self.ranks.together():  # an error in a tile
+            return self.ranks.join(gather(parts, self.own.stop - self.own.start), self.shape[0])
+
+    def dense(self) -> Tensor:
+        """The whole array, shape (n, m)."""
+        check_fits(self.shape, self.dtype, self.device)
+        if self.block is None and self.own == slice(0, self.shape[0]):
+            return self._keep().clone()
+        return self.join(tile for _, tile in self.tiles())
+
+    def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
+        """Yield ``(rows, entries, columns)``: the finite entries of some rows, (b, k) each.
+
+        ``columns`` is None where the entries are whole rows.
+        """
+        for rows, tile in self.tiles(most):
+            yield rows, tile, None
+
+
+def gather(parts: Iterable[Tensor], count: int) -> Tensor:
+    """Parts (b, ...) one below the other, ``count`` rows in all.
+
+    Each part goes at once to where it belongs: small results that stay alive between tiles would
+    leave holes in the heap, which then grows by many tiles.
+    """
+    whole: Tensor | None = None
+    done = 0
+    for part in parts:
+        if not done and len(part) == count:  # all in one
+            return part
+        if whole is None:
+            whole = part.new_empty(count, *part.shape[1:])
+        whole[done : done + len(part)] = part
+        done += len(part)
+    if whole is None or done < count:  # the rest would be whatever the memory held
+        raise ValueError(f"{done} rows to join, and {count} are wanted")
+    return whole
+
+
+def smallest(
+    cost: Pairwise, k: int, tiles: Iterable[tuple[slice, Tensor]] | None = None
+) -> tuple[Tensor, Tensor]:
+    """The k smallest entries of each row, ascending, and their columns, (n, k) each.
+
+    ``tiles`` are those of the cost, where something is done to them on the way.
+    """
+    own = cost.own.stop - cost.own.start
+    values = torch.empty(own, k, dtype=cost.dtype, device=cost.device)
+    columns = torch.empty(own, k, dtype=torch.long, device=cost.device)
+    with cost.ranks.together():
+        for rows, tile in tiles or cost.tiles(tile_rows(cost)):
+            here = slice(rows.start - cost.own.start, rows.stop - cost.own.start)
+            torch.topk(tile, k, largest=False, out=(values[here], columns[here]))
+    return cost.join([values]), cost.join([columns])
+
+
+class Nearest(Pairwise):
+    """A cost that is infinite but for k entries of each row; see :func:`nearest`."""
+
+    def __init__(
+        self,
+        values: Tensor,
+        columns: Tensor,
+        m: int,
+        block: int | None,
+        *,
+        ranks: Alone = ALONE,
+    ):
+        parts = {"values": values, "columns": columns, "m": torch.tensor(m)}
+        shape = (values.shape[0], m)
+        super().__init__(
+            partial(_spread, values, columns, m),
+            shape,
+            values,
+            block=block,
+            parts=parts,
+            ranks=ranks,
+        )
+        self.values, self.columns = values, columns
+
+    def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
+        for start in range(self.own.start, self.own.stop, most):
+            rows = slice(start, min(start + most, self.own.stop))
+            yield rows, self.values[rows], self.columns[rows]
+
+
+def _spread(values: Tensor, columns: Tensor, m: int, rows: slice | Tensor) -> Tensor:
+    """Rows of m entries, infinite but for the values."""
+    some = values[rows]
+    tile = torch.full((some.shape[0], m), torch.inf, dtype=some.dtype, device=some.device)
+    return tile.scatter_(1, columns[rows], some)
+
+
+class WithoutDiagonal(Pairwise):
+    """A square cost whose diagonal is infinite, so that no point sends mass to itself."""
+
+    def __init__(self, cost: Pairwise):
+        parts = None if cost.parts is None else {**cost.parts, "without_diagonal": torch.tensor(1)}
+        super().__init__(
+            cost.rows,
+            cost.shape,
+            cost,
+            block=cost.block,
+            symmetric=cost.symmetric,
+            parts=parts,
+            ranks=cost.ranks,
+        )
+
+    def rows(self, index: slice | Tensor) -> Tensor:
+        tile = self._evaluate(index).clone()  # the other cost may have kept its array
+        numbers = torch.arange(self.shape[0], device=self.device)[index]
+        tile[torch.arange(len(numbers), device=self.device), numbers] = torch.inf
+        return tile
+
+
+def tile_rows(cost: Pairwise) -> int:
+    """Rows that make a working tile: one or two MB on a CPU (its cache), much more on a GPU."""
+    return max(16, tile_entries(cost.device) // cost.shape[1])
+
+
+def agreed(function: Callable[Params, Result]) -> Callable[Params, Result]:
+    """Let an error that one rank meets in ``function`` stop the others too.
+
+    An argument is a cost whose rows are shared, or has one; the others wait for this rank at their
+    next join.
+    """
+
+    @wraps(function)
+    def wrapper(*args: Params.args, **kwargs: Params.kwargs) -> Result:
+        costs = [getattr(value, "cost", value) for value in (*args, *kwargs.values())]
+        with ranks_of(*costs).together():
+            return function(*args, **kwargs)
+
+    return wrapper
+
+
+def ranks_of(*costs: object) -> Alone:
+    """The processes that share the rows of the first cost that is shared."""
+    shared = (cost.ranks for cost in costs if isinstance(cost, Pairwise))
+    return next((ranks for ranks in shared if ranks is not ALONE), ALONE)
+
+
+def _part(matrix: Tensor, rows: slice | Tensor) -> Tensor:
+    return matrix[rows]
+
+
+def as_pairwise(cost, name: str = "cost", *, square: bool = True, least: int = 2) -> Pairwise:
+    """Read a cost: a :class:`Pairwise` as it is, a matrix as one tile."""
+    if not isinstance(cost, Pairwise):
+        matrix = as_real(cost, name)
+        if matrix.ndim != 2:
+            raise ValueError(
+                f"{name} must be a matrix of pairwise costs; got shape {tuple(matrix.shape)}"
+            )
+        check_finite(matrix, name)
+        same = matrix.shape[0] == matrix.shape[1] and bool((matrix == matrix.T).all())
+        cost = Pairwise(
+            partial(_part, matrix),
+            (matrix.shape[0], matrix.shape[1]),
+            matrix,
+            symmetric=same,
+            parts={"matrix": matrix},
+        )
+        cost._dense = matrix
+    if square and cost.shape[0] != cost.shape[1]:
+        raise ValueError(
+            f"{name} must be square (n, n); got {cost.shape}. For a cloud X of n points pass "
+            "drot.sqeuclidean(X)"
+        )
+    if cost.shape[0] < least:
+        s = "s" if least > 1 else ""
+        raise ValueError(f"{name} needs at least {least} point{s}; got {cost.shape}")
+    return cost
+
+
+def check_symmetric(cost: Pairwise, name: str = "the cost", *, strict: bool = False) -> None:
+    """Refuse a cost that differs from its transpose, on all rows of a kept array or on some.
+
+    ``strict``, for plans that take their symmetry from it: on all rows of tiles too, and however
+    many pairs are forbidden by a huge cost.
+    """
+    if cost.symmetric:
+        return
+    n = cost.shape[0]
+    step = 1 if cost.block is None else max(1, n // 64)
+    index = torch.arange(0, n, step, device=cost.device)
+    part = cost.rows(index)[:, index]  # (b, b)
+    if not torch.isfinite(part).all():
+        raise ValueError(f"{name} has infinite entries; a symmetric plan needs finite ones")
+    rtol = max(1e-8, 64 * torch.finfo(part.dtype).eps)
+    size = part.abs().median(dim=1).values if strict else part.abs().amax(dim=1)
+    worst = unequal_pair(part, size, rtol)
+    if worst is not None:
+        one, other = float(part[worst]), float(part[worst[::-1]])
+        worst = int(index[worst[0]]), int(index[worst[1]])
+    elif strict and step > 1:
+        worst, one, other = _unequal_rows(cost, rtol)
+    if worst is not None:
+        i, j = worst
+        raise ValueError(
+            f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are {one:g} and {other:g}"
+        )
+
+
+def _unequal_rows(cost: Pairwise, rtol: float) -> tuple[tuple[int, int] | None, float, float]:
+    """A pair (i, j) whose two entries differ, if C z and C^T z do, in one pass; and the entries."""
+    n = cost.shape[0]
+    z = 0.5 + (0.618034 * torch.arange(n, dtype=cost.dtype, device=cost.device)) % 1  # generic
+    back = torch.zeros_like(z)  # C^T z
+
+    def products() -> Iterator[Tensor]:
+        for rows, tile in cost.tiles(tile_rows(cost)):
+            back.add_(z[rows] @ tile)
+            yield torch.stack([tile @ z, tile.abs() @ z], dim=1)
+
+    along, size = cost.join(products()).unbind(dim=1)
+    excess = (along - cost.ranks.total(back)).abs() - rtol * size
+    i = int(excess.argmax())
+    if excess[i] <= 0:
+        return None, 0.0, 0.0
+    row = cost.rows(slice(i, i + 1))[0]
+    column = cost.join(tile[:, i].clone() for _, tile in cost.tiles(tile_rows(cost)))
+    j = int((row - column).abs().argmax())
+    return (i, j), float(row[j]), float(column[j])

@@ -1,0 +1,351 @@
+"""Functions of pairs of points, met in row tiles: the one primitive of the package.
+
+Everything quadratic reads an n x m array a few rows at a time through
+:meth:`Pairwise.tiles`. A dense matrix is the case of one tile, so a solver written over
+tiles runs on a small matrix, on a large cloud in bounded memory, on a GPU, and on several
+processes that share the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from .._core.checks import as_points, check_choice, check_count, check_finite
+from .._core.memory import automatic_block
+from .._core.ranks import Ranks
+from .array import Nearest, Pairwise, WithoutDiagonal, agreed, as_pairwise, smallest, tile_rows
+
+__all__ = [
+    "Block", "Nearest", "Pairwise", "WithoutDiagonal", "agreed", "as_pairwise", "nearest",
+    "pairwise", "shard", "sqeuclidean", "student_cost", "tile_rows",
+]  # fmt: skip
+
+Kernel = Callable[[Tensor, Tensor], Tensor]
+Evaluate = Callable[[slice | Tensor], Tensor]
+Block = int | Literal["auto"] | None
+
+
+def _clouds(X, Y) -> tuple[Tensor, Tensor]:
+    x = as_points(X, "X").clone()  # tiles are met later; the caller may reuse X by then
+    if Y is None or Y is X:
+        return x, x
+    y = as_points(Y, "Y").clone()
+    if x.device != y.device:
+        raise ValueError(f"X is on {x.device} and Y on {y.device}; move one of them")
+    if x.shape[1] != y.shape[1]:
+        raise ValueError(f"X has {x.shape[1]} coordinates and Y has {y.shape[1]}")
+    dtype = torch.promote_types(x.dtype, y.dtype)
+    return x.to(dtype), y.to(dtype)
+
+
+def pairwise(function: Kernel, X, Y=None, *, block: Block = "auto") -> Pairwise:
+    r"""Any function of two points, evaluated for all pairs, in row tiles.
+
+    Source: section 2 of the SNEkhorn paper asks of a cost only that it be a matrix
+    :math:`C_{ij} = c(x_i, y_j)`; book ``sec-costs``.
+
+    Parameters
+    ----------
+    function : callable
+        Takes rows ``x`` (b, p) and all of ``y`` (m, p), returns the tile (b, m).
+    X, Y : array_like, shapes (n, p) and (m, p)
+        Points; ``Y`` is ``X`` when left out.
+    block
+        As in :func:`sqeuclidean`.
+
+    Returns
+    -------
+    Pairwise
+
+    Raises
+    ------
+    ValueError
+        If a cloud is not finite or the two do not match, or if ``function`` returns another
+        shape, dtype or device than the tile's, or a number that is not finite.
+
+    Examples
+    --------
+    >>> manhattan = pairwise(lambda x, y: torch.cdist(x, y, p=1), [[0.0, 0.0], [1.0, 2.0]])
+    >>> manhattan.dense().tolist()
+    [[0.0, 3.0], [3.0, 0.0]]
+    """
+    x, y = _clouds(X, Y)
+
+    evaluate = partial(_call, function, x, y)
+    return _new(evaluate, (x.shape[0], y.shape[0]), x, block)
+
+
+def _call(function: Kernel, x: Tensor, y: Tensor, rows: slice | Tensor) -> Tensor:
+    """A tile of a callable, checked."""
+    tile = function(x[rows], y)
+    expected = (x[rows].shape[0], y.shape[0])
+    if not isinstance(tile, Tensor) or tuple(tile.shape) != expected:
+        got = tuple(tile.shape) if isinstance(tile, Tensor) else type(tile).__name__
+        raise ValueError(f"the pairwise function must return a {expected} tensor; got {got}")
+    if tile.dtype != x.dtype or tile.device != x.device:
+        raise ValueError(
+            f"the pairwise function must keep {x.dtype} on {x.device}; "
+            f"got {tile.dtype} on {tile.device}"
+        )
+    check_finite(tile, "a tile of the pairwise function")
+    return tile.detach()
+
+
+def sqeuclidean(X, Y=None, *, block: Block = "auto") -> Pairwise:
+    r"""Squared Euclidean distances, without a factor 1/2.
+
+    .. math:: C_{ij} = \| x_i - y_j \|_2^2.
+
+    One matrix product per tile; pairs that are close for their distance to the origin are
+    computed again from their difference, so duplicates are at distance 0 exactly and
+    relative accuracy does not depend on where the origin lies. Points with whole coordinates, or
+    multiples of a power of 2, have exact distances, and ties, where all stay below
+    :math:`2^{50}` (:math:`2^{21}` in float32) in squares of that unit.
+
+    Source: :math:`C_X` of SNEkhorn (Van Assel et al., 2023), section 2; book ``sec-costs``.
+
+    Parameters
+    ----------
+    X, Y : array_like, shapes (n, p) and (m, p)
+        Points; ``Y`` is ``X`` when left out. Integers become float64.
+    block : {"auto"}, int or None
+        Rows per tile. A number computes tiles each time they are met and never holds more than
+        one, b m entries for b rows; ``None`` computes the dense (n, m) array at its first use and
+        keeps it. ``"auto"`` is ``None`` where seven such arrays fit into half of the free memory,
+        and otherwise what makes a tile of 2^18 entries (2^26 on a GPU), 16 rows at least.
+
+    Returns
+    -------
+    Pairwise
+        In squared units of the coordinates; dtype and device of ``X``.
+
+    Raises
+    ------
+    ValueError
+        If a cloud is not an (n, p) array of finite numbers with n >= 2, or its squared distances
+        leave the range of the dtype: its extent must exceed 1e-146 (3e-16 in float32).
+
+    Notes
+    -----
+    :math:`O(nmp)` time per pass over the tiles. Not differentiable.
+
+    Examples
+    --------
+    >>> sqeuclidean([[0.0, 0.0], [3.0, 4.0]]).dense().tolist()
+    [[0.0, 25.0], [25.0, 0.0]]
+    """
+    x, y, evaluate = _sqeuclidean(X, Y)
+    points, info = x if y is x else torch.cat([x, y]), torch.finfo(x.dtype)
+    extent = float((points.amax(dim=0) - points.amin(dim=0)).max())
+    if 0 < extent < math.sqrt(info.tiny / info.eps):  # 0: all points coincide
+        raise ValueError(f"squared distances underflow {x.dtype}; give X in smaller units")
+    parts = {"sqeuclidean": x} if y is x else {"sqeuclidean": x, "other": y}
+    return _new(evaluate, (x.shape[0], y.shape[0]), x, block, y is x, parts)
+
+
+def student_cost(X, Y=None, *, block: Block = "auto") -> Pairwise:
+    r"""Logarithmic cost whose Gibbs kernel is Student's.
+
+    .. math::
+
+        C_{ij} = \log(1 + \| x_i - y_j \|_2^2), \qquad
+        e^{-C_{ij}} = (1 + \| x_i - y_j \|_2^2)^{-1}.
+
+    Source: t-SNEkhorn, section 4 of SNEkhorn (Van Assel et al., 2023); book ``sec-costs``.
+
+    Parameters
+    ----------
+    X, Y, block
+        As in :func:`sqeuclidean`.
+
+    Returns
+    -------
+    Pairwise
+        Dimensionless.
+
+    Examples
+    --------
+    >>> student_cost([[0.0], [1.0]]).dense().exp().tolist()
+    [[1.0, 2.0], [2.0, 1.0]]
+    """
+    x, y, evaluate = _sqeuclidean(X, Y)
+    parts = {"student": x} if y is x else {"student": x, "other": y}
+    shape = (x.shape[0], y.shape[0])
+    return _new(partial(_log1p, evaluate), shape, x, block, y is x, parts)
+
+
+def _log1p(evaluate: Evaluate, rows: slice | Tensor) -> Tensor:
+    return evaluate(rows).log1p_()
+
+
+def _new(
+    evaluate: Evaluate,
+    shape: tuple[int, int],
+    like: Tensor,
+    block: Block,
+    symmetric: bool = False,
+    parts: dict[str, Tensor] | None = None,
+) -> Pairwise:
+    if isinstance(block, str):
+        check_choice("block", block, ("auto",))
+        block = automatic_block(shape, like.dtype, like.device)
+    return Pairwise(evaluate, shape, like, block=block, symmetric=symmetric, parts=parts)
+
+
+def _sqeuclidean(X, Y) -> tuple[Tensor, Tensor, Evaluate]:
+    x, y = _clouds(X, Y)
+    xc, yc, exact = _centred(x, y)
+    norm_x, norm_y = xc.square().sum(dim=1), yc.square().sum(dim=1)
+    if not torch.isfinite(2 * (norm_x.max() + norm_y.max())):
+        raise ValueError(f"squared distances overflow {x.dtype}; give X in larger units")
+    return x, y, _SquaredDistances(x, y, xc, yc, norm_x, norm_y, exact)
+
+
+@dataclass(frozen=True, eq=False)
+class _SquaredDistances:
+    """Rows of the squared distances between two clouds; not a closure, so that pickle takes it."""
+
+    x: Tensor  # (n, p)
+    y: Tensor  # (m, p)
+    xc: Tensor  # both about one centre
+    yc: Tensor
+    norm_x: Tensor  # (n,) squared norms of xc
+    norm_y: Tensor  # (m,)
+    exact: bool  # whether products of xc and yc are
+
+    def __call__(self, rows: slice | Tensor) -> Tensor:
+        x, y, own = self.x, self.y, self.norm_x[rows]
+        near = torch.finfo(x.dtype).eps ** 0.25  # below this share of the norms, digits cancel
+        products = self.xc[rows] @ self.yc.T
+        tile, close = _distances(products, own, self.norm_y, near)  # (b, m), (b,)
+        if self.exact:
+            return tile
+        if int(close.sum()) > tile.numel() // 16:  # so too for fewer than 16 points
+            direct = "donot_use_mm_for_euclid_dist"
+            return torch.cdist(x[rows], y, compute_mode=direct).square_()
+        if y is x:
+            numbers = torch.arange(len(x), device=x.device)[rows]
+            tile[torch.arange(len(numbers), device=x.device), numbers] = 0.0
+            close -= 1  # the point itself
+        some = close.nonzero()[:, 0]  # rows with such pairs
+        if len(some):
+            i, j = (tile[some] <= near * (own[some, None] + self.norm_y)).nonzero(as_tuple=True)
+            i = some[i]
+            tile[i, j] = (x[rows][i] - y[j]).square_().sum(dim=1)
+        return tile
+
+
+def _centred(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, bool]:
+    """x and y about the mean of y, and whether products of what is returned are exact.
+
+    Squared distances of multiples of ``step`` are multiples of step^2, and so are all sums on the
+    way, which are at most 2 (|x|^2 + |y|^2). Below 2 step^2 / eps floats hold them all. So the
+    mean is rounded to a multiple of the least such step, a power of 2: data that are multiples of
+    it stay so, and for others the mean moves by sqrt(eps) of their radius.
+    """
+    mean = y.mean(dim=0)
+    most = sum(float((z - mean).square().sum(dim=1).max()) for z in (x, y))
+    eps = torch.finfo(x.dtype).eps  # twice what is needed: the norms change with the centre
+    step = 2.0 ** math.ceil(math.frexp(2 * most * eps)[1] / 2)
+    centre = (mean / step).round_().mul_(step)
+    xc = x - centre
+    yc = xc if y is x else y - centre
+    return xc, yc, not any((z / step).frac_().any() for z in (xc, yc))
+
+
+def _distances(
+    products: Tensor, norm_x: Tensor, norm_y: Tensor, near: float
+) -> tuple[Tensor, Tensor]:
+    """|x|^2 + |y|^2 - 2 <x, y>, (b, m), and how many of each row are small for their norms."""
+    norms = norm_x[:, None] + norm_y
+    tile = torch.add(norms, products, alpha=-2)
+    return tile, (tile <= norms.mul_(near)).sum(dim=1)
+
+
+def nearest(cost, k: int) -> Pairwise:
+    r"""Keep the k cheapest entries of each row; the others become infinitely costly.
+
+    An infinite cost forbids the pair, so a plan for this cost lives on the k-nearest-neighbour
+    graph. Which of several entries tied at the k-th place are kept is not specified.
+
+    Source: book ``sec-neighbours``; the usual shortcut of t-SNE software.
+
+    Parameters
+    ----------
+    cost : Pairwise or array_like, shape (n, m)
+    k : int
+        Entries kept per row, the diagonal included, 2 <= k <= m.
+
+    Returns
+    -------
+    Pairwise
+        Holds n x k costs and columns; its tiles are dense rows with ``inf`` elsewhere.
+
+    Examples
+    --------
+    >>> nearest([[0.0, 1.0, 4.0], [1.0, 0.0, 2.0], [4.0, 2.0, 0.0]], 2).dense().tolist()
+    [[0.0, 1.0, inf], [1.0, 0.0, inf], [inf, 2.0, 0.0]]
+    """
+    cost = as_pairwise(cost, square=False)
+    m = cost.shape[1]
+    k = check_count("k", k, 2, m)
+    values, columns = smallest(cost, k)  # (n, k) each
+    return Nearest(values, columns, m, cost.block, ranks=cost.ranks)
+
+
+def shard(cost, *, group: dist.ProcessGroup | None = None) -> Pairwise:
+    r"""Share the rows of a cost among the processes of a ``torch.distributed`` group.
+
+    With r processes, process s meets the rows :math:`\lfloor sn / r \rfloor` to
+    :math:`\lfloor (s + 1) n / r \rfloor`. Every process calls the same function with the same
+    arguments; each evaluates, and where the cost is dense keeps, its own rows alone, and n-vectors
+    travel. All get the same result, to the bit, and up to rounding that of one process. ``tiles``
+    of a result are the rows of the process; ``plan`` gathers all.
+
+    Every function that takes a cost takes a shared one, and every function that takes an affinity
+    takes that of a shared cost. Affinities, :func:`nearest`, :func:`umap_membership`, scores of
+    neighbourhoods, random graphs, and sums of Gromov-Wasserstein share the rows. What needs the
+    whole array (``dense``, ``plan``, Laplacians, embeddings of a plan that is kept) gathers it in
+    each process. Products by the factors of a factored cost, and embeddings of a plan that is met
+    in tiles, are computed whole by each process: they gain nothing.
+
+    Source: book ``sec-ranks``.
+
+    Parameters
+    ----------
+    cost : Pairwise or array_like, shape (n, m)
+        The same in all processes.
+    group : torch.distributed.ProcessGroup, optional
+        Default: all processes. Gloo on a CPU, NCCL on GPUs.
+
+    Returns
+    -------
+    Pairwise
+
+    Raises
+    ------
+    RuntimeError
+        If ``torch.distributed`` is not initialised. Later, in every other process, when one
+        stops with an error (at once) or dies (at once with gloo, else after the timeout given to
+        ``init_process_group``).
+
+    Examples
+    --------
+    >>> import tempfile, torch.distributed as dist
+    >>> with tempfile.TemporaryDirectory() as folder:  # torchrun does this for many processes
+    ...     address = f"file://{folder}/ranks"
+    ...     dist.init_process_group("gloo", init_method=address, rank=0, world_size=1)
+    ...     rows = shard([[0.0, 1.0], [1.0, 0.0]]).own
+    ...     dist.destroy_process_group()
+    >>> rows
+    slice(0, 2, None)
+    """
+    return as_pairwise(cost, square=False).shared(Ranks(group))

@@ -1,0 +1,253 @@
+"""Similarities that are products of two thin matrices: products with a plan in linear time."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from .._core.checks import as_points, as_real, check_count, check_finite
+from .array import Pairwise, tile_rows
+
+
+class Factored(Pairwise):
+    r"""A similarity :math:`C = A_1 A_2^\top` that is never formed: its tiles are, on demand.
+
+    Any function of the package that takes a cost takes it. Those that need only products
+    :math:`C T`, as :func:`drot.semi_relaxed_gw` does, make them from the factors: with r columns
+    in each factor and k in T that is :math:`2 n r k` multiplications in place of :math:`n^2 k`.
+
+    Parameters
+    ----------
+    left, right : array_like, shapes (n, r) and (m, r)
+        :math:`A_1` and :math:`A_2`, kept as they are given; ``right`` is ``left`` when left out.
+    block : int, optional
+        Rows per tile. Default: as many as make a tile of a few MB.
+    points : Tensor, optional
+        The cloud that the similarity compares, for those who look for clusters in it.
+    symmetric : bool
+        Whether :math:`A_1 A_2^\top` is known to be symmetric, though the factors differ.
+
+    Examples
+    --------
+    >>> C = Factored([[1.0, 0.0], [1.0, 2.0]])
+    >>> C.dense().tolist(), C.product(torch.tensor([[1.0], [1.0]]).double()).tolist()
+    ([[1.0, 1.0], [1.0, 5.0]], [[2.0], [6.0]])
+    """
+
+    def __init__(
+        self,
+        left,
+        right=None,
+        *,
+        block: int | None = None,
+        points: Tensor | None = None,
+        symmetric: bool = False,
+    ):
+        self.left = as_real(left, "left")
+        self.right = self.left if right is None else as_real(right, "right")
+        for name, factor in (("left", self.left), ("right", self.right)):
+            if factor.ndim != 2 or factor.shape[1] < 1:
+                raise ValueError(f"{name} must be an (n, r) factor; got {tuple(factor.shape)}")
+            check_finite(factor, name)
+        a, b = self.left, self.right
+        if a.shape[1] != b.shape[1] or a.dtype != b.dtype or a.device != b.device:
+            raise ValueError(
+                "the factors must have as many columns, one dtype and one device; got "
+                f"{tuple(a.shape)} {a.dtype} on {a.device} and "
+                f"{tuple(b.shape)} {b.dtype} on {b.device}"
+            )
+        self.points = a if points is None else points
+        parts = {"left": a}
+        if b is not a:
+            parts |= {"right": b} | ({"symmetric": torch.tensor(1)} if symmetric else {})
+        if self.points is not a:
+            parts["points"] = self.points
+        super().__init__(
+            partial(_product, a, b),
+            (a.shape[0], b.shape[0]),
+            a,
+            symmetric=symmetric or b is a,
+            parts=parts,
+        )
+        if block is not None:
+            block = check_count("block (rows per tile)", block, 1)
+        self.block = block or tile_rows(self)  # with a block, nothing of size n x m is kept
+
+    def product(self, T: Tensor) -> Tensor:
+        """C T, (n, k), for T (m, k)."""
+        return self.left @ (self.right.T @ T)
+
+    @property
+    def diagonal(self) -> Tensor:
+        """The entries (i, i), (n,)."""
+        return (self.left * self.right).sum(dim=1)
+
+    def with_factors(self, left: Tensor, right: Tensor | None = None) -> Factored:
+        """Another similarity of the same points."""
+        return Factored(left, right, block=self.block, points=self.points, symmetric=self.symmetric)
+
+    def centred(self, w: Tensor) -> Factored:
+        """J C J^T with J = I - 1 w^T: each factor less its mean."""
+        same = self.right is self.left
+        return self.with_factors(
+            self.left - w @ self.left, None if same else self.right - w @ self.right
+        )
+
+    def shifted(self, w: Tensor, offset: float | None = None) -> tuple[Factored, float]:
+        """C - m and m: the mean w^T C w, unless an offset is given.
+
+        With a and b the means of the factors and A and B what they leave, C is
+        A B^T + (A b) 1^T + 1 (B a)^T + a^T b, whose last term is m: it is left out, not cancelled.
+        """
+        a, b = w @ self.left, w @ self.right  # (r,)
+        A, B, one = self.left - a, self.right - b, torch.ones_like
+        mean = float(a.double() @ b.double())
+        m = mean if offset is None else offset
+        u, v = A @ b, B @ a + (mean - m)  # (n,), (m,)
+        left = torch.cat([A, u[:, None], one(u)[:, None]], dim=1)
+        right = torch.cat([B, one(v)[:, None], v[:, None]], dim=1)
+        return self.with_factors(left, right), m
+
+    @property
+    def bound(self) -> float:
+        """No entry is larger."""
+        left, right = (x.abs().amax(dim=0).double() for x in (self.left, self.right))
+        return float(left @ right)
+
+    def divided(self, size: float) -> Factored:
+        """C / size, the columns of the left factor brought to a size of about 1.
+
+        So that squares of neither factor leave the range of the dtype.
+        """
+        tiny = torch.finfo(self.dtype).tiny
+        unit = self.left.abs().amax(dim=0).clamp_min(tiny).log2().round().exp2()  # (r,)
+        return self.with_factors(self.left / unit, self.right * (unit / size))
+
+
+class GaussianKernel(Pairwise):
+    """exp(-|z_i - z_j|^2), whose logarithm is held in factors as ``log``."""
+
+    def __init__(self, log: Factored):
+        super().__init__(partial(_exponentials, log), log.shape, log, symmetric=log.symmetric)
+        self.block, self.log, self.points = log.block, log, log.points
+
+
+def gram(X, *, block: int | None = None) -> Factored:
+    r"""Inner products of points, held as the points themselves.
+
+    .. math:: C = X X^\top.
+
+    Source: the similarity of PCA in Table 1 of Van Assel et al. (2024); book ``prp-low-rank``.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, p)
+        Points. Centre the columns where the similarity should not depend on the origin.
+    block : int, optional
+        Rows per tile. Default: as many as make a tile of a few MB.
+
+    Returns
+    -------
+    Factored
+        Of shape (n, n) and r = p columns in each factor.
+
+    Raises
+    ------
+    ValueError
+        If X is not an (n, p) array of finite numbers with n >= 2.
+
+    Examples
+    --------
+    >>> gram([[3.0, 4.0], [0.0, 1.0]]).dense().tolist()
+    [[25.0, 4.0], [4.0, 1.0]]
+    """
+    return Factored(as_points(X, "X").clone(), block=block)
+
+
+def factored_sqeuclidean(X, *, block: int | None = None) -> Factored:
+    r"""Squared Euclidean distances as a product of two factors with p + 2 columns.
+
+    .. math::
+
+        \| x_i - x_j \|^2 = (\| x_i \|^2, \, 1, \, -2 x_i^\top) \cdot (1, \, \| x_j \|^2, \, x_j).
+
+    Rounding leaves about 1e-16 of the largest distance on the diagonal;
+    :func:`drot.sqeuclidean` has exact zeros there, and takes n^2 operations a product.
+
+    Source: Scetbon et al. (2022), section 3, and appendix E.1 of Van Assel et al. (2024); book
+    ``prp-low-rank``.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, p)
+        Points.
+    block : int, optional
+        Rows per tile. Default: as many as make a tile of a few MB.
+
+    Returns
+    -------
+    Factored
+        Of shape (n, n) and r = p + 2 columns in each factor.
+
+    Raises
+    ------
+    ValueError
+        If X is not an (n, p) array of finite numbers with n >= 2.
+
+    Examples
+    --------
+    >>> factored_sqeuclidean([[0.0, 0.0], [3.0, 4.0]]).dense().tolist()
+    [[0.0, 25.0], [25.0, 0.0]]
+    """
+    X = as_points(X, "X")
+    x = X - X.mean(dim=0)
+    norms, one = x.square().sum(dim=1, keepdim=True), torch.ones_like(x[:, :1])
+    left, right = torch.cat([norms, one, -2 * x], dim=1), torch.cat([one, norms, x], dim=1)
+    return Factored(left, right, block=block, points=x, symmetric=True)
+
+
+def gaussian_kernel(Z, *, block: int | None = None) -> GaussianKernel:
+    r"""A Gaussian kernel of points whose logarithm is known in factors.
+
+    .. math:: K_{ij} = e^{-\| z_i - z_j \|^2}.
+
+    The loss ``"kl"`` of Gromov-Wasserstein meets :math:`\log K` in its product with the plan, and
+    that has rank d + 2.
+
+    Source: appendix E.1 of Van Assel et al. (2024); book ``prp-low-rank``.
+
+    Parameters
+    ----------
+    Z : array_like, shape (k, d)
+        Points.
+    block : int, optional
+        Rows per tile. Default: as many as make a tile of a few MB.
+
+    Returns
+    -------
+    GaussianKernel
+        A pairwise object of shape (k, k) with the factored logarithm as ``log``.
+
+    Raises
+    ------
+    ValueError
+        If Z is not a (k, d) array of finite numbers with k >= 2.
+
+    Examples
+    --------
+    >>> K = gaussian_kernel([[0.0], [1.0]])
+    >>> [round(x, 4) for x in K.dense()[0].tolist()], K.log.left.shape[1]
+    ([1.0, 0.3679], 3)
+    """
+    D = factored_sqeuclidean(as_points(Z, "Z"), block=block)
+    return GaussianKernel(D.with_factors(-D.left, D.right))
+
+
+def _product(left: Tensor, right: Tensor, rows: slice | Tensor) -> Tensor:
+    return left[rows] @ right.T
+
+
+def _exponentials(log: Factored, rows: slice | Tensor) -> Tensor:
+    return log.rows(rows).clamp_max(0).exp()

@@ -1,0 +1,35 @@
+"""Data sets: generated toys, digits, and the real data of the papers.
+
+Generators need no file and no network. The same seed gives the same bits. Loaders look in the
+folder named by ``DROT_DATA``, then in a cache (``DROT_CACHE`` names another one), then at the
+original address. They check a sha256 over the arrays wherever these come from. All return a
+`DataSet` with ``X`` in float64.
+"""
+
+from .base import DataSet
+from .fetch import DataUnavailable
+from .loaders import (
+    available,
+    load_coil20,
+    load_fashion_mnist,
+    load_mnist,
+    load_olivetti,
+    load_pbmc3k,
+    load_scgem,
+    load_snareseq,
+)
+from .toys import (
+    circles,
+    digits,
+    heteroscedastic_multinomials,
+    stochastic_block_model,
+    three_gaussians,
+    unbalanced_clusters,
+)
+
+__all__ = [
+    "DataSet", "DataUnavailable", "available", "circles", "digits", "heteroscedastic_multinomials",
+    "load_coil20", "load_fashion_mnist", "load_mnist", "load_olivetti", "load_pbmc3k",
+    "load_scgem", "load_snareseq", "stochastic_block_model", "three_gaussians",
+    "unbalanced_clusters",
+]  # fmt: skip

@@ -1,0 +1,250 @@
+r"""Descent methods for embeddings, each a sequence of iterates (Chapter 4).
+
+The attraction of every objective is, for a Gaussian kernel exactly, the quadratic form
+:math:`2 \operatorname{tr}(Z^\top L Z)` of the Laplacian L of its weights. Its second derivative
+:math:`B = 4 L + \mu I` is the same at every Z, so it is factorised once: this is the spectral
+direction of Vladymyrov and Carreira-Perpinan (2012). L-BFGS takes :math:`B^{-1}`, scaled, for its
+first guess of the inverse second derivative, and learns the repulsion. Where the weights are met
+in tiles, the strongest ones of each row stand for all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from ..affinities.tiled import PlanRows
+from .evaluation import Evaluation
+
+Evaluate = Callable[[Tensor, Tensor | None], Evaluation]  # takes Z and a warm start
+
+_SHIFT = 1e-3  # mu, for rows of mass 1
+_DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions
+_TRIALS = 30
+_IDLE = 50  # steps that lower nothing
+_NEAR = 20  # weights of each row that stand for all
+_CG_TOL, _CG_MOST = 1e-6, 1000
+_TINY = np.finfo(np.float64).tiny
+
+
+class Step(NamedTuple):
+    """An iterate and the objective there."""
+
+    Z: Tensor  # (n, q)
+    found: Evaluation
+
+
+class Metric(Protocol):
+    """A positive definite B whose inverse starts the descent."""
+
+    def solve(self, g: Tensor) -> Tensor:
+        """B^-1 g, (n, q)."""
+
+
+def metric_of(weights: Tensor | PlanRows) -> Metric:
+    """B = 4 L + mu I: all weights where they are kept, the strongest where they are not."""
+    return NearLaplacian(weights) if isinstance(weights, PlanRows) else Laplacian(weights)
+
+
+class Laplacian:
+    """The factor of B = 4 L(weights) + mu I, dense: n^3 / 3 multiplications, once."""
+
+    def __init__(self, weights: Tensor):
+        degrees = weights.sum(dim=1)  # (n,)
+        B = weights.mul(-4.0)
+        B.diagonal().add_(4 * degrees + _SHIFT * degrees.mean())
+        self.factor = torch.linalg.cholesky(B, out=B)
+
+    def solve(self, g: Tensor) -> Tensor:
+        """B^-1 g, (n, q)."""
+        # torch.cholesky_solve copies the factor, which takes longer than to read it twice
+        half = torch.linalg.solve_triangular(self.factor, g, upper=False)
+        return torch.linalg.solve_triangular(self.factor.mT, half, upper=True)
+
+
+class NearLaplacian:
+    """B of the twenty largest weights of each row alone, by conjugate gradients, in float64.
+
+    One pass over the weights, then 100 n numbers and some hundred sparse products a solve, on the
+    CPU. A pair counts if either of its points chose it.
+    """
+
+    def __init__(self, weights: PlanRows):
+        n = weights.shape[0]
+        k = min(_NEAR, n - 1)
+        values = torch.empty(n, k, dtype=weights.dtype, device=weights.device)
+        columns = torch.empty(n, k, dtype=torch.long, device=weights.device)
+        for rows, tile in weights.tiles():
+            tile.diagonal(rows.start).fill_(-torch.inf)
+            torch.topk(tile, k, dim=1, out=(values[rows], columns[rows]))
+        ends = (np.repeat(np.arange(n), k), columns.cpu().numpy().ravel())
+        entries = (values.double().cpu().numpy().ravel(), ends)
+        near = csr_array(entries, shape=(n, n))
+        self.near = 4 * near.maximum(near.T)
+        shift = _SHIFT * float(weights.sum(dim=1).double().mean())
+        self.diagonal = self.near.sum(axis=1)[:, None] + shift  # (n, 1)
+
+    def solve(self, g: Tensor) -> Tensor:
+        """B^-1 g, (n, q), to six digits; the columns of g side by side."""
+        r = g.double().cpu().numpy()
+        x, size = np.zeros_like(r), np.linalg.norm(r)
+        p = z = r / self.diagonal
+        rho = (r * z).sum(axis=0)  # (q,)
+        for _ in range(_CG_MOST):
+            if not np.linalg.norm(r) > _CG_TOL * size:
+                break
+            Bp = self.diagonal * p - self.near @ p
+            step = rho / np.maximum((p * Bp).sum(axis=0), _TINY)
+            x, r = x + step * p, r - step * Bp
+            z = r / self.diagonal
+            rho, last = (r * z).sum(axis=0), rho
+            p = z + rho / np.maximum(last, _TINY) * p
+        return torch.from_numpy(x).to(g)
+
+
+class _Pair(NamedTuple):
+    """What an iteration taught about the second derivative."""
+
+    s: Tensor  # (n, q) the step
+    y: Tensor  # (n, q) the change of the gradient
+    t: Tensor  # (n, q) B^-1 y
+    curvature: float  # <s, y> > 0
+
+
+def radius(Z: Tensor) -> float:
+    """Root mean square distance of centred points (n, q) from their centre."""
+    return math.sqrt(_inner(Z, Z) / len(Z))
+
+
+def lbfgs(
+    evaluate: Evaluate,
+    Z: Tensor,
+    metric: Metric,
+    memory: int,
+    reach: float = math.inf,
+    growth: float = 0.01,
+) -> Iterator[Step]:
+    """L-BFGS on B's metric; with ``memory=0``, the spectral direction itself.
+
+    One solve with B per iteration: that of the gradient, since B^-1 y is a difference of two.
+    No step is longer than ``reach`` radii of the map, root mean squares both. Where it is bounded,
+    a step does not enlarge the map if that is to bring less than the share ``growth`` of what the
+    step lowers the objective by: t-SNE's maps would spend their steps on it for ever.
+
+    Ends when no step along the descent direction lowers the objective any more, or rounding hides
+    for many steps whether one does.
+    """
+    now = Step(Z, evaluate(Z, None))
+    yield now
+    lowest, idle = now.found.value, 0
+    pairs: deque[_Pair] = deque(maxlen=memory)
+    h = metric.solve(now.found.gradient)
+    length = 1.0
+    while True:
+        direction, longest = _two_loops(now.found.gradient, h, pairs), reach
+        if reach < math.inf:
+            direction = _without_idle_growth(direction, now, growth)
+            longest = reach * radius(now.Z) / (radius(direction) or 1.0)
+        new, taken = _search(evaluate, now, direction, length, longest)
+        if new is None and pairs:  # forget and try the plain direction
+            pairs.clear()
+            continue
+        if new is None:
+            return
+        last, h = h, metric.solve(new.found.gradient)
+        if memory:
+            s, y = new.Z - now.Z, new.found.gradient - now.found.gradient
+            pair = _Pair(s, y, h - last, _inner(s, y))
+            if pair.curvature > 1e-10 * math.sqrt(_inner(s, s) * _inner(y, y)):
+                pairs.append(pair)
+        else:
+            length = taken
+        now = new
+        yield now
+        lowest, idle = min(lowest, now.found.value), 0 if now.found.value < lowest else idle + 1
+        if idle == _IDLE:
+            return
+
+
+def _two_loops(g: Tensor, h: Tensor, pairs: deque[_Pair]) -> Tensor:
+    """Minus the L-BFGS inverse second derivative times g, given h = B^-1 g (Nocedal).
+
+    The first guess is B^-1 times the factor that suits the last pair.
+    """
+    q, h, shares = g.clone(), h.clone(), []
+    for pair in reversed(pairs):
+        share = _inner(pair.s, q) / pair.curvature
+        shares.append(share)
+        q.sub_(pair.y, alpha=share)
+        h.sub_(pair.t, alpha=share)  # h = B^-1 q
+    if pairs:
+        h.mul_(pairs[-1].curvature / _inner(pairs[-1].y, pairs[-1].t))
+    for pair, share in zip(pairs, reversed(shares), strict=True):
+        h.add_(pair.s, alpha=share - _inner(pair.y, h) / pair.curvature)
+    return h.neg_()
+
+
+def _without_idle_growth(direction: Tensor, now: Step, growth: float) -> Tensor:
+    """The direction, without its radial part where that is a small share of its slope."""
+    g, Z = now.found.gradient, now.Z
+    rate = _inner(direction, Z) / (_inner(Z, Z) or 1.0)
+    idle = rate > 0 and abs(rate * _inner(g, Z)) < growth * abs(_inner(g, direction))
+    return direction - rate * Z if idle else direction
+
+
+def _search(
+    evaluate: Evaluate, start: Step, direction: Tensor, length: float, longest: float
+) -> tuple[Step | None, float]:
+    """Double or halve the step until Wolfe's conditions hold or it is as long as it may be; None
+    if none is found.
+
+    Where the values differ by rounding only, slopes decide (Hager and Zhang, 2005).
+    """
+    slope = _inner(start.found.gradient, direction)
+    value = start.found.value
+    noise = 10 * torch.finfo(direction.dtype).eps * abs(value)
+    low, high, best = 0.0, math.inf, None
+    if not slope < 0:
+        return None, length
+    length = min(length, longest)
+    for _ in range(_TRIALS):
+        Z = start.Z + length * direction
+        if not torch.isfinite(Z).all():
+            high = length
+        else:
+            found = evaluate(Z, start.found.dual)
+            new = _inner(found.gradient, direction)
+            enough = found.value <= value + _DECREASE * length * slope or (
+                found.value <= value + noise and new <= (2 * _DECREASE - 1) * slope
+            )
+            if not enough:
+                high = length
+            elif new >= _CURVATURE * slope or length == longest:
+                return Step(Z, found), length
+            else:
+                low, best = length, (Step(Z, found), length)
+        length = min(2 * length, longest) if high == math.inf else (low + high) / 2
+    return best or (None, length)
+
+
+def adam(evaluate: Evaluate, Z: Tensor, learning_rate: float) -> Iterator[Step]:
+    """Adam, as the papers run it: fixed rate, no line search, values that may rise."""
+    parameter = torch.nn.Parameter(Z.clone())
+    optimizer = torch.optim.Adam([parameter], lr=learning_rate)
+    found = evaluate(Z, None)
+    while True:
+        yield Step(parameter.detach().clone(), found)
+        parameter.grad = found.gradient
+        optimizer.step()
+        found = evaluate(parameter.detach(), found.dual)
+
+
+def _inner(x: Tensor, y: Tensor) -> float:
+    return float(torch.sum(x * y, dtype=torch.float64))

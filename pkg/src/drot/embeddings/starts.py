@@ -1,0 +1,221 @@
+"""Where an embedding starts: chance, principal components, or the plan's own eigenvectors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .._core.checks import Seed, as_device, as_rng, check_count
+from .._core.eigen import EXTRA, leading
+from ..affinities.base import symmetrize
+from ..affinities.tiled import PlanRows, is_tiled
+from ..spectral.kernel_pca import at_unit_variance
+
+SMALL = 0.1  # spread of a start by chance, which attraction is to sort before it has grown
+_CLOSE = 1e-2  # distance to all neighbours, in units of the spread, that counts as none
+_FLAT = 1e-6  # extent across, in units of that along, that counts as none
+_SHAPES = (1e-2, 1e2)  # spreads, in bandwidths of the kernel, beyond which only the shape counts
+
+
+def random_start(
+    n: int,
+    *,
+    n_components: int = 2,
+    random_state: Seed = 0,
+    dtype: torch.dtype = torch.float64,
+    device: torch.device | str = "cpu",
+) -> Tensor:
+    """Independent standard normal coordinates, the papers' start.
+
+    Drawn on the CPU in float64 whatever the device and dtype, so that all start alike.
+
+    Source: section 5 of SNEkhorn (Van Assel et al., 2023); book ``sec-starts``.
+
+    Parameters
+    ----------
+    n : int
+        Points, at least 2.
+    n_components : int
+        Coordinates, at least 1.
+    random_state : int, numpy Generator or torch Generator
+        Same seed, same bits.
+    dtype, device
+        Of the result.
+
+    Returns
+    -------
+    Tensor, shape (n, n_components)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a number is out of range or the seed is no seed.
+
+    Examples
+    --------
+    >>> torch.equal(random_start(5, random_state=3), random_start(5, random_state=3))
+    True
+    """
+    n, q = check_count("n", n, 2), check_count("n_components", n_components, 1)
+    if dtype not in (torch.float64, torch.float32):
+        raise ValueError(f"dtype={dtype!r} cannot be used here; pass float32 or float64")
+    where = as_device(device)
+    Z = as_rng(random_state).standard_normal((n, q))
+    return torch.from_numpy(Z).to(where, dtype)
+
+
+def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Tensor:
+    """The slowest eigenvectors of the plan's normalised Laplacian, the first of variance 1.
+
+    Points that the plan holds together start together; its diagonal does not count. Where the
+    plan falls into parts that exchange (almost) no mass the eigenvectors separate the parts and
+    little else; :func:`drot.embed` adds noise then.
+
+    An affinity whose cost is met in tiles is never formed: block Lanczos, one pass over the plan
+    for each product with a block of vectors (15 to 60 of them), to a residual of 1e-9 (1e-5 in
+    float32). Memory: some tiles and about 450 n numbers. A plan on a GPU stays there, by the same
+    products.
+
+    Source: Laplacian eigenmaps (Belkin and Niyogi, 2003) as scikit-learn computes them; book
+    ``sec-starts``.
+
+    Parameters
+    ----------
+    plan : Affinity or array_like, shape (n, n), symmetric
+        Made symmetric if it is not.
+    n_components : int
+        At most n - 2.
+    random_state : int, numpy Generator or torch Generator
+        The eigensolver starts from a random vector.
+
+    Returns
+    -------
+    Tensor, shape (n, n_components)
+        Centred, on the device and in the dtype of the plan.
+
+    Raises
+    ------
+    ValueError
+        If the plan is not square, or too small for ``n_components``.
+
+    Examples
+    --------
+    >>> plan = torch.eye(6, dtype=torch.float64) + 0.01
+    >>> plan[:3, :3] += 1
+    >>> plan[3:, 3:] += 1
+    >>> Z = spectral_start(plan, n_components=1)[:, 0]
+    >>> bool((Z[:3].sign() == -Z[3:].sign()).all())  # the two halves
+    True
+    """
+    if is_tiled(plan):
+        rows = plan if isinstance(plan, PlanRows) else PlanRows(plan)
+        return _by_products(rows, n_components, random_state)
+    matrix = symmetrize(plan)
+    if matrix.device.type != "cpu":
+        return _by_products(matrix, n_components, random_state)
+    from sklearn.manifold import spectral_embedding
+
+    n = matrix.shape[0]
+    n_components = _slow(n_components, n)
+    weights = matrix.cpu().double().numpy()
+    seed = int(as_rng(random_state).integers(2**31))
+    with warnings.catch_warnings():
+        # a plan that falls into its clusters is a good start, not a reason to warn
+        warnings.filterwarnings("ignore", message="Graph is not fully connected")
+        Z = spectral_embedding(
+            weights, n_components=n_components, random_state=np.random.RandomState(seed)
+        )
+    return at_unit_variance(torch.from_numpy(np.ascontiguousarray(Z)).to(matrix))
+
+
+def _slow(n_components: int, n: int) -> int:
+    """The number of slow eigenvectors asked for, if there are as many."""
+    most, asked = max(1, n - 2), check_count("n_components", n_components, 1)
+    if asked > most:
+        raise ValueError(
+            f"n_components={asked} is too many for the spectral start of {n} points, which "
+            f"has up to {most}; pass init='random', or positions"
+        )
+    return asked
+
+
+def _by_products(rows: Tensor | PlanRows, n_components: int, random_state: Seed) -> Tensor:
+    """The start of a plan by its products with vectors; a tensor is symmetric."""
+    n, loops = rows.shape[0], rows.diagonal().double()[:, None]
+    largest = float(rows.max()) if isinstance(rows, Tensor) else rows.largest
+    k = 1 + _slow(n_components, n)
+
+    def weigh(v: Tensor) -> Tensor:
+        """W v, with W the plan made symmetric, without its diagonal."""
+        narrow = v.to(rows.dtype)
+        if isinstance(rows, Tensor):
+            return (rows @ narrow).double() - loops * v
+        there, back = rows.both(narrow)
+        return (there + back).double() / 2 - loops * v
+
+    degrees = weigh(torch.ones_like(loops))  # (n, 1)
+    lonely = degrees <= torch.finfo(rows.dtype).eps * largest
+    scale = torch.where(lonely, 1.0, degrees).sqrt()
+    block = torch.from_numpy(as_rng(random_state).standard_normal((n, k + EXTRA))).to(scale)
+    tol = 1e-9 if rows.dtype == torch.float64 else 1e-5
+    _, vectors = leading(lambda v: weigh(v / scale) / scale, block, k, tol)
+    Z = (vectors / scale).flip(1)[:, 1:]  # without the constant one, the slowest first
+    Z = Z * Z.gather(0, Z.abs().argmax(dim=0, keepdim=True)).sign()
+    return at_unit_variance(Z).to(rows.dtype)
+
+
+def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:
+    """Z, centred: at spread 0.1 if its own is far too small; too large, smaller where better.
+
+    Forces vanish at either end, so the slope does not tell a start from a solution. ``value``,
+    the objective, does: a large Z is divided by 10 as long as it falls. A solution with far parts
+    stays.
+    """
+    largest = float(Z.abs().max())
+    if largest == 0:
+        return Z
+    unit = Z / largest  # whose squares neither overflow nor vanish
+    share = float(unit.square().mean().sqrt())
+    spread = largest * share
+    if spread < _SHAPES[0]:
+        return SMALL * unit / share
+    lowest = value(Z) if spread > _SHAPES[1] else 0.0
+    noise = torch.finfo(Z.dtype).eps ** 0.5  # t-SNE's objective is all but level far out
+    while spread > _SHAPES[1] and not (found := value(Z / 10)) > lowest + noise * abs(lowest):
+        Z, spread, lowest = Z / 10, spread / 10, found
+    return Z
+
+
+def apart(Z: Tensor, weights: Tensor | PlanRows, random_state: Seed) -> Tensor:
+    """Z, centred, with noise for points that lie where all their neighbours lie, and across flats.
+
+    There the forces on the points of a part of the plan vanish (book ``prp-one-place``); and no
+    force leads out of a line or plane that holds all points. ``weights`` are symmetric, (n, n).
+    One product.
+    """
+    squares = Z.square().sum(dim=1, keepdim=True)  # (n, 1)
+    spread = float(squares.mean().sqrt())
+    sums = weights.sum(dim=1)
+    tied = sums - weights.diagonal()  # to others
+    pulled = weights @ torch.cat([Z, squares], dim=1)  # (n, q + 1)
+    # sum_j W_ij |z_i - z_j|^2
+    gaps = sums * squares[:, 0] - 2 * (Z * pulled[:, :-1]).sum(dim=1) + pulled[:, -1]
+    together = gaps <= tied * (_CLOSE * spread) ** 2
+    together &= tied > torch.finfo(Z.dtype).eps ** 0.5 * sums  # who has no neighbour stays
+    extents, axes = torch.linalg.eigh(Z.double().T @ Z.double())  # squares, ascending; (q, q)
+    n, q = Z.shape
+    extents[: max(0, q - n + 1)] = torch.inf  # n centred points span n - 1 dimensions
+    across = axes[:, extents <= _FLAT**2 * extents[-1]].to(Z.dtype)  # (q, missing)
+    if not together.any() and not across.shape[1]:
+        return Z
+    noise = random_start(
+        n, n_components=q, random_state=random_state, dtype=Z.dtype, device=Z.device
+    )
+    if spread == 0:  # nothing is known but the scale, that of the kernel
+        return SMALL * (noise - noise.mean(dim=0))
+    flat = noise @ across @ across.T
+    return Z + _CLOSE * spread * torch.where(together[:, None], noise, flat)

@@ -1,0 +1,172 @@
+"""What the estimators share: NumPy in, NumPy out, bars, warnings, and no ``transform``."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+from torch import Tensor
+
+from .._core.checks import as_device, as_points, check_choice, check_finite
+from ..affinities.base import Affinity
+from ..affinities.rows import entropic_affinity
+from ..costs.array import Pairwise
+from ..costs.distances import sqeuclidean
+from ..embeddings.descent import radius
+from ..embeddings.result import Embedding
+from ..spectral.connected import ccpca
+from ..spectral.methods import pca_start
+
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """An estimator that places the points it was fitted to, and no others."""
+
+    _shared = "plan"  # what a new point would change for all
+
+    def _read(self, X) -> tuple[Tensor, int]:
+        """X (n, p) as a tensor where ``device`` and ``dtype`` say, and a seed."""
+        return _read(self, X)
+
+    def fit_transform(self, X, y=None):
+        """Like ``fit``; returns ``embedding_``, (n, q)."""
+        return self.fit(X).embedding_
+
+    def __getattr__(self, name: str):
+        # scikit-learn takes a method that cannot be read for a method that is not there
+        why = f": a new point would change the {self._shared} of all; use fit_transform"
+        raise AttributeError(
+            f"{type(self).__name__} has no {name!r}" + (why if name == "transform" else "")
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_.shape[1]
+
+
+class EmbeddingEstimator(BaseEmbedding):
+    """Cost, plan, embedding: a subclass says which plan and which method."""
+
+    def _neighbors(self) -> float:
+        """Perplexity of the graphs of ccPCA, for a start."""
+        return self.perplexity
+
+    def _plan(self, cost: Pairwise, callback: Callable | None) -> Tensor | Affinity:
+        """The plan P (n, n) of the data; where the cost is met in tiles, the affinity itself."""
+        raise TypeError(f"{type(self).__name__} does not say what its plan is")
+
+    def _embed(self, plan: Tensor | Affinity, options: dict) -> Embedding:
+        """The embedding of P; ``options`` are those of :func:`drot.embed`."""
+        raise TypeError(f"{type(self).__name__} does not say what its method is")
+
+    def fit(self, X, y=None):
+        """Compute the affinity of X (n, p) and its embedding; ``y`` is not used."""
+        points, seed = self._read(X)
+        cost = sqeuclidean(points)
+        init = self._init(points, cost, seed)
+        with _bar("affinity", self.verbose) as callback:
+            plan = self._plan(cost, callback)
+        with _bar("embedding", self.verbose) as callback:
+            options = {
+                "n_components": self.n_components,
+                "init": init,
+                "solver": self.solver,
+                "tol": self.tol,
+                "max_iter": self.max_iter,
+                "random_state": seed,
+                "callback": callback,
+                "on_failure": "ignore",
+            }
+            found = self._embed(plan, options)
+        warn_stopped(self, found.converged, found.residual, "embedding")
+        self.result_: Embedding = found
+        self.embedding_ = found.Z.cpu().numpy()
+        self.affinity_ = plan if isinstance(plan, Affinity) else plan.cpu().numpy()
+        self.kl_divergence_ = found.kl
+        self.n_iter_ = max(1, found.n_iter)
+        return self
+
+    def _init(self, points: Tensor, cost: Pairwise, seed: int):
+        if not isinstance(self.init, str):
+            Z = self.init.Z if isinstance(self.init, Embedding) else as_points(self.init, "init")
+            if Z.shape[1] != self.n_components:
+                raise ValueError(
+                    f"init has {Z.shape[1]} columns and n_components={self.n_components}; make "
+                    "them equal"
+                )
+            return self.init
+        check_choice("init", self.init, ("spectral", "pca", "random", "ccpca"))
+        if self.init == "pca":
+            return pca_start(points, n_components=self.n_components)
+        if self.init == "ccpca":
+            graph = entropic_affinity(cost, self._neighbors(), diagonal="drop")
+            return ccpca(points, graph, n_components=self.n_components, random_state=seed).start
+        return self.init
+
+
+def warn_stopped(
+    estimator: BaseEstimator, converged: bool, residual: float, what: str = ""
+) -> None:
+    """Say as scikit-learn does that a solver, or its part ``what``, did not reach its tolerance."""
+    if not converged:
+        warnings.warn(
+            f"{type(estimator).__name__}: {what and f'the {what} '}stopped at a residual of "
+            f"{residual:.1e}, above its tolerance; raise max_iter or loosen tol",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def _read(estimator: BaseEstimator, X) -> tuple[Tensor, int]:
+    """X (n, p) as a tensor where ``device`` and ``dtype`` say, and a seed."""
+    X = validate_data(
+        estimator,
+        X,
+        dtype=[np.float64, np.float32],
+        ensure_min_samples=2,
+        ensure_all_finite=False,  # the sentence below names the row
+    )
+    device, dtype = as_device(estimator.device), _as_dtype(estimator.dtype)
+    X = np.array(X, order="C")  # torch reads no negative strides
+    check_finite(torch.as_tensor(X), "X")
+    points = torch.as_tensor(X, device=device, dtype=dtype)
+    return points, check_random_state(estimator.random_state).randint(2**31 - 1)
+
+
+def _as_dtype(dtype) -> torch.dtype | None:
+    if dtype is None:
+        return None
+    name = str(dtype).removeprefix("torch.") if isinstance(dtype, torch.dtype) else dtype
+    if not isinstance(name, str):
+        with suppress(TypeError):  # what names no dtype is refused as it is
+            name = np.dtype(name).name
+    check_choice("dtype", name, _DTYPES)
+    return _DTYPES[name]
+
+
+@contextmanager
+def _bar(name: str, verbose: int) -> Iterator[Callable | None]:
+    """A callback that moves a progress bar, or None."""
+    if not verbose:
+        yield None
+        return
+    from tqdm.auto import tqdm
+
+    with tqdm(desc=name, unit="it") as bar:
+
+        def callback(iteration: int, residual: float, Z=None, value: float | None = None) -> None:
+            told = {"residual": f"{residual:.1e}"}
+            if value is not None:
+                told |= {"objective": f"{value:.6g}", "size": f"{radius(Z):.3g}"}
+            bar.set_postfix(told, refresh=False)
+            bar.update()
+
+        yield callback

@@ -1,0 +1,353 @@
+"""Directed weighted graphs between points, what they tie together and what they leave free.
+
+The random graphs of the book, and the probabilities that go with them, are in ``_priors``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components as scipy_components
+from torch import Tensor
+
+from .._core.checks import (
+    as_points,
+    as_real,
+    check_choice,
+    check_count,
+    check_finite,
+    check_fits,
+    check_non_negative,
+)
+from ..affinities.base import Affinity
+
+MRFKernel = Literal["gaussian", "student"]
+
+_LOG_KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gaussian": lambda gaps: -gaps.square().sum(dim=1) / 2,
+    "student": lambda gaps: -gaps.square().sum(dim=1).log1p(),
+}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Graph:
+    """A directed graph with positive weights on m of its n x n possible edges.
+
+    Functions of a graph take one of these, a dense (n, n) array of weights, or an affinity. Its
+    own edges and weights may be lists or arrays, of numbers of any type.
+
+    Examples
+    --------
+    >>> Graph(n=3, edges=torch.tensor([[0], [2]]), weights=torch.tensor([2.0])).dense().tolist()
+    [[0.0, 0.0, 2.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+
+    n: int  #: Number of nodes.
+    edges: Tensor  #: (2, m) int64, each edge once: from ``edges[0]`` to ``edges[1]``.
+    weights: Tensor  #: (m,) positive, float: the number of times the edge counts.
+
+    def __post_init__(self):
+        check_count("n", self.n, 1)
+        edges, weights = _whole(self.edges, "edges"), as_real(self.weights, "weights")
+        if edges.ndim != 2 or edges.shape[0] != 2 or weights.shape != edges.shape[1:]:
+            raise ValueError(
+                "edges must be (2, m) and weights (m,); "
+                f"got {tuple(edges.shape)} and {tuple(weights.shape)}"
+            )
+        if edges.device != weights.device:
+            raise ValueError(
+                f"edges are on {edges.device} and weights on {weights.device}; move one of them"
+            )
+        if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < self.n:
+            raise ValueError(
+                f"edges join the nodes 0 to {self.n - 1}; "
+                f"got numbers from {int(edges.min())} to {int(edges.max())}"
+            )
+        if not ((weights > 0) & (weights < torch.inf)).all():
+            raise ValueError(
+                "weights of a Graph must be positive and finite; leave out the other edges"
+            )
+        numbers = edges[0] * self.n + edges[1]  # (m,)
+        if (numbers.diff() <= 0).any():  # else in order, and each once
+            numbers = numbers.sort().values
+            twice = numbers[1:][numbers.diff() == 0]
+            if len(twice):
+                i, j = divmod(int(twice[0]), self.n)
+                raise ValueError(
+                    f"the edge from {i} to {j} is listed twice; list it once, with the sum of its "
+                    "weights"
+                )
+        object.__setattr__(self, "edges", edges)
+        object.__setattr__(self, "weights", weights)
+
+    def __repr__(self) -> str:
+        return f"Graph({self.n} nodes, {self.edges.shape[1]} edges)"
+
+    def dense(self) -> Tensor:
+        """The weights as an array, shape (n, n), 0 where there is no edge."""
+        check_fits((self.n, self.n), self.weights.dtype, self.weights.device)
+        whole = self.weights.new_zeros(self.n, self.n)
+        whole[self.edges[0], self.edges[1]] = self.weights
+        return whole
+
+
+def _whole(value, name: str) -> Tensor:
+    """Whole numbers, of whatever type, as int64."""
+    if isinstance(value, Tensor) and value.dtype == torch.int64:
+        return value
+    numbers = as_real(value, name)
+    if (numbers.frac() != 0).any():  # NaN and infinity too
+        bad = numbers[numbers.frac() != 0][0]
+        raise ValueError(f"{name} must be whole numbers; got {bad:g}")
+    return numbers.long()
+
+
+def as_graph(graph) -> Graph:
+    """Read a :class:`Graph`, an affinity, or an (n, n) array of non-negative weights.
+
+    Source: the graphs of section 2 of Van Assel et al. (2022); book ``sec-laplacian``.
+
+    Examples
+    --------
+    >>> as_graph([[0, 1], [0, 0]])
+    Graph(2 nodes, 1 edges)
+    """
+    if isinstance(graph, Graph):
+        return graph
+    matrix = graph.plan if isinstance(graph, Affinity) else as_real(graph, "graph")
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 1:
+        raise ValueError(
+            f"graph must be a square (n, n) array of weights; got shape {tuple(matrix.shape)}"
+        )
+    check_finite(matrix, "graph")
+    check_non_negative(matrix, "graph", "weight")
+    edges = matrix.nonzero().T.contiguous()
+    return Graph(n=matrix.shape[0], edges=edges, weights=matrix[edges[0], edges[1]])
+
+
+def laplacian(graph) -> Tensor:
+    r"""The Laplacian of a directed graph, both directions of an edge added up.
+
+    .. math::
+
+        L = \mathrm{diag}(\overline W \mathbf 1) - \overline W, \qquad
+        \overline W = W + W^\top, \qquad
+        \mathrm{tr}(X^\top L X) = \sum_{ij} W_{ij} \| x_i - x_j \|^2 .
+
+    Self-loops do not count. A symmetric W is added to itself: its Laplacian here is twice
+    :math:`\mathrm{diag}(W \mathbf 1) - W`.
+
+    Source: Definition 1 of Van Assel et al. (2022), section 2.1; book ``eq-laplacian`` and
+    ``lem-laplacian-null``.
+
+    Parameters
+    ----------
+    graph : Graph, Affinity or array_like, shape (n, n), non-negative
+        :math:`W`, ``W[i, j]`` the weight of the edge from i to j.
+
+    Returns
+    -------
+    Tensor, shape (n, n)
+        Symmetric and positive semidefinite; rows sum to 0.
+
+    Raises
+    ------
+    ValueError
+        If the weights are not square, finite and non-negative.
+
+    Examples
+    --------
+    >>> laplacian([[0.0, 2.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 5.0]]).tolist()
+    [[3.0, -3.0, 0.0], [-3.0, 3.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    weights = as_graph(graph).dense()
+    both = (weights + weights.T).fill_diagonal_(0)
+    return torch.diag(both.sum(dim=1)) - both
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Components:
+    """The connected components of a graph, and the split of a cloud into means and the rest.
+
+    Examples
+    --------
+    >>> parts = connected_components([[0, 1, 0], [0, 0, 0], [0, 0, 0]])
+    >>> parts.mean([[0.0], [2.0], [9.0]]).tolist(), parts.center([[0.0], [2.0], [9.0]]).tolist()
+    ([[1.0], [1.0], [9.0]], [[-1.0], [1.0], [0.0]])
+    """
+
+    labels: Tensor  #: (n,) int64, the component of each node, counted from 0.
+    sizes: Tensor  #: (R,) int64, nodes in each component.
+
+    def __repr__(self) -> str:
+        return f"Components({len(self.labels)} nodes, {len(self.sizes)} components)"
+
+    @property
+    def null_space(self) -> Tensor:
+        """U, shape (n, R), float64: orthonormal columns that span the null space of L."""
+        member = torch.nn.functional.one_hot(self.labels, len(self.sizes)).double()
+        return member / self.sizes.double().sqrt()
+
+    def mean(self, X) -> Tensor:
+        """X_M = U U^T X, shape (n, p): each point replaced by the mean of its component."""
+        X = self._read(X)
+        sums = X.new_zeros(len(self.sizes), X.shape[1]).index_add_(0, self.labels, X)  # (R, p)
+        return (sums / self.sizes[:, None])[self.labels]
+
+    def center(self, X) -> Tensor:
+        """X_C = X - X_M, shape (n, p): every component moved to the origin."""
+        X = self._read(X)
+        return X - self.mean(X)
+
+    def _read(self, X) -> Tensor:
+        X = as_points(X, "X")
+        if X.shape[0] != len(self.labels):
+            raise ValueError(f"X has {X.shape[0]} points and the graph {len(self.labels)} nodes")
+        if X.device != self.labels.device:
+            raise ValueError(
+                f"X is on {X.device} and the graph on {self.labels.device}; move one of them"
+            )
+        return X
+
+
+def connected_components(graph) -> Components:
+    """Nodes that edges join, in whatever direction, one or many steps apart.
+
+    Source: section 2.1 of Van Assel et al. (2022); book ``lem-laplacian-null``. The search is
+    SciPy's, linear in nodes and edges.
+
+    Parameters
+    ----------
+    graph : Graph, Affinity or array_like, shape (n, n), non-negative
+
+    Returns
+    -------
+    Components
+        Labels in the order of their first node.
+
+    Raises
+    ------
+    ValueError
+        If the weights are not square, finite and non-negative.
+
+    Examples
+    --------
+    >>> connected_components([[0, 0, 0], [1, 0, 0], [0, 0, 1]]).labels.tolist()
+    [0, 0, 1]
+    """
+    graph = as_graph(graph)
+    edges = graph.edges.cpu().numpy()
+    matrix = coo_array((np.ones(edges.shape[1]), (edges[0], edges[1])), shape=(graph.n, graph.n))
+    number, labels = scipy_components(matrix, directed=True, connection="weak")
+    _, first, labels = np.unique(labels, return_index=True, return_inverse=True)
+    labels = np.argsort(np.argsort(first))[labels]  # renumbered by first node
+    labels = torch.from_numpy(labels.astype(np.int64)).to(graph.edges.device)
+    return Components(labels=labels, sizes=torch.bincount(labels, minlength=number))
+
+
+def mrf_log_density(
+    X, graph, *, kernel: MRFKernel | Callable[[Tensor], Tensor] = "gaussian"
+) -> Tensor:
+    r"""Log of the pairwise Markov random field, not normalised.
+
+    .. math:: \log f_k(X, W) = \sum_{i \ne j} W_{ij} \log k(x_i - x_j) .
+
+    It does not change when a component of the graph moves as a whole.
+
+    Source: equation (1) of Van Assel et al. (2022); book ``eq-mrf`` and ``prp-mrf-shift``.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, p)
+    graph : Graph, Affinity or array_like, shape (n, n), non-negative
+        :math:`W`. Self-loops do not count.
+    kernel : {"gaussian", "student"} or callable
+        :math:`k(x) = e^{-\|x\|^2 / 2}` or :math:`(1 + \|x\|^2)^{-1}`. A callable takes the
+        differences :math:`x_i - x_j`, one row per edge (m, p), and returns :math:`\log k`, (m,).
+
+    Returns
+    -------
+    Tensor, scalar
+        In nats, in the dtype of X; ``-inf`` where the density vanishes.
+
+    Raises
+    ------
+    ValueError
+        If X is not a finite cloud of as many points as the graph has nodes, if the kernel does
+        not exist, or returns another shape or a number that is no log density.
+
+    Examples
+    --------
+    >>> W = [[0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
+    >>> near = mrf_log_density([[0.0], [1.0], [2.0], [4.0]], W)
+    >>> far = mrf_log_density([[0.0], [1.0], [902.0], [904.0]], W)
+    >>> near.item(), far.item()  # -1/2 (1 + 4): the second pair moved by 900 for nothing
+    (-2.5, -2.5)
+    """
+    X, graph = as_points(X, "X"), as_graph(graph)
+    if X.shape[0] != graph.n:
+        raise ValueError(f"X has {X.shape[0]} points and the graph {graph.n} nodes")
+    if X.device != graph.edges.device:
+        raise ValueError(f"X is on {X.device} and the graph on {graph.edges.device}; move one")
+    if not callable(kernel):
+        check_choice("kernel", kernel, get_args(MRFKernel))
+        kernel = _LOG_KERNELS[kernel]
+    tail, head = graph.edges
+    apart = tail != head
+    values = kernel(X[tail[apart]] - X[head[apart]])  # (m,)
+    weights = graph.weights[apart]
+    if not isinstance(values, Tensor) or values.shape != weights.shape:
+        got = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
+        raise ValueError(f"the kernel must return a ({len(weights)},) tensor; got {got}")
+    if not (values < torch.inf).all():  # NaN too
+        raise ValueError("the kernel returned NaN or +inf where a log density is wanted")
+    return (weights.to(X.dtype) * values).sum()
+
+
+def fuzzy_union(graph) -> Tensor:
+    r"""The graph of UMAP: an edge wherever there is one in either direction.
+
+    .. math::
+
+        \widetilde W_{ij} = \mathbf 1 \{ W_{ij} + W_{ji} \ge 1 \}, \qquad
+        \widetilde P = P + P^\top - P \odot P^\top .
+
+    If the :math:`W_{ij}` are independent and 1 with probability :math:`P_{ij}`, then
+    :math:`\widetilde W_{ij}` is 1 with probability :math:`\widetilde P_{ij}`. On weights that are
+    0 or 1 the second formula is the first, so one function serves both.
+
+    Source: section 3.1 of Van Assel et al. (2022), paragraph on UMAP; book ``prp-ce-umap``.
+
+    Parameters
+    ----------
+    graph : Graph, Affinity or array_like, shape (n, n), entries in [0, 1]
+        A binary graph, or the probabilities of its edges.
+
+    Returns
+    -------
+    Tensor, shape (n, n)
+        Symmetric; entries in [0, 1]. The diagonal is 0.
+
+    Raises
+    ------
+    ValueError
+        If an entry is outside [0, 1], or the array is not square.
+
+    Examples
+    --------
+    >>> fuzzy_union([[0.0, 0.5], [0.5, 0.0]]).tolist()
+    [[0.0, 0.75], [0.75, 0.0]]
+    """
+    P = as_graph(graph).dense()
+    if (P > 1).any():
+        i, j = (P > 1).nonzero()[0].tolist()
+        raise ValueError(
+            f"graph has an entry above 1 ({P[i, j]:g}) at row {i}, column {j}; a union needs a "
+            "binary graph or probabilities"
+        )
+    return (P + P.T - P * P.T).fill_diagonal_(0)

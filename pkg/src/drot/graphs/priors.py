@@ -1,0 +1,391 @@
+r"""Random graphs: the priors B, D and E, and the posteriors that have their form.
+
+All three weigh a graph W by :math:`\prod_{ij} w_{ij}^{W_{ij}}` and differ in the graphs that they
+allow. With :math:`w = \pi` this is the prior, with :math:`w = \pi \odot K` the posterior that a
+kernel :math:`K` makes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .._core.checks import Seed, as_real, as_rng, check_choice, check_count, check_fits
+from ..affinities.base import Affinity
+from ..costs.array import Pairwise, agreed
+from .graph import Graph, as_graph
+
+Prior = Literal["binary", "row", "edges"]
+Diagonal = Literal["drop", "keep"]
+
+_SURE = 40.0  # a rate beyond which an edge of a binary graph is certain in float64
+
+
+class _Weights:
+    """The logarithms of w, read in row tiles; impossible edges are -inf."""
+
+    def __init__(self, log_kernel, prior: Prior, diagonal: Diagonal):
+        check_choice("prior", prior, get_args(Prior))
+        check_choice("diagonal", diagonal, get_args(Diagonal))
+        self.prior, self.diagonal = prior, diagonal
+        if not isinstance(log_kernel, Affinity):
+            log_kernel = as_real(log_kernel, "log_kernel")
+            shape = tuple(log_kernel.shape)
+            if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
+                raise ValueError(f"log_kernel must be a square (n, n) array; got shape {shape}")
+            if not (log_kernel < torch.inf).all():  # NaN too
+                i, j = (~(log_kernel < torch.inf)).nonzero()[0].tolist()
+                raise ValueError(
+                    f"log_kernel is {log_kernel[i, j]:g} at row {i}, column {j}; logarithms of "
+                    "weights are finite, or -inf for an edge that cannot be"
+                )
+        if isinstance(log_kernel, Affinity):
+            self.cost, self._tiles = log_kernel.cost, log_kernel.log_tiles
+        else:
+            matrix, step = log_kernel, max(16, 2**20 // shape[0])
+            self.cost = Pairwise(lambda rows: matrix[rows].clone(), shape, matrix, block=step)
+            self._tiles = self.cost.tiles
+        self.n, self.dtype, self.device = self.cost.shape[0], self.cost.dtype, self.cost.device
+
+    def tiles(self) -> Iterator[tuple[slice, Tensor]]:
+        """Yield ``(rows, log w[rows])``; the tile is a copy."""
+        for rows, tile in self._tiles():
+            if self.diagonal == "drop":
+                tile.diagonal(rows.start).fill_(-torch.inf)
+            yield rows, tile
+
+    def totals(self, most: float = torch.inf) -> Tensor:
+        """By row, float64: log of the sum of w, or for binary graphs sum of min(log(1+w), most)."""
+
+        def total(tile: Tensor) -> Tensor:
+            if self.prior == "binary":
+                return torch.nn.functional.softplus(tile, 1, _SURE).clamp_max_(most).sum(dim=1)
+            return torch.logsumexp(tile, dim=1)
+
+        totals = self.cost.join(total(tile.double()) for _, tile in self.tiles())
+        if self.prior == "row":
+            self.check_rows(totals > -torch.inf)
+        if self.prior == "edges" and (totals == -torch.inf).all():
+            raise ValueError("no edge is possible, but prior='edges' has n of them")
+        return totals
+
+    @staticmethod
+    def check_rows(possible: Tensor, start: int = 0) -> None:
+        """Refuse a row without a possible edge where each row must have one."""
+        if not possible.all():
+            raise ValueError(
+                f"row {start + int((~possible).nonzero()[0, 0])} has no possible edge, but "
+                "prior='row' gives each row one"
+            )
+
+
+@agreed
+def expected_graph(log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop") -> Tensor:
+    r"""The mean of the random graph, entry by entry.
+
+    .. math::
+
+        \mathbb E\, W_{ij} =
+        \frac{w_{ij}}{1 + w_{ij}} \;\text{(binary)}, \qquad
+        \frac{w_{ij}}{\sum_\ell w_{i \ell}} \;\text{(row)}, \qquad
+        n \frac{w_{ij}}{\sum_{\ell t} w_{\ell t}} \;\text{(edges)}.
+
+    Source: Definition 2 of Van Assel et al. (2022), section 3, and its list of distributions;
+    book ``lem-prior-laws``.
+
+    Parameters
+    ----------
+    log_kernel, prior, diagonal
+        As in :func:`sample_graph`.
+
+    Returns
+    -------
+    Tensor, shape (n, n)
+        Entries in [0, 1] for ``"binary"``, rows of sum 1 for ``"row"``, total n for ``"edges"``.
+
+    Raises
+    ------
+    ValueError
+        As :func:`sample_graph`.
+
+    Examples
+    --------
+    >>> expected_graph([[9.0, 0.0], [0.0, 9.0]], prior="binary").tolist()  # no self-loops
+    [[0.0, 0.5], [0.5, 0.0]]
+    """
+    weights = _Weights(log_kernel, prior, diagonal)
+    check_fits((weights.n, weights.n), weights.dtype, weights.device)
+    if prior == "binary":
+        return weights.cost.join(torch.sigmoid(tile) for _, tile in weights.tiles())
+    shift = weights.totals()[:, None]  # (n, 1)
+    if prior == "edges":
+        shift = (torch.logsumexp(shift, dim=0) - np.log(weights.n)).expand_as(shift)
+    return weights.cost.join(
+        (tile.double() - shift[rows]).exp().to(weights.dtype) for rows, tile in weights.tiles()
+    )
+
+
+@agreed
+def graph_log_normalizer(
+    log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop"
+) -> Tensor:
+    r"""Logarithm of the sum of :math:`\Omega(W) \prod w_{ij}^{W_{ij}}` over all graphs.
+
+    .. math::
+
+        \sum_{ij} \log(1 + w_{ij}) \;\text{(binary)}, \qquad
+        \sum_i \log \sum_j w_{ij} \;\text{(row)}, \qquad
+        n \log \sum_{ij} w_{ij} - \log n! \;\text{(edges)}.
+
+    Source: Definition 2 of Van Assel et al. (2022), section 3; appendix A.2; book
+    ``eq-prior-normaliser`` and ``lem-prior-laws``.
+
+    Parameters
+    ----------
+    log_kernel, prior, diagonal
+        As in :func:`sample_graph`.
+
+    Returns
+    -------
+    Tensor, scalar
+        In nats.
+
+    Raises
+    ------
+    ValueError
+        As :func:`sample_graph`.
+
+    Examples
+    --------
+    >>> three = torch.zeros(3, 3)  # all w are 1: the number of graphs with one edge per row
+    >>> graph_log_normalizer(three, prior="row").exp().round().item()
+    8.0
+    """
+    weights = _Weights(log_kernel, prior, diagonal)
+    totals = weights.totals()
+    if prior == "edges":
+        n = torch.tensor(float(weights.n), dtype=torch.float64, device=totals.device)
+        value = n * torch.logsumexp(totals, dim=0) - torch.lgamma(n + 1)
+    else:
+        value = totals.sum()
+    return value.to(weights.dtype)
+
+
+@agreed
+def graph_log_probability(
+    graph, log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop"
+) -> Tensor:
+    r"""Logarithm of the probability of one graph.
+
+    .. math::
+
+        \log \mathbb P(W) = \log \Omega(W) + \sum_{ij} W_{ij} \log w_{ij} - \log \text{normaliser},
+
+    with :math:`\Omega` the indicator of binary graphs, of graphs with one edge out of each node,
+    or that of graphs with n edges in all, divided by :math:`\prod_{ij} W_{ij}!`.
+
+    Source: Definition 2 of Van Assel et al. (2022), section 3; book ``def-priors``.
+
+    Parameters
+    ----------
+    graph : Graph or array_like, shape (n, n), whole numbers
+    log_kernel, prior, diagonal
+        As in :func:`sample_graph`.
+
+    Returns
+    -------
+    Tensor, scalar
+        In nats; ``-inf`` for a graph that cannot be.
+
+    Raises
+    ------
+    ValueError
+        As :func:`sample_graph`, or if the graph has another number of nodes.
+
+    Examples
+    --------
+    >>> W = [[0, 1, 0], [1, 0, 0], [1, 0, 0]]
+    >>> graph_log_probability(W, torch.zeros(3, 3), prior="row").exp().item()
+    0.125
+    """
+    weights, graph = _Weights(log_kernel, prior, diagonal), as_graph(graph)
+    if graph.n != weights.n:
+        raise ValueError(f"the graph has {graph.n} nodes and log_kernel {weights.n} rows")
+    counts = graph.weights.to(weights.device, torch.float64)
+    tail, head = graph.edges.to(weights.device)
+    value = -graph_log_normalizer(log_kernel, prior=prior, diagonal=diagonal).double()
+    degrees = counts.new_zeros(graph.n).index_add_(0, tail, counts)
+    allowed = {
+        "binary": (counts == 1).all(),
+        "row": (counts == counts.round()).all() and (degrees == 1).all(),
+        "edges": (counts == counts.round()).all() and counts.sum() == graph.n,
+    }[prior]
+    if not allowed:
+        return torch.tensor(-torch.inf, dtype=weights.dtype, device=weights.device)
+    if prior == "edges":
+        value = value - torch.lgamma(counts + 1).sum()
+    logs = torch.zeros_like(value)
+    for rows, tile in weights.tiles():
+        here = (tail >= rows.start) & (tail < rows.stop)
+        logs += (counts[here] * tile[tail[here] - rows.start, head[here]].double()).sum()
+    return (value + weights.cost.ranks.total(logs)).to(weights.dtype)
+
+
+@agreed
+def sample_graphs(
+    log_kernel,
+    n_samples: int,
+    *,
+    prior: Prior = "row",
+    diagonal: Diagonal = "drop",
+    random_state: Seed = 0,
+) -> list[Graph]:
+    r"""Independent draws of a random graph.
+
+    One pass over the array, or two, in tiles, serve all draws; beyond them a draw costs
+    :math:`O(\log n)` per edge. A binary graph too: :math:`W_{ij} = 1` exactly where a Poisson
+    variable of mean :math:`\log (1 + w_{ij})` is positive, and few of these are.
+
+    Source: Definition 2 and Algorithm 1 of Van Assel et al. (2022); book ``lem-prior-laws``.
+
+    Parameters
+    ----------
+    log_kernel : Tensor or array_like, shape (n, n)
+        As in :func:`sample_graph`.
+    n_samples : int
+        At least 1. The first draws do not depend on it.
+    prior, diagonal, random_state
+        As in :func:`sample_graph`.
+
+    Returns
+    -------
+    list of Graph
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`sample_graph`.
+
+    Examples
+    --------
+    >>> graphs = sample_graphs(torch.zeros(4, 4), 3, prior="row")
+    >>> [int(graph.weights.sum()) for graph in graphs]  # one edge out of each node
+    [4, 4, 4]
+    """
+    weights = _Weights(log_kernel, prior, diagonal)
+    streams = as_rng(random_state).spawn(check_count("n_samples", n_samples, 1))
+    n, device = weights.n, weights.device
+    totals = None if prior == "row" else weights.totals(most=_SURE).cpu().numpy()
+    draws = [_out_degrees(n, totals, prior, stream) for stream in streams]  # (n,) each
+    ends = [np.concatenate([[0], np.cumsum(draw)]) for draw in draws]
+    uniform = [stream.random(end[-1]) for stream, end in zip(streams, ends, strict=True)]
+    heads = [np.zeros(end[-1], dtype=np.int64) for end in ends]
+    for rows, tile in weights.tiles():
+        # shares of each row add up from k to k + 1 in the k-th row of the tile: one sorted list
+        if prior == "binary":
+            shares = torch.nn.functional.softplus(tile.double(), 1, _SURE).clamp_max_(_SURE)
+        else:
+            top = tile.amax(dim=1, keepdim=True).clamp_min(torch.finfo(tile.dtype).min)
+            shares = (tile - top).double().exp_()
+        shares = shares.cumsum_(dim=1)
+        if prior == "row":
+            weights.check_rows(shares[:, -1] > 0, rows.start)
+        shares /= shares[:, -1:].clone().clamp_min(torch.finfo(torch.float64).tiny)
+        offset = torch.arange(len(tile), device=device, dtype=torch.float64)
+        shares += offset[:, None]
+        parts = [slice(end[rows.start], end[rows.stop]) for end in ends]
+        local = [np.repeat(np.arange(len(tile)), draw[rows]) for draw in draws]
+        keys = [
+            np.minimum(row + u[part], np.nextafter(row + 1.0, 0.0))
+            for row, u, part in zip(local, uniform, parts, strict=True)
+        ]
+        found = torch.searchsorted(
+            shares.reshape(-1), torch.from_numpy(np.concatenate(keys)).to(device), right=True
+        )
+        pieces = np.split((found % n).cpu().numpy(), np.cumsum([len(key) for key in keys])[:-1])
+        for head, part, piece in zip(heads, parts, pieces, strict=True):
+            head[part] = piece
+    total = weights.cost.ranks.total  # each head is drawn by the process that meets its row
+    heads = [total(torch.from_numpy(head).to(device)).cpu().numpy() for head in heads]
+    return [
+        _merge(n, np.repeat(np.arange(n), draw), head, weights, repeated=prior == "edges")
+        for draw, head in zip(draws, heads, strict=True)
+    ]
+
+
+def sample_graph(
+    log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop", random_state: Seed = 0
+) -> Graph:
+    r"""Draw a random graph.
+
+    .. math:: \mathbb P(W) \propto \Omega(W) \prod_{ij} w_{ij}^{W_{ij}} .
+
+    ``"binary"`` (B) allows each edge once: independent, 1 with probability
+    :math:`w_{ij} / (1 + w_{ij})`. ``"row"`` (D) has one edge out of each node, its head drawn with
+    probability :math:`w_{ij} / \sum_\ell w_{i \ell}`. ``"edges"`` (E) has n edges in all, drawn
+    from all pairs with replacement.
+
+    Source: Definition 2 of Van Assel et al. (2022), section 3; book ``def-priors``.
+
+    Parameters
+    ----------
+    log_kernel : Affinity or array_like, shape (n, n)
+        :math:`\log w`, ``-inf`` for an edge that cannot be. An affinity gives the logarithm of
+        its plan; :math:`-C` is that of a Gaussian kernel.
+    prior : {"binary", "row", "edges"}
+    diagonal : {"drop", "keep"}
+        Whether a node can have an edge to itself. The papers' graphs have none.
+    random_state : int, numpy Generator or torch Generator
+        Same seed, same graph, whatever the tiles.
+
+    Returns
+    -------
+    Graph
+        Weights are whole numbers, in the dtype and on the device of the kernel.
+
+    Raises
+    ------
+    ValueError
+        If the kernel is not square, has NaN or +inf, or allows no graph; if a name does not exist.
+    TypeError
+        If the seed is no seed.
+
+    Notes
+    -----
+    Shares of a row are added up in float64: probabilities hold to about 1e-12.
+
+    Examples
+    --------
+    >>> chain = torch.full((3, 3), -torch.inf)
+    >>> chain[0, 1] = chain[1, 2] = chain[2, 1] = 0.0
+    >>> sample_graph(chain, prior="row").dense().tolist()  # the only graph there is
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
+    """
+    return sample_graphs(log_kernel, 1, prior=prior, diagonal=diagonal, random_state=random_state)[
+        0
+    ]
+
+
+def _out_degrees(n: int, totals, prior: Prior, stream: np.random.Generator) -> np.ndarray:
+    """How many heads to draw for each row, (n,)."""
+    if prior == "row":
+        return np.ones(n, dtype=np.int64)
+    if prior == "edges":
+        shares = np.exp(totals - totals.max())
+        return stream.multinomial(n, shares / shares.sum())
+    return stream.poisson(totals)
+
+
+def _merge(n: int, tails: np.ndarray, heads: np.ndarray, weights: _Weights, *, repeated: bool):
+    """A Graph from its draws: edges drawn twice count twice, or once."""
+    pairs, counts = np.unique(tails * n + heads, return_counts=True)
+    if not repeated:
+        counts = np.ones_like(counts)
+    edges = torch.from_numpy(np.stack([pairs // n, pairs % n])).to(weights.device)
+    return Graph(
+        n=n, edges=edges, weights=torch.from_numpy(counts).to(weights.device, weights.dtype)
+    )

@@ -1,0 +1,11 @@
+"""Gromov-Wasserstein and its semi-relaxed form (Chapters 9 to 11)."""
+
+from .clustering import KernelKMeans, SemiRelaxedBarycenter
+from .coarsening import Coarsening
+from .objective import GromovMonge, GromovWasserstein
+from .semirelaxed import SemiRelaxedGW
+
+__all__ = [
+    "Coarsening", "GromovMonge", "GromovWasserstein", "KernelKMeans", "SemiRelaxedBarycenter",
+    "SemiRelaxedGW",
+]  # fmt: skip

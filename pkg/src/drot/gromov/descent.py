@@ -1,0 +1,327 @@
+r"""Descents of E_L over the plans with fixed row sums (Chapter 10).
+
+With :math:`q = T^\top \mathbf 1` and :math:`P = C \, T \, h_2(\bar C)`, the objective is
+:math:`c + q^\top f_2(\bar C) q - \langle P, T \rangle`, a quadratic. P is linear in T, so a step
+along a direction D costs the one product that makes P(D), and a line search costs nothing more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .contraction import Contraction, hard_plan, total, with_rows
+
+_SMALL = 1e-14  # of the scale of E: a smaller decrease is rounding
+_FACE = 50  # most steps of conjugate gradient, each a product, between rounds of moves
+
+
+@dataclass
+class State:
+    """A plan with what is known of it."""
+
+    T: Tensor  # (n, k)
+    P: Tensor  # (n, k) C T h2(Cbar)
+    q: Tensor  # (k,) column sums
+    value: float  # E_L
+
+
+class Line(NamedTuple):
+    """E_L(T + t D) = E_L(T) + b t + a t^2."""
+
+    a: float
+    b: float
+
+    def minimum(self) -> float:
+        """The best t in [0, 1]."""
+        if self.a > 0:
+            return min(1.0, max(0.0, -self.b / (2 * self.a)))
+        return 1.0 if self.a + self.b < 0 else 0.0
+
+    def change(self, t: float) -> float:
+        return (self.a * t + self.b) * t
+
+
+class Problem:
+    """E_L between two similarities over the plans with row sums w."""
+
+    def __init__(self, contraction: Contraction, w: Tensor, constant: float | None = None):
+        self.contraction, self.w = contraction, w
+        self.n, self.k = contraction.n, contraction.k
+        self.constant = contraction.constant(w) if constant is None else constant
+        self.scale = contraction.scale(w) or 1.0  # C = 0 and Cbar = 0: E_L is 0 everywhere
+        self.products = 0.0  # products of C with an (n, k) matrix
+        self._diagonal: Tensor | None = None
+
+    @property
+    def diagonal(self) -> Tensor:
+        if self._diagonal is None:
+            self._diagonal = self.contraction.diagonal()
+        return self._diagonal
+
+    def state(self, T: Tensor, P: Tensor | None = None) -> State:
+        """Evaluate a plan; P is taken as given where it is known."""
+        if P is None:
+            P = self.contraction.product(T)
+            self.products += 1
+        q = T.sum(dim=0)
+        value = self.constant + float(q @ (self.contraction.f2 @ q)) - total(P * T)
+        return State(T, P, q, value)
+
+    def half_gradient(self, state: State) -> Tensor:
+        """Half of dE_L/dT without the term that is constant in each row, (n, k)."""
+        return self.contraction.f2 @ state.q - state.P
+
+    def line(self, state: State, D: Tensor, PD: Tensor, g: Tensor) -> Line:
+        """The quadratic along D, with g the half gradient."""
+        qD = D.sum(dim=0)
+        curvature = float(qD @ (self.contraction.f2 @ qD)) - total(PD * D)
+        return Line(a=curvature, b=2 * total(g * D))
+
+    def gap(self, state: State, g: Tensor, best: Tensor) -> float:
+        """Frank-Wolfe gap max <dE/dT, T - S> over plans S, in units of the scale."""
+        slope = total(g * state.T) - total(self.w * best)
+        return max(2 * slope / self.scale, 0.0)  # in this order what is not a number stays so
+
+
+def conditional_gradient(problem: Problem, state: State) -> Iterator[tuple[State, float]]:
+    """Steps to the plan that the gradient likes best, each of the best length.
+
+    Yields the state and its gap; the caller stops. The product of C with a hard plan follows from
+    that of the one before where few points moved.
+    """
+    contraction = problem.contraction
+    known: tuple[Tensor, Tensor] | None = None  # labels of a hard plan, and its product
+    while True:
+        g = problem.half_gradient(state)
+        best, new = g.min(dim=1)
+        yield state, problem.gap(state, g, best)
+        few = known is not None and 2 * int((new != known[0]).sum()) < problem.n
+        if known is not None and few and contraction.kept:
+            labels, P = known
+            moved = (new != labels).nonzero()[:, 0]
+            change = contraction.h2[new[moved]] - contraction.h2[labels[moved]]  # (m, k)
+            P = P + contraction.columns(moved, change * problem.w[moved, None])
+            problem.products += len(moved) / problem.n
+        else:
+            P = contraction.product_labels(new, problem.w)
+            problem.products += 1
+        known = new, P
+        S = hard_plan(new, problem.w, problem.k)
+        D, PD = S - state.T, P - state.P
+        line = problem.line(state, D, PD, g)
+        t = line.minimum()
+        if t == 1:
+            state = problem.state(S, P)
+        else:
+            state = State(
+                state.T + t * D,
+                state.P + t * PD,
+                state.q + t * D.sum(dim=0),
+                state.value + line.change(t),
+            )
+
+
+def mirror_descent(
+    problem: Problem, state: State, epsilon: float | None
+) -> Iterator[tuple[State, float]]:
+    r"""Steps :math:`T \leftarrow \mathrm{diag}(w / K 1) K`, K = exp(log T - gradient / epsilon).
+
+    A step is the minimum of the linearised objective plus epsilon KL(. | T). Without an epsilon,
+    it is halved after each step and doubled until that model lies above the objective, which
+    therefore falls.
+    """
+    adapt = epsilon is None
+    eps = 0.1 * float(problem.half_gradient(state).std()) if adapt else epsilon
+    eps = eps or problem.scale
+    log_w = problem.w.log()[:, None]
+    log_T = state.T.log()  # kept, so that mass too small for T can come back
+    while True:
+        g = problem.half_gradient(state)
+        best = g.min(dim=1).values
+        yield state, problem.gap(state, g, best)
+        g = g - best[:, None]  # the same in each row: what has settled is 0, without rounding
+        for _ in range(100):
+            log_K = log_T - 2 / eps * g
+            log_K += log_w - torch.logsumexp(log_K, dim=1, keepdim=True)
+            T = torch.where(problem.w[:, None] > 0, log_K.exp(), 0.0)
+            T = with_rows(T, problem.w)
+            P = problem.contraction.product(T)
+            problem.products += 1
+            D = T - state.T
+            line = problem.line(state, D, P - state.P, g)
+            # of rows that sum to the same, each term of the divergence is 0 or more
+            ratio = torch.where(T > 0, log_K - log_T, 0.0)
+            if not adapt or line.a <= eps * total(T * ratio - D) + _SMALL * problem.scale:
+                break
+            eps *= 2
+        state = State(T, P, T.sum(dim=0), state.value + line.change(1.0))
+        log_T = log_K
+        if adapt:
+            eps /= 2
+
+
+def row_moves(
+    problem: Problem, state: State, tol: float, *, exchanges: bool = True
+) -> Iterator[tuple[State, float]]:
+    """Move mass of single rows, from the place that costs them most to any other.
+
+    The change of E_L by an amount d is (linear) d + (quadratic) d^2 in closed form, so its best
+    amount is known: all of the mass where the second derivative is negative, whatever the
+    gradient says. The rows that gain most move together, fewer if that does not pay. Where no row
+    gains, the two columns whose exchange gains most change places. Rows that share mass among the
+    same places for many rounds find their shares by conjugate gradient. Yields like the other
+    descents, and ends when nothing gains.
+    """
+    f2_pairs, h2_pairs = _squares(problem.contraction.f2), _squares(problem.contraction.h2)
+    bound = max(_SMALL, 1e-3 * tol) * problem.scale
+    share = tol * problem.scale / (problem.n * problem.k)
+    most, rounds = problem.n, 0  # rows that may move together, and how often some did
+    while True:
+        if rounds == problem.n:  # which took as long as some products
+            state, rounds = _on_face(problem, state, share), 0
+        g = problem.half_gradient(state)
+        best = g.min(dim=1).values
+        yield state, problem.gap(state, g, best)
+        blame = state.T * (g - best[:, None])  # (n, k) what each entry adds to the gap
+        worst, source = blame.max(dim=1)
+        source = torch.where(worst > 0, source, state.T.argmax(dim=1))[:, None]  # (n, 1)
+        mass = state.T.gather(1, source)  # (n, 1)
+        linear = 2 * (g - g.gather(1, source))  # (n, k)
+        quadratic = f2_pairs[source[:, 0]] - problem.diagonal[:, None] * h2_pairs[source[:, 0]]
+        amount = torch.where(quadratic > 0, -linear / (2 * quadratic), mass)
+        amount = torch.minimum(amount.clamp_min(0), mass)
+        gain, target = ((linear + quadratic * amount) * amount).min(dim=1)
+        slope = -2 * worst  # near a minimum the gain is rounding and the slope is not
+        rows = ((gain < -bound) | ((slope < -share) & (gain < 0))).nonzero()[:, 0]
+        if not len(rows):
+            exchanged = _swap(problem, state, bound) if exchanges else None
+            if exchanged is None:
+                return
+            state = exchanged
+            continue
+        rows = rows[gain[rows].argsort()]
+        most = min(most, len(rows))
+        moves = _Moves(rows, source[rows, 0], target[rows], amount[rows, target[rows]])
+        while True:
+            new, change = _move(problem, state, g, moves.first(most))
+            if change <= 0.3 * float(gain[rows[0]]):
+                break
+            if most == 1:
+                return  # what is left is rounding
+            most = max(1, most // 4)
+        rounds += 1
+        state, most = new, 2 * most
+
+
+def _on_face(problem: Problem, state: State, share: float) -> State:
+    """Lower E_L among the plans that have mass in no other place, to a minimum if that is near.
+
+    As many steps of conjugate gradient as the face has dimensions find the minimum of a quadratic;
+    moves of single rows approach it by a factor a round. Where an entry comes to 0 it stays there,
+    and the directions start anew.
+    """
+    free = state.T > 0
+    D, last, left = torch.zeros_like(state.T), math.inf, _dimension(free)
+    for _ in range(_FACE):
+        g = problem.half_gradient(state)
+        mean = (g * free).sum(dim=1, keepdim=True) / free.sum(dim=1, keepdim=True).clamp_min(1)
+        r = torch.where(free, g - mean, 0)  # (n, k) of row sums 0
+        if left == 0 or 2 * float((state.T * r).abs().max()) <= share:
+            break
+        norm = total(r.square())
+        D, last, left = norm / last * D - r, norm, left - 1
+        PD = problem.contraction.product(D)
+        problem.products += 1
+        line = problem.line(state, D, PD, r)
+        if not line.b < 0:  # rounding
+            break
+        room = torch.where(D < 0, -state.T / D, math.inf)  # (n, k) steps to the ends of the face
+        t = float(room.min())
+        inside = -line.b / (2 * line.a) < t if line.a > 0 else False
+        if inside:
+            t = -line.b / (2 * line.a)
+        T = torch.where(room <= t, 0, (state.T + t * D).clamp_min(0))
+        state = State(T, state.P + t * PD, state.q + t * D.sum(dim=0), state.value + line.change(t))
+        if not inside:
+            free, last = T > 0, math.inf
+            left = _dimension(free)
+    return state
+
+
+def _dimension(free: Tensor) -> int:
+    """Of the plans with mass in these places (n, k) and given row sums."""
+    return int(free.sum() - free.any(dim=1).sum())
+
+
+class _Moves(NamedTuple):
+    """Amounts of mass that some rows send from one place to another."""
+
+    rows: Tensor  # (m,)
+    source: Tensor
+    target: Tensor
+    amount: Tensor
+
+    def first(self, m: int) -> _Moves:
+        return _Moves(*(part[:m] for part in self))
+
+
+def _squares(x: Tensor) -> Tensor:
+    """x_aa + x_bb - 2 x_ab, (k, k)."""
+    d = x.diagonal()
+    return d[:, None] + d - 2 * x
+
+
+def _move(problem: Problem, state: State, g: Tensor, moves: _Moves) -> tuple[State, float]:
+    """The state after the moves, all by the same best share, and the change of E_L."""
+    rows, a, b, d = moves
+    contraction = problem.contraction
+    D = hard_plan(b, d, problem.k) - hard_plan(a, d, problem.k)  # (m, k)
+    Dh = (contraction.h2[b] - contraction.h2[a]) * d[:, None]  # (m, k)  D h2
+    qD = D.sum(dim=0)
+    PD = contraction.columns(rows, Dh)  # (n, k)
+    problem.products += len(rows) / problem.n
+    curvature = float(qD @ (contraction.f2 @ qD)) - total(PD[rows] * D)
+    line = Line(curvature, 2 * total(g[rows] * D))
+    t = line.minimum()
+    if t == 0:
+        return state, 0.0
+    T = state.T.clone()
+    T[rows] += t * D
+    change = line.change(t)
+    return State(T.clamp_min_(0), state.P + t * PD, state.q + t * qD, state.value + change), change
+
+
+def _swap(problem: Problem, state: State, bound: float) -> State | None:
+    """Exchange the two places whose exchange lowers E_L most; None where none does.
+
+    With M = T^T C T the objective is c + <q q^T, f2> - <M, h2>, and an exchange permutes M and q.
+    """
+    contraction = problem.contraction
+    CT = contraction.left(state.T)
+    M = state.T.T @ CT  # (k, k)
+    problem.products += 1
+    change = _exchange(torch.outer(state.q, state.q), contraction.f2)
+    change = change - _exchange((M + M.T) / 2, contraction.h2)  # (k, k)
+    best = int(change.argmin())
+    if not float(change.flatten()[best]) < -bound:
+        return None
+    order = torch.arange(problem.k, device=M.device)
+    a, b = divmod(best, problem.k)
+    order[a], order[b] = b, a
+    return problem.state(state.T[:, order], contraction.right(CT[:, order]))
+
+
+def _exchange(M: Tensor, h: Tensor) -> Tensor:
+    """The change of <M, h> when rows and columns a and b of M change places, (k, k) in a, b."""
+    A, d, e = M @ h, M.diagonal(), h.diagonal()
+    diag = A.diagonal()
+    moved = A + A.T - diag[:, None] - diag  # sum_l (M_bl - M_al) (h_al - h_bl)
+    ends = (M - d[:, None]) * (e[:, None] - h)  # its term l = a
+    moved = moved - ends - ends.T
+    return 2 * moved + (d - d[:, None]) * (e[:, None] - e)

@@ -1,0 +1,23 @@
+r"""Spectral methods as one: kernel PCA, each with a kernel of its own (Chapter 8).
+
+All minimise, over centred coordinates Z and for a symmetric kernel K with point masses m,
+
+.. math:: \sum_{ij} m_i m_j \bigl( K_{ij} - \langle z_i, z_j \rangle \bigr)^2 .
+
+All hold an n x n array and decompose it: for up to some thousands of points.
+"""
+
+from .kernel_pca import SpectralEmbedding, kernel_pca
+from .methods import (
+    classical_mds,
+    diffusion_map,
+    isomap,
+    laplacian_eigenmaps,
+    locally_linear_embedding,
+    pca,
+)
+
+__all__ = [
+    "SpectralEmbedding", "classical_mds", "diffusion_map", "isomap", "kernel_pca",
+    "laplacian_eigenmaps", "locally_linear_embedding", "pca",
+]  # fmt: skip

@@ -1,0 +1,418 @@
+r"""Spectral methods as one: kernel PCA, each with a kernel of its own (Chapter 8).
+
+All minimise, over centred coordinates Z and for a symmetric kernel K with point masses m,
+
+.. math:: \sum_{ij} m_i m_j \bigl( K_{ij} - \langle z_i, z_j \rangle \bigr)^2 .
+
+All hold an n x n array and decompose it: for up to some thousands of points.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components, shortest_path
+from torch import Tensor
+
+from .._core.checks import (
+    as_number,
+    as_points,
+    check_count,
+    check_non_negative,
+    check_positive,
+    check_same_transposed,
+)
+from ..affinities.base import Affinity
+from ..costs.array import as_pairwise
+from ..costs.distances import sqeuclidean
+from .kernel_pca import (
+    SpectralEmbedding,
+    at_unit_variance,
+    coordinates,
+    kernel_pca,
+    power_of_2,
+    slowest,
+    square,
+)
+
+_RESOLVED = 2.0**-41  # an eigenvalue below this share of the largest has fewer than three digits
+
+
+def pca(X, n_components: int = 2) -> SpectralEmbedding:
+    r"""Principal components: kernel PCA of the Gram matrix :math:`X X^\top`.
+
+    Computed from the smaller of the two products :math:`X_c X_c^\top` and :math:`X_c^\top X_c`
+    of the centred cloud.
+
+    Source: section 2.5.1 of the thesis (Van Assel, 2024); book ``prp-kernel-pca``.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, p)
+    n_components : int
+        From 1 to min(n, p).
+
+    Returns
+    -------
+    SpectralEmbedding
+        ``eigenvalues`` are n times the variances: 0 or infinite, unlike ``Z``, where their squares
+        leave the range of the dtype.
+
+    Raises
+    ------
+    ValueError
+        If X is not a finite cloud, or has fewer than ``n_components`` coordinates or points.
+
+    Examples
+    --------
+    >>> pca([[0.0, 1.0], [2.0, 1.0], [4.0, 1.0]], 1).Z[:, 0].abs().tolist()
+    [2.0, 0.0, 2.0]
+    """
+    X = as_points(X, "X")
+    n, p = X.shape
+    n_components = check_count("n_components", n_components, 1, min(n, p))
+    unit = power_of_2(X)
+    centred = X / unit
+    centred = centred - centred.mean(dim=0)
+    weights = torch.ones_like(X[:, 0])
+    if n <= p:
+        _, vectors = torch.linalg.eigh(centred @ centred.T)
+        vectors = vectors[:, n - n_components :]  # (n, q)
+        # eigenvalues are known to eps of the largest one, these squares to eps^2: without
+        # variance the length is 0 to rounding, and not to its square root
+        values, order = (centred.T @ vectors).square().sum(dim=0).sort()  # (q,)
+        return coordinates(values, vectors[:, order], weights, n_components, unit)
+    values, axes = torch.linalg.eigh(centred.T @ centred)  # (p,), (p, p)
+    lengths = values.clamp_min(torch.finfo(X.dtype).tiny).sqrt()
+    return coordinates(values, centred @ axes / lengths, weights, n_components, unit)
+
+
+def classical_mds(cost, n_components: int = 2) -> SpectralEmbedding:
+    r"""Classical scaling: kernel PCA of :math:`-\frac12 C`.
+
+    For squared Euclidean distances :math:`-\frac12 J C J` is the centred Gram matrix, and the
+    result is that of :func:`pca`.
+
+    Source: section 2.5.1 of the thesis (Van Assel, 2024); book ``prp-kernel-pca``.
+
+    Parameters
+    ----------
+    cost : Pairwise or array_like, shape (n, n), symmetric
+        *Squared* distances.
+    n_components : int
+
+    Returns
+    -------
+    SpectralEmbedding
+        Negative eigenvalues among the largest show that the costs are not Euclidean.
+
+    Raises
+    ------
+    ValueError
+        If the cost is not square and symmetric.
+
+    Examples
+    --------
+    >>> classical_mds(sqeuclidean([[0.0], [1.0], [5.0]]), 1).Z.round(decimals=9).tolist()
+    [[-2.0], [-1.0], [3.0]]
+    """
+    matrix = as_pairwise(cost).dense()
+    check_same_transposed(matrix, "cost")
+    return kernel_pca(-matrix / 2, n_components)
+
+
+def isomap(X, n_components: int = 2, *, n_neighbors: int = 5) -> SpectralEmbedding:
+    r"""Classical scaling of the lengths of shortest paths through nearest neighbours.
+
+    Source: Tenenbaum et al. (2000), as in section 2.5.1 of the thesis (Van Assel, 2024); book
+    ``prp-kernel-pca``.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, p)
+    n_components : int
+    n_neighbors : int
+        Each point is joined to so many others; an edge counts in both directions.
+
+    Returns
+    -------
+    SpectralEmbedding
+
+    Raises
+    ------
+    ValueError
+        If the neighbourhood graph falls into several parts: no path joins them.
+
+    Examples
+    --------
+    >>> t = torch.linspace(0, 3.0, 50, dtype=torch.float64)  # an arc of length 3
+    >>> Z = isomap(torch.stack([t.cos(), t.sin()], dim=1), 1, n_neighbors=2).Z[:, 0]
+    >>> round(float(Z.max() - Z.min()), 2)
+    3.0
+    """
+    X = as_points(X, "X")
+    graph = _neighbor_graph(X, n_neighbors)
+    number, _ = connected_components(graph, directed=False)
+    if number > 1:
+        raise ValueError(
+            f"the graph of {n_neighbors} neighbours falls into {number} parts and no path joins "
+            "them; raise n_neighbors"
+        )
+    paths = torch.from_numpy(shortest_path(graph, directed=False)).to(X)
+    return classical_mds(paths.square(), n_components)
+
+
+def _neighbor_graph(X: Tensor, n_neighbors: int) -> csr_array:
+    """Distances to the nearest neighbours, the point itself not counted: sparse (n, n)."""
+    n = X.shape[0]
+    columns = _neighbors(X, n_neighbors)
+    gaps = (X[:, None] - X[columns]).norm(dim=2)  # (n, k), one difference at a time: no digit lost
+    gaps = gaps.clamp_min(torch.finfo(X.dtype).tiny)  # SciPy reads 0 as no edge
+    rows = np.repeat(np.arange(n), n_neighbors)
+    entries = (gaps.cpu().double().numpy().ravel(), (rows, columns.cpu().numpy().ravel()))
+    return csr_array(entries, shape=(n, n))
+
+
+def _neighbors(X: Tensor, n_neighbors: int) -> Tensor:
+    """Numbers of the nearest other points, (n, k)."""
+    n = X.shape[0]
+    k = check_count("n_neighbors", n_neighbors, 1, n - 1)
+    cost = sqeuclidean(X).dense().fill_diagonal_(torch.inf)
+    return cost.topk(k, dim=1, largest=False).indices
+
+
+def laplacian_eigenmaps(
+    weights, n_components: int = 2, *, normalized: bool = True
+) -> SpectralEmbedding:
+    r"""The slowest functions on a graph: kernel PCA of the Laplacian's pseudo-inverse.
+
+    With symmetric weights W, degrees :math:`d = W \mathbf 1` and :math:`L = \mathrm{diag}(d) - W`,
+    the coordinates solve :math:`L u = \mu \, \mathrm{diag}(m) \, u` with the smallest
+    :math:`\mu > 0`, and are divided by :math:`\sqrt\mu`. ``normalized=True`` takes the masses
+    :math:`m = d`, ``False`` takes ones; then K is the pseudo-inverse of L. Squared distances
+    between embedded points, all coordinates kept, are the mean times of a walk from one point to
+    the other and back, divided by :math:`\sum_i d_i`.
+
+    Source: Belkin and Niyogi (2003), as in section 2.5.1 of the thesis (Van Assel, 2024); book
+    ``prp-kernel-pca``.
+
+    Parameters
+    ----------
+    weights : Affinity or array_like, shape (n, n), symmetric, non-negative
+        :math:`W`; the diagonal does not count.
+    n_components : int
+        At most n - 1.
+    normalized : bool
+
+    Returns
+    -------
+    SpectralEmbedding
+        ``eigenvalues`` are :math:`1 / \mu`; ``weights`` are the masses.
+
+    Raises
+    ------
+    ValueError
+        If the weights are not symmetric and non-negative, or the graph is not connected to working
+        precision: if the smallest :math:`\mu` is below 5e-13 of the largest
+        :math:`d_i / m_i`, where rounding takes its digits.
+
+    Examples
+    --------
+    >>> chain = torch.diag(torch.ones(4), 1) + torch.diag(torch.ones(4), -1)
+    >>> Z = laplacian_eigenmaps(chain, 1).Z[:, 0]
+    >>> bool((Z.diff() > 0).all() or (Z.diff() < 0).all())
+    True
+    """
+    W = _graph(weights)
+    n_components = check_count("n_components", n_components, 1, W.shape[0] - 1)
+    dtype, W = W.dtype, W.double().fill_diagonal_(0)
+    degrees = W.sum(dim=1)
+    masses = degrees if normalized else torch.ones_like(degrees)
+    found = slowest(torch.diag(degrees) - W, masses, n_components, dtype)
+    slow, least = 1 / float(found.eigenvalues[0]), _RESOLVED * float((degrees / masses).max())
+    if not slow > least:
+        raise ValueError(
+            f"the graph is not connected to working precision: its smallest eigenvalue, {slow:.0e},"
+            f" is not above {least:.0e}; embed its parts one by one, or raise the perplexity"
+        )
+    return found
+
+
+def _graph(weights) -> Tensor:
+    """Symmetric weights of a connected graph, with their diagonal: a new array, (n, n)."""
+    W = weights.plan if isinstance(weights, Affinity) else square(weights, "weights")
+    check_non_negative(W, "weights")
+    check_same_transposed(W, "weights")
+    W = W / 2 + W.T / 2
+    lonely = W.clone().fill_diagonal_(0).amax(dim=1) == 0
+    if lonely.any():
+        raise ValueError(f"point {int(lonely.nonzero()[0])} has no neighbour in the graph")
+    _check_connected(W)
+    return W
+
+
+def _check_connected(W: Tensor) -> None:
+    number, _ = connected_components(csr_array(W.cpu().numpy()), directed=False)
+    if number > 1:
+        raise ValueError(
+            f"the graph falls into {number} connected components, which nothing places relative "
+            "to each other; embed them one by one, or raise the perplexity"
+        )
+
+
+def diffusion_map(
+    weights, n_components: int = 2, *, time: float = 1.0, alpha: float = 1.0
+) -> SpectralEmbedding:
+    r"""Where a random walk stands after a time t: kernel PCA of its transition densities.
+
+    The weights are divided by :math:`(d_i d_j)^\alpha`; the walk on the new weights, of degrees
+    m, has transition matrix :math:`T = \mathrm{diag}(m)^{-1} W`, and
+    :math:`K_{ij} = (T^{2t})_{ij} / m_j`. Distances between embedded points, all coordinates kept,
+    are those between the distributions of two walks after t steps.
+
+    Source: Coifman and Lafon (2006), as in section 2.5.1 of the thesis (Van Assel, 2024); book
+    ``prp-kernel-pca``.
+
+    Parameters
+    ----------
+    weights : Affinity or array_like, shape (n, n), symmetric, non-negative
+        :math:`W`; here the diagonal counts, since a walk may stay.
+    n_components : int
+        At most n - 1.
+    time : float
+        :math:`t > 0`, in steps.
+    alpha : float
+        From 0, a plain walk, to 1, which removes the density of the points.
+
+    Returns
+    -------
+    SpectralEmbedding
+        ``eigenvalues`` are those of T, to the power 2t.
+
+    Raises
+    ------
+    ValueError
+        If the weights are not symmetric and non-negative, or the graph is not connected.
+
+    Examples
+    --------
+    >>> pairs = torch.tensor([[1.0, 0.9, 0.1], [0.9, 1.0, 0.1], [0.1, 0.1, 1.0]])
+    >>> Z = diffusion_map(pairs, 1).Z[:, 0]
+    >>> bool((Z[0] - Z[1]).abs() < (Z[0] - Z[2]).abs())
+    True
+    """
+    W = _graph(weights)
+    time = check_positive("time", time)
+    alpha = as_number("alpha", alpha)
+    if not 0 <= alpha <= 1:
+        raise ValueError(f"alpha must lie between 0 and 1; got {alpha}")
+    n_components = check_count("n_components", n_components, 1, W.shape[0] - 1)
+    unit = power_of_2(W)
+    W = W / unit
+    density = W.sum(dim=1).pow(alpha)
+    W = W / (density[:, None] * density)
+    masses = W.sum(dim=1)
+    root = masses.sqrt()
+    constant = root / root.norm()
+    # eigenvalues lie from -1 to 1; that of the constants, which centring removes, goes to -2
+    values, vectors = torch.linalg.eigh(W / root[:, None] / root - 3 * constant[:, None] * constant)
+    powers = values[1:].abs().pow(2 * time)
+    order = powers.argsort()
+    masses = masses * masses.new_tensor(unit) ** (1 - 2 * alpha)
+    if not ((masses > 0) & (masses < torch.inf)).all():
+        raise ValueError(f"the masses of these weights leave the range of {W.dtype}; rescale them")
+    return coordinates(powers[order], vectors[:, 1:][:, order], masses, n_components)
+
+
+def locally_linear_embedding(
+    X, n_components: int = 2, *, n_neighbors: int = 5, regularization: float = 1e-3
+) -> SpectralEmbedding:
+    r"""Keep how each point mixes from its neighbours: kernel PCA of a pseudo-inverse.
+
+    Each row of A reproduces its point from neighbours, :math:`x_i \approx \sum_j A_{ij} x_j` with
+    :math:`\sum_j A_{ij} = 1`; K is the pseudo-inverse of :math:`(I - A)^\top (I - A)`.
+
+    Source: Roweis and Saul (2000), as in section 2.5.1 of the thesis (Van Assel, 2024); book
+    ``prp-kernel-pca``.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, p)
+    n_components : int
+        At most n - 1.
+    n_neighbors : int
+    regularization : float
+        Added to the diagonal of each local Gram matrix, as a share of its trace.
+
+    Returns
+    -------
+    SpectralEmbedding
+
+    Raises
+    ------
+    ValueError
+        If the neighbourhood graph falls into several parts.
+
+    Examples
+    --------
+    >>> t = torch.linspace(0, 3.0, 50, dtype=torch.float64)
+    >>> Z = locally_linear_embedding(torch.stack([t.cos(), t.sin()], 1), 1, n_neighbors=4).Z[:, 0]
+    >>> bool((Z.diff() > 0).all() or (Z.diff() < 0).all())
+    True
+    """
+    X = as_points(X, "X")
+    n, dtype = X.shape[0], X.dtype
+    X = X.double()  # the square below halves the digits
+    n_components = check_count("n_components", n_components, 1, n - 1)
+    regularization = check_positive("regularization", regularization)
+    columns = _neighbors(X, n_neighbors)  # (n, k)
+    gaps = X[columns] - X[:, None]  # (n, k, p)
+    gram = gaps @ gaps.mT  # (n, k, k)
+    trace = gram.diagonal(dim1=1, dim2=2).sum(dim=1)
+    ridge = regularization * torch.where(trace > 0, trace, 1.0)  # (n,)
+    gram = gram + ridge[:, None, None] * torch.eye(gram.shape[1]).to(gram)
+    mix = torch.linalg.solve(gram, torch.ones_like(gaps[:, :, 0]))
+    A = torch.zeros(n, n, dtype=X.dtype, device=X.device)
+    A.scatter_(1, columns, mix / mix.sum(dim=1, keepdim=True))
+    _check_connected((A + A.T).abs())
+    rest = torch.eye(n, dtype=X.dtype, device=X.device) - A
+    return slowest(rest.T @ rest, torch.ones_like(X[:, 0]), n_components, dtype)
+
+
+def pca_start(X, *, n_components: int = 2) -> Tensor:
+    """The first principal components, scaled so that the first has variance 1.
+
+    A start is a matter of shape: objectives set the scale. Signs are fixed by scikit-learn's
+    rule, so no seed is needed.
+
+    Source: book ``sec-starts``; the habit of t-SNE software since Kobak and Berens (2019).
+
+    Parameters
+    ----------
+    X : array_like, shape (n, p)
+    n_components : int
+        At most min(n, p).
+
+    Returns
+    -------
+    Tensor, shape (n, n_components)
+        Centred, on the device and in the dtype of ``X``.
+
+    Raises
+    ------
+    ValueError
+        If X is not a finite cloud or has fewer than ``n_components`` directions.
+
+    Examples
+    --------
+    >>> Z = pca_start([[0.0, 1.0], [2.0, 1.0], [4.0, 1.0]], n_components=1)
+    >>> round(Z.square().mean().item(), 9)
+    1.0
+    """
+    from sklearn.decomposition import PCA
+
+    X = as_points(X, "X")
+    n_components = check_count("n_components", n_components, 1, min(X.shape))
+    Z = PCA(n_components, svd_solver="full").fit_transform((X / power_of_2(X)).cpu().numpy())
+    return at_unit_variance(torch.from_numpy(Z).to(X))

@@ -125,6 +125,29 @@ def test_public_lists(name):
     assert names or name == "_core/__init__"
 
 
+def picture() -> str:
+    """What each package imports, as CONTRIBUTING.md draws it: implied arrows left out."""
+    names = [*PACKAGES, *sorted(TOP)]
+    below = {name: set() for name in names}
+    for name in MODULES:
+        below[name.split("/")[0]] |= {other.split("/")[0] for other in imports(name)}
+    lines = ["```mermaid", "flowchart BT"]
+    for name in names:
+        below[name].discard(name)
+        implied = {far for near in below[name] for far in reach(near, below)}
+        lines += [f"  {name} --> {other}" for other in names if other in below[name] - implied]
+    return "\n".join([*lines, "```"])
+
+
+def reach(name: str, below: dict[str, set[str]]) -> set[str]:
+    return {far for near in below[name] for far in {near} | reach(near, below)} - {name}
+
+
+def test_picture_of_the_packages():
+    """``python tests/contracts/test_dependencies.py`` prints it."""
+    assert picture() in (ROOT.parents[2] / "CONTRIBUTING.md").read_text("utf8")
+
+
 def test_package_exports():
     """The public surface is one list, and nothing else shows but packages."""
     shown = {name for name in vars(drot) if not name.startswith("_")}
@@ -140,3 +163,7 @@ def test_importing_is_light():
         [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True
     )
     assert run.stdout.strip() == "[]"
+
+
+if __name__ == "__main__":
+    print(picture())

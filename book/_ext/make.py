@@ -1,6 +1,6 @@
 """What ``make`` does, with nothing but the standard library of Python 3.11.
 
-    python book/_ext/make.py setup | book | test | bench | coverage | mutate | serve | links
+    python book/_ext/make.py setup | book | test | bench | coverage | serve | links
     python book/_ext/make.py pdf | binder | renew | clean | distclean
 
 ``book`` and ``test`` create ``.venv`` where it is missing, incomplete or out of date, let pytest
@@ -310,18 +310,6 @@ def make_bench(times: dict[str, float]) -> None:
             raise Failed("benchmarks")
 
 
-def make_mutate(times: dict[str, float]) -> None:
-    """Mutants of the modules named in MODULE (all of them), at most SAMPLE of each."""
-    with phase("set-up", times):
-        setup()
-        if not setup_extra("mutate"):
-            raise Failed("set-up: pip could not install cosmic-ray; its message stands above")
-    with phase("mutants, into tests/mutation/results.csv", times):
-        modules = (os.environ.get("MODULE") or "").split()
-        if run(PYTHON, "tests/mutation/mutate.py", *modules, env=environment()):
-            raise Failed("mutants: those above survived; add an assertion, or say why they may")
-
-
 def make_coverage(times: dict[str, float]) -> None:
     """Lines and branches of the package that its tests run, those of their processes too."""
     with phase("set-up", times):
@@ -432,7 +420,6 @@ def main(command: str) -> int:
                     "test": make_test,
                     "bench": make_bench,
                     "binder": make_binder,
-                    "mutate": make_mutate,
                     "coverage": make_coverage,
                     "renew": make_renew,
                     "links": links,

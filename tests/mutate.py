@@ -1,0 +1,117 @@
+"""Would the tests notice? Small changes of the package, drawn by a seed, each tried by its tests.
+
+    pip install cosmic-ray coverage
+    python tests/mutate.py                           # 200 changes of the whole package
+    python tests/mutate.py --sample 20 gromov costs  # 20 of two packages
+
+cosmic-ray makes the changes (a sign, an operator, a comparison, a number, a condition), in a copy.
+The tests that reach the changed line run until one fails; which these are, coverage tells once, and
+the answer is kept in `_build/mutants` (remove it when tests or package have changed). Changes that
+no test noticed are printed: each wants an assertion, or makes no difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from cosmic_ray.commands.init import _all_work_items
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator
+from coverage import CoverageData
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "pkg" / "src" / "drot"
+RECORD = ROOT / "_build" / "mutants"
+ASKED = ("tests/theorems", "tests/properties")
+SECONDS = 300  # a change that makes the tests take longer counts as noticed
+KINDS = ("Add Sub Mul Div Pow", "Eq NotEq Lt LtE Gt GtE", "Is IsNot")  # replace each other
+ALIKE = {(a, b) for kind in KINDS for a in kind.split() for b in kind.split()}
+OTHERS = ("USub", "Delete_Not", "AddNot", "TrueWithFalse", "FalseWithTrue", "AndWithOr")
+OTHERS += ("OrWithAnd", "NumberReplacer", "BreakWithContinue", "ZeroIterationForLoop")
+
+
+def wanted(operator: str) -> bool:
+    pair = re.search(r"(?:Binary|Comparison)Operator_(\w+)_(\w+)", operator)
+    return pair.groups() in ALIKE if pair else operator.endswith(OTHERS)
+
+
+def pytest(*arguments: str, before: tuple[str, ...] = (), source: Path = PACKAGE.parent, **options):
+    env = os.environ | {"PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
+    words = [*before, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run([sys.executable, *words], cwd=ROOT, env=env, **options)
+
+
+def reached() -> CoverageData:
+    """Which test ran which line."""
+    file = RECORD / "coverage"
+    if not file.exists():
+        RECORD.mkdir(parents=True, exist_ok=True)
+        settings = RECORD / "coveragerc"
+        settings.write_text(f"[run]\ndynamic_context = test_function\ndata_file = {file}\n")
+        before = ("-m", "coverage", "run", f"--rcfile={settings}", f"--source={PACKAGE}")
+        pytest(*ASKED, before=before, check=True)
+    data = CoverageData(str(file))
+    data.read()
+    return data
+
+
+def tests_of(data: CoverageData, path: Path, line: int) -> list[str]:
+    found = set()
+    for context in data.contexts_by_lineno(str(path)).get(line, ()):
+        module, _, function = context.rpartition(".")
+        if function:
+            found.add(f"{module.replace('.', '/')}.py::{function}")
+    return sorted(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("packages", nargs="*", help="default: all")
+    parser.add_argument("--sample", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    paths = [path for name in asked.packages or [""] for path in (PACKAGE / name).rglob("*.py")]
+    data, changes = reached(), []
+    for item in _all_work_items(sorted(paths), {}):
+        (spec,) = item.mutations
+        path, line = Path(spec.module_path).resolve(), spec.start_pos[0]
+        if wanted(spec.operator_name) and (tests := tests_of(data, path, line)):
+            changes.append((path, line, spec, tests))
+    random.Random(asked.seed).shuffle(changes)
+    killed = tried = 0
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(PACKAGE, Path(folder) / "drot")
+        for path, line, spec, tests in changes:
+            operator = get_operator(spec.operator_name)(**spec.operator_args)
+            old = path.read_text("utf8")
+            new = mutate_code(old, operator, spec.occurrence)
+            if new is None or new == old or tried == asked.sample:
+                continue
+            copy = Path(folder) / "drot" / path.relative_to(PACKAGE)
+            copy.write_text(new, "utf8")
+            try:
+                run = pytest(
+                    "-x", *tests, source=Path(folder), timeout=SECONDS, capture_output=True
+                )
+                noticed = run.returncode != 0
+            except subprocess.TimeoutExpired:
+                noticed = True
+            copy.write_text(old, "utf8")
+            tried, killed = tried + 1, killed + noticed
+            if not noticed:
+                name = spec.operator_name.partition("/")[2]
+                print(f"survived: {path.relative_to(ROOT)}:{line} {name} #{spec.occurrence}")
+                print(f"    {old.splitlines()[line - 1].strip()}", flush=True)
+    print(f"{killed} of {tried} noticed")
+
+
+if __name__ == "__main__":
+    main()

@@ -30,7 +30,9 @@ WORKFLOWS = {
     path.stem: yaml.safe_load(path.read_text("utf8"))
     for path in (ROOT / ".github" / "workflows").glob("*.yml")
 }
-MODULES = {f"drot/{path.name}" for path in (PKG / "src" / "drot").glob("*.py")} | {"drot/py.typed"}
+SOURCE = PKG / "src"
+MODULES = {path.relative_to(SOURCE).as_posix() for path in (SOURCE / "drot").rglob("*.py")}
+MODULES |= {"drot/py.typed", "drot/datasets/origins.toml"}
 IMPORT_SECONDS = 1.5  # of processor time, beyond what torch takes
 HEAVY = ("matplotlib", "sklearn", "geoopt", "ot", "pandas", "h5py", "PIL", "requests", "IPython")
 

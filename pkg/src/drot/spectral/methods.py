@@ -9,8 +9,6 @@ All hold an n x n array and decompose it: for up to some thousands of points.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import torch
 from scipy.linalg import eigh
@@ -72,23 +70,25 @@ def pca(X, n_components: int = 2) -> SpectralEmbedding:
     X = as_points(X, "X")
     n, p = X.shape
     n_components = check_count("n_components", n_components, 1, min(n, p))
-    tiny = torch.finfo(X.dtype).tiny
-    centred = X - X.mean(dim=0)
-    unit = centred.abs().max().clamp_min(tiny)
-    centred = centred / unit  # whose squares are in range
+    cloud = X.cpu().numpy()
+    centred = cloud - cloud.mean(axis=0, dtype=np.float64)
+    unit = float(max(centred.max(), -centred.min())) or 1.0
+    centred /= unit  # whose squares are in range
     small = centred @ centred.T if n <= p else centred.T @ centred
-    size = len(small)
-    found = eigh(small.cpu().numpy(), subset_by_index=(size - n_components, size - 1))
-    values, vectors = (torch.from_numpy(part).to(X) for part in found)
+    last = len(small) - 1
+    values, vectors = eigh(small, subset_by_index=(last + 1 - n_components, last))
     if n <= p:
         # eigenvalues are known to eps of the largest one, these squares to eps^2: without
         # variance the length is 0 to rounding, and not to its square root
-        values, order = (centred.T @ vectors).square().sum(dim=0).sort()  # (q,)
-        vectors = vectors[:, order]  # (n, q)
+        values = np.square(centred.T @ vectors).sum(axis=0)  # (q,)
+        vectors = vectors[:, values.argsort()]  # (n, q)
+        values.sort()
     else:
-        vectors = centred @ vectors / values.clamp_min(tiny).sqrt()
-    scores = coordinates(values, vectors, torch.ones_like(X[:, 0]), n_components)
-    return replace(scores, Z=scores.Z * unit, eigenvalues=scores.eigenvalues * unit * unit)
+        vectors = centred @ vectors / np.sqrt(np.maximum(values, np.finfo(float).tiny))
+    values, vectors = torch.from_numpy(values).to(X.device), torch.from_numpy(vectors).to(X.device)
+    found = coordinates(values, vectors, torch.ones_like(vectors[:, 0]), n_components)
+    Z, eigenvalues = found.Z * unit, found.eigenvalues * unit * unit
+    return SpectralEmbedding(Z=Z.to(X), eigenvalues=eigenvalues.to(X), weights=found.weights.to(X))
 
 
 def classical_mds(cost, n_components: int = 2) -> SpectralEmbedding:

@@ -11,7 +11,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from .._core.checks import Seed, as_points, check_count, check_positive
+from .._core.checks import Seed, as_points, check_count, check_positive, check_same_device
 from ..graphs.graph import Components, connected_components
 from ..graphs.priors import Prior, sample_graphs
 from .methods import pca, pca_start
@@ -239,11 +239,9 @@ def ccpca(
     n, p = X.shape
     n_components = check_count("n_components", n_components, 1, min(n, p))
     graphs = sample_graphs(log_kernel, n_samples, prior=prior, random_state=random_state)
-    rows, device = graphs[0].n, graphs[0].edges.device
-    if rows != n:
-        raise ValueError(f"X has {n} points and log_kernel {rows} rows; one row for each")
-    if device != X.device:
-        raise ValueError(f"X is on {X.device} and log_kernel on {device}; move one of them")
+    if graphs[0].n != n:
+        raise ValueError(f"X has {n} points and log_kernel {graphs[0].n} rows; one row for each")
+    check_same_device(X, "X", graphs[0].edges, "log_kernel")
     centred = (X - X.mean(dim=0)).cpu().numpy()
     total, squares, counts = np.zeros_like(centred), 0.0, []
     for first in range(0, len(graphs), _BATCH):

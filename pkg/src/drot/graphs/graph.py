@@ -74,7 +74,9 @@ class Graph:
                 "weights of a Graph must be positive and finite; leave out the other edges"
             )
         edges = edges.long()
-        numbers = (edges[0] * n + edges[1]).sort().values  # (m,)
+        numbers = edges[0] * n + edges[1]  # (m,)
+        if (numbers.diff() < 0).any():
+            numbers = numbers.sort().values
         twice = numbers[1:][numbers.diff() == 0]
         if len(twice):
             i, j = divmod(int(twice[0]), n)

@@ -277,9 +277,13 @@ def sample_graphs(
     n, device = weights.n, weights.device
     totals = None if prior == "row" else weights.totals(most=_SURE).cpu().numpy()
     degrees = [_out_degrees(n, totals, prior, stream) for stream in streams]  # (n,) each
-    starts = [np.concatenate([[0], np.cumsum(degree)]) for degree in degrees]
-    chances = [stream.random(start[-1]) for stream, start in zip(streams, starts, strict=True)]
-    heads = [np.zeros(start[-1], dtype=np.int64) for start in starts]
+    tails = np.concatenate([np.repeat(np.arange(n), degree) for degree in degrees])  # (M,)
+    chances = np.concatenate(
+        [stream.random(degree.sum()) for stream, degree in zip(streams, degrees, strict=True)]
+    )
+    order = np.argsort(tails, kind="stable")  # the edges of all draws, row by row
+    ends = np.searchsorted(tails[order], np.arange(n + 1))
+    heads = np.zeros_like(tails)
     for rows, tile in weights.tiles():
         if prior == "binary":
             shares = _rates(tile, _SURE)
@@ -290,17 +294,18 @@ def sample_graphs(
         shares /= shares[:, -1:].clone().clamp_min(torch.finfo(torch.float64).tiny)
         # shares of each row add up from k to k + 1 in the k-th row of the tile: one sorted list
         shares += torch.arange(len(tile), device=device, dtype=torch.float64)[:, None]
-        for degree, start, chance, head in zip(degrees, starts, chances, heads, strict=True):
-            part = slice(start[rows.start], start[rows.stop])
-            row = np.repeat(np.arange(len(tile)), degree[rows])
-            key = torch.from_numpy(np.minimum(row + chance[part], np.nextafter(row + 1.0, 0.0)))
-            place = torch.searchsorted(shares.reshape(-1), key.to(device), right=True)
-            head[part] = (place % n).cpu().numpy()
-    total = weights.cost.ranks.total  # each head is drawn by the process that meets its row
-    heads = [total(torch.from_numpy(head).to(device)).cpu().numpy() for head in heads]
+        here = order[ends[rows.start] : ends[rows.stop]]
+        row = tails[here] - rows.start
+        keys = np.minimum(row + chances[here], np.nextafter(row + 1.0, 0.0))
+        place = torch.searchsorted(
+            shares.reshape(-1), torch.from_numpy(keys).to(device), right=True
+        )
+        heads[here] = (place % n).cpu().numpy()
+    # each head is drawn by the process that meets its row
+    heads = weights.cost.ranks.total(torch.from_numpy(heads).to(device)).cpu().numpy()
     graphs = []
-    for degree, head in zip(degrees, heads, strict=True):
-        pairs, counts = np.unique(np.repeat(np.arange(n), degree) * n + head, return_counts=True)
+    for numbers in np.split(tails * n + heads, np.cumsum([d.sum() for d in degrees[:-1]])):
+        pairs, counts = np.unique(numbers, return_counts=True)
         if prior != "edges":  # a binary edge drawn twice is there once
             counts = np.ones_like(counts)
         edges = torch.from_numpy(np.stack([pairs // n, pairs % n])).to(device)

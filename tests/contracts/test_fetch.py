@@ -508,7 +508,8 @@ def test_damaged_npz_is_named(place, damage, tmp_path, server, cache, monkeypatc
         path.write_bytes(b"")
     if place == "DROT_DATA":
         monkeypatch.setenv("DROT_DATA", str(folder))
-    refused("scgem", cache, str(path), "cannot be used", "replace")
+    text = refused("scgem", cache, str(path), "cannot be used", "replace")
+    assert "pickle" not in text  # no advice to read it unsafely
     assert server.hits == [] and not data.available("scgem")
     path.unlink()
     same(_fetch.find("scgem"), arrays)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import re
 import tarfile
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -33,6 +34,8 @@ def _grey(file) -> np.ndarray:
 
 def read_prepared(paths: Sequence[Path]) -> Arrays:
     """The arrays of an .npz."""
+    if not zipfile.is_zipfile(paths[0]):  # NumPy would speak of pickles
+        raise ValueError("it is no .npz file")
     with np.load(paths[0], allow_pickle=False) as content:
         return {key: content[key] for key in ("X", "y", "X32", "view") if key in content}
 

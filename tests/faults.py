@@ -408,8 +408,17 @@ ELSEWHERE = {
     "drot.load_embedding": "takes a path: tests/properties/test_embedding.py",
     "drot.load_semi_relaxed_gw": "takes a path: tests/properties/test_gromov.py",
     **{
-        f"drot.datasets.load_{name}": "reads files: tests/contracts/test_fetch.py, test_datasets.py"
-        for name in ("coil20", "fashion_mnist", "mnist", "olivetti", "pbmc3k", "scgem", "snareseq")
+        f"drot.datasets.{name}": "reads files: tests/contracts/test_fetch.py, test_datasets.py"
+        for name in (
+            "load",
+            "load_coil20",
+            "load_fashion_mnist",
+            "load_mnist",
+            "load_olivetti",
+            "load_pbmc3k",
+            "load_scgem",
+            "load_snareseq",
+        )
     },
     "drot.plot.COLORS": "a constant",
     "drot.plot.style": "takes nothing",
@@ -875,16 +884,16 @@ COLUMNS: dict[str, dict[str, list[Fault]]] = {
         "no name": NO_NAME,
     },
     "sizes": {
-        "negative": [Fault(lambda v: (*v[:-1], 0), "NAME must be at least 1; got 0")],
-        "boolean": [
-            Fault(lambda v: (*v[:-1], True), "NAME must be an integer; got True", TypeError)
+        "negative": [
+            Fault(lambda v: (*v[:-1], 0), "NAME must be a whole number of at least 1; got 0")
         ],
-        "empty": [Fault(constant(()), "NAME is empty; give one value for each group")],
+        "boolean": [Fault(lambda v: (*v[:-1], True), "NAME must be a whole number .*; got True")],
+        "empty": [Fault(constant(()), "NAME must list .*; got ()")],
     },
     "scales": {
         "negative": [Fault(constant((1.0, 1.0, -1.0)), "NAME must be positive and finite; got -1")],
         "NaN": [Fault(constant((1.0, 1.0, math.nan)), "NAME must be positive and finite; got nan")],
-        "empty": [Fault(constant(()), "NAME is empty; give one value for each group")],
+        "empty": [Fault(constant(()), "NAME must list .*; got ()")],
     },
     "seed": {
         "no seed": [

@@ -228,6 +228,7 @@ def data() -> None:
 
 def downloads() -> None:
     """Not run: it needs the data."""
+    assert_type(datasets.load("mnist", n_components=10), datasets.DataSet)
     assert_type(datasets.load_mnist(n_components=None), datasets.DataSet)
     assert_type(datasets.load_fashion_mnist(download=False), datasets.DataSet)
     assert_type(datasets.load_coil20(), datasets.DataSet)

@@ -1,34 +1,26 @@
-"""Killed runs, full disks and hostile servers: nothing half-written, finished work kept.
+"""Killed runs and full disks: nothing half-written, finished work kept.
 
 Real processes are killed by real signals, at moments that they announce themselves.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
-import re
 import signal
 import struct
 import subprocess
 import sys
 import threading
-import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import drot
 import numpy as np
 import pytest
 import torch
-from drot import datasets as data
-from drot.datasets import fetch as _fetch
-from drot.datasets.origins import ORIGINS
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
 
@@ -324,199 +316,3 @@ def test_hostile_result(kind, member, tmp_path):
             archive.writestr(f"{name}.npy", member)
     with pytest.raises(ValueError, match=r"does not hold|allow_pickle"):
         LOADERS[kind](path)
-
-
-# ------------------------------------------------------------------------------ downloads
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self):
-        server = self.server
-        server.hits.append(self.path)
-        fault, body = server.fault, server.files[self.path.rsplit("/", 1)[-1]]
-        if fault == "loop":
-            self.redirect(f"{self.path}/again/{self.path.rsplit('/', 1)[-1]}")
-        elif fault == "circle":
-            self.redirect(self.path)
-        elif fault == "elsewhere":
-            self.redirect("file:///etc/hostname")
-        elif fault == "nowhere":
-            self.redirect("http://127.0.0.1:1/x")
-        else:
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            if fault == "stall":  # half, then nothing while the client is killed
-                self.wfile.write(body[: len(body) // 2])
-                self.wfile.flush()
-                server.stalled.set()
-                server.release.wait(60)
-                return
-            self.wfile.write(body)
-
-    def redirect(self, target: str) -> None:
-        self.send_response(302)
-        self.send_header("Location", target)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *args):
-        pass
-
-
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.files, self.hits, self.fault = {}, [], None
-        self.stalled, self.release = threading.Event(), threading.Event()
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-@pytest.fixture
-def server(monkeypatch, tmp_path):
-    """A server with a small scGEM, and a cache of its own."""
-    for name in ("NO_PROXY", "no_proxy"):
-        monkeypatch.setenv(name, "127.0.0.1")
-    monkeypatch.setenv("DROT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("DROT_DATA", raising=False)
-    with Server() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        first, second = ORIGINS["scgem"].sources
-        server.files = {
-            first.name: b"\n".join(b"1.5,%d" % k for k in range(4000)),
-            second.name: b"\n".join(b"%d" % (1 + k % 5) for k in range(4000)),
-        }
-        yield server
-        server.release.set()
-        server.shutdown()
-        thread.join()
-
-
-def scgem(address: str):
-    """The origin of scGEM, at this address and with these arrays."""
-    origin = ORIGINS["scgem"]
-    X = np.stack([np.full(4000, 1.5), np.arange(4000.0)], axis=1)
-    y = np.arange(4000) % 5
-    sources = tuple(replace(s, urls=(f"{address}/{s.name}",), check="") for s in origin.sources)
-    return replace(origin, sources=sources, digest=_fetch.digest(X, y.astype("<i8")), corners=())
-
-
-@pytest.mark.parametrize(
-    ("fault", "says"),
-    [
-        ("loop", "Exceeded 30 redirects"),
-        ("circle", "Exceeded 30 redirects"),
-        ("elsewhere", "file:"),
-        ("nowhere", "no connection"),
-    ],
-)
-def test_redirects_end(fault, says, server, tmp_path, monkeypatch):
-    """Redirects in a circle, without end, to a local file or to nobody: one sentence."""
-    monkeypatch.setitem(ORIGINS, "scgem", scgem(server.address))
-    server.fault = fault
-    with pytest.raises(data.DataUnavailable) as caught:
-        data.load_scgem()
-    text = str(caught.value)
-    assert says in text and "Place the files by hand" in text and "\n" not in text
-    assert len(server.hits) <= 31 and not list((tmp_path / "cache").iterdir())
-    server.fault = None
-    assert data.load_scgem().X.shape == (4000, 2)
-
-
-FETCH = """
-from dataclasses import replace
-from drot.datasets import fetch as _fetch
-from drot.datasets.origins import ORIGINS
-
-origin = ORIGINS["scgem"]
-sources = tuple(replace(s, urls=(f"{path}/{s.name}",), check="") for s in origin.sources)
-ORIGINS["scgem"] = replace(origin, sources=sources, digest=sys.argv[2], corners=())
-say("asking")
-_fetch.find("scgem")
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_killed_download(number, server, tmp_path, monkeypatch):
-    """A process that dies in a download leaves no data set, and the next one is not in its way."""
-    cache, origin = tmp_path / "cache", scgem(server.address)
-    server.fault = "stall"
-    with process(FETCH, server.address, origin.digest) as child:
-        await_line(child, "asking")
-        assert server.stalled.wait(60)
-        time.sleep(0.1)
-        child.send_signal(number)
-        assert child.wait(60) != 0
-    left = list(cache.iterdir())
-    assert not left if number == signal.SIGINT else all(p.name.startswith(".drot-") for p in left)
-    for path in left:  # a day later
-        os.utime(path, (time.time() - 2 * 86400,) * 2)
-    server.fault = None
-    monkeypatch.setitem(ORIGINS, "scgem", origin)
-    assert not data.available("scgem")
-    assert data.load_scgem().X.shape == (4000, 2)
-    assert [p.name for p in cache.iterdir()] == [origin.file]
-
-
-@pytest.mark.parametrize("size", ["declared", "real"])
-def test_zip_bomb(size, server, tmp_path, monkeypatch):
-    """A cache that unpacks to more than the bound, whether it says so or lies about it."""
-    cache, origin = tmp_path / "cache", scgem(server.address)
-    cache.mkdir()
-    monkeypatch.setitem(ORIGINS, "scgem", origin)
-    path = cache / origin.file
-    zeros = written("(4000, 100000)", body=bytes(2**24))
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("X.npy", zeros)
-        archive.writestr("y.npy", zeros)
-    if size == "declared":
-        monkeypatch.setattr(_fetch, "LIMIT", 2**20)
-    else:  # both places that hold the size say 100 bytes
-        raw = path.read_bytes().replace(struct.pack("<I", len(zeros)), struct.pack("<I", 100))
-        path.write_bytes(raw)
-    with pytest.raises(data.DataUnavailable, match="is damaged") as caught:
-        _fetch.find("scgem", download=False)
-    assert ("unpacks to" in str(caught.value)) == (size == "declared")
-    assert not server.hits
-    assert _fetch.find("scgem")["X"].shape == (4000, 2)  # and the next download replaces it
-
-
-def test_full_disk_in_a_download(server, tmp_path):
-    """The disk fills while a file comes in: the sentence of the system, nothing left."""
-    code = (
-        """
-import resource, signal
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
-try:
-"""
-        + "\n".join("    " + line for line in FETCH.strip().splitlines())
-        + """
-except OSError as error:
-    say("refused", error)
-"""
-    )
-    with process(code, server.address, scgem(server.address).digest) as child:
-        text = next(line for line in child.stdout if line.startswith("refused"))
-        assert child.wait(60) == 0
-    assert re.search(r"File too large.*Place the files by hand", text)
-    assert not list((tmp_path / "cache").iterdir())
-
-
-def test_hash_of_a_download(server, tmp_path, monkeypatch):
-    """Whole files with another content than the known one are not used and not kept."""
-    good = scgem(server.address)
-    monkeypatch.setitem(ORIGINS, "scgem", replace(good, digest="0" * 64))
-    with pytest.raises(data.DataUnavailable, match="sha256"):
-        data.load_scgem()
-    first = good.sources[0]
-    wrong = hashlib.md5(b"another file", usedforsecurity=False).hexdigest()
-    sources = (replace(first, check=f"md5:{wrong}"), *good.sources[1:])
-    monkeypatch.setitem(ORIGINS, "scgem", replace(good, sources=sources))
-    with pytest.raises(data.DataUnavailable, match=f"does not have the md5:{wrong}"):
-        data.load_scgem()
-    assert not list((tmp_path / "cache").iterdir())

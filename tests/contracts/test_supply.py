@@ -31,8 +31,8 @@ WORKFLOWS = {
     for path in (ROOT / ".github" / "workflows").glob("*.yml")
 }
 SOURCE = PKG / "src"
-MODULES = {path.relative_to(SOURCE).as_posix() for path in SOURCE.glob("drot/**/*.py")}
-MODULES |= {"drot/py.typed"}
+MODULES = {path.relative_to(SOURCE).as_posix() for path in (SOURCE / "drot").rglob("*.py")}
+MODULES |= {"drot/py.typed", "drot/datasets/origins.toml"}
 IMPORT_SECONDS = 1.5  # of processor time, beyond what torch takes
 HEAVY = ("matplotlib", "sklearn", "geoopt", "ot", "pandas", "h5py", "PIL", "requests", "IPython")
 

@@ -375,7 +375,7 @@ PAIR = torch.tensor([[0], [1]])
         (
             lambda: Graph(n=2, edges=torch.tensor([[0], [2]]), weights=torch.ones(1)),
             ValueError,
-            ["0 to 1", "to 2"],
+            ["0 to 1", "got 2"],
         ),
         (
             lambda: Graph(n=2, edges=torch.tensor([[0], [1]]), weights=torch.zeros(1)),
@@ -470,7 +470,7 @@ def test_edges_join_nodes_that_are_there(edges, good):
     if good:
         assert Graph(**ask).dense().sum() == 0.5 * len(edges[0])
     else:
-        with pytest.raises(ValueError, match="join the nodes 0 to 2; got numbers from"):
+        with pytest.raises(ValueError, match="join the nodes 0 to 2, by whole numbers; got"):
             Graph(**ask)
 
 

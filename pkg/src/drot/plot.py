@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -60,7 +61,7 @@ def draw_graph(
     vmax: float | None = None,
     least: float = 1e-3,
 ) -> PathCollection:
-    """Draw points of the plane and, between them, edges as dark as their weight.
+    """Draw a weighted graph in the plane: points, and edges as dark as their weight.
 
     Parameters
     ----------
@@ -86,24 +87,16 @@ def draw_graph(
     i, j = np.triu_indices(len(X), k=1)
     share = (weights[i, j] + weights[j, i]) / 2
     share = share / share.max()
-    kept = share > least
-    i, j, share = i[kept], j[kept], share[kept]
     order = np.argsort(share)  # the heaviest on top
+    order = order[share[order] > least]
     edges = np.stack([X[i], X[j]], axis=1)[order]
-    shades = np.zeros((len(order), 4))
-    shades[:, 3] = np.sqrt(share[order])
+    shades = [(0, 0, 0, shade) for shade in np.sqrt(share[order])]
     ax.add_collection(LineCollection(list(edges), colors=shades, linewidths=0.9, zorder=1))
+    shown: dict[str, Any] = {"c": COLORS[0]}
+    if color is not None:
+        shown = {"c": np.asarray(color), "cmap": cmap, "vmin": vmin, "vmax": vmax}
     points = ax.scatter(
-        X[:, 0],
-        X[:, 1],
-        c=COLORS[0] if color is None else np.asarray(color),
-        cmap=None if color is None else cmap,
-        vmin=vmin,
-        vmax=vmax,
-        s=26,
-        edgecolors="white",
-        linewidths=0.5,
-        zorder=2,
+        X[:, 0], X[:, 1], s=26, edgecolors="white", linewidths=0.5, zorder=2, **shown
     )
     ax.set(aspect="equal", xticks=[], yticks=[])
     ax.spines[:].set_visible(False)

@@ -130,6 +130,14 @@ def unequal_pair(matrix: Tensor, size: Tensor, rtol: float) -> tuple[int, int] |
     return worst
 
 
+def check_same_device(one: Tensor, name: str, other: Tensor, other_name: str) -> None:
+    """Refuse two tensors on different devices."""
+    if one.device != other.device:
+        raise ValueError(
+            f"{name} is on {one.device} and {other_name} on {other.device}; move one of them"
+        )
+
+
 def check_choice(name: str, value, options: Iterable) -> None:
     """Refuse a name that does not exist, and list those that do."""
     options = tuple(options)

@@ -10,6 +10,7 @@ from .base import DataSet
 from .fetch import DataUnavailable
 from .loaders import (
     available,
+    load,
     load_coil20,
     load_fashion_mnist,
     load_mnist,
@@ -29,7 +30,7 @@ from .toys import (
 
 __all__ = [
     "DataSet", "DataUnavailable", "available", "circles", "digits", "heteroscedastic_multinomials",
-    "load_coil20", "load_fashion_mnist", "load_mnist", "load_olivetti", "load_pbmc3k",
+    "load", "load_coil20", "load_fashion_mnist", "load_mnist", "load_olivetti", "load_pbmc3k",
     "load_scgem", "load_snareseq", "stochastic_block_model", "three_gaussians",
     "unbalanced_clusters",
 ]  # fmt: skip

@@ -1,10 +1,9 @@
-"""The container of a data set, and the checks of the numbers and seeds that generate one."""
+"""The container of a data set."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Integral
 from types import MappingProxyType
 
 import numpy as np
@@ -43,34 +42,6 @@ class DataSet:
             f"DataSet({self.name!r}: {n} points in dimension {p}, "
             f"{k} class{'es' if k != 1 else ''})"
         )
-
-
-def as_count(name: str, value, least: int = 1) -> int:
-    """An integer, at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be an integer; got {value!r}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}; got {value}")
-    return int(value)
-
-
-def as_groups(name: str, values) -> list:
-    """A list with one entry or more."""
-    try:
-        values = list(values)
-    except TypeError:
-        raise TypeError(f"{name} must list one value for each group; got {values!r}") from None
-    if not values:
-        raise ValueError(f"{name} is empty; give one value for each group")
-    return values
-
-
-def as_probability(name: str, value) -> float:
-    """A number in [0, 1]."""
-    value = float(value)
-    if not 0 <= value <= 1:
-        raise ValueError(f"{name} must lie between 0 and 1; got {value}")
-    return value
 
 
 def make(name, description, X, y, label_names, **details) -> DataSet:

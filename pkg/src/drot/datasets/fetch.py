@@ -1,53 +1,59 @@
 """Find the real data sets: in ``$DROT_DATA``, in the cache, or at their original address.
 
-The project ships none of them. Wherever a data set comes from, a sha256 over its decoded arrays
-is checked before anybody sees it. A download goes to a temporary folder inside the cache, is
-read there, and only the checked arrays enter the cache, in one step: whatever fails, nothing
-half-written stays behind.
+The project ships none of them. pooch downloads the original files into the cache, each in one
+step, so that none is there half. Wherever a data set comes from, a sha256 over its decoded arrays
+is checked before anybody sees it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import shutil
-import tempfile
-import time
+import tomllib
 import warnings
-import zipfile
-import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
-from .formats import LIMIT
-from .origins import ORIGINS, Arrays, Origin, Source
+from .formats import READERS, Arrays, read_prepared
 
 with warnings.catch_warnings():
     # tqdm.auto, which pooch imports, warns in a notebook kernel without ipywidgets
     warnings.simplefilter("ignore")
     import pooch
 
-TIMEOUT = 30.0  # seconds without a byte from the server
-SCRATCH = ".drot-"  # how a folder of a download begins
-STALE = 86_400.0  # seconds after which nobody works in one any more
-BROKEN = (ValueError, OSError, EOFError, zlib.error, zipfile.BadZipFile)  # by a damaged .npz
+RETRIES = 2  # of a download that fails
 
 
 class DataUnavailable(OSError):
     """A data set is not here and could not be fetched, or it is not what it should be.
 
-    The sentence names the address, the files to place by hand, and the folder for them.
+    The sentence names the files to place by hand, their addresses, and the folder for them.
     """
 
 
-def cache_folder() -> Path:
-    """``$DROT_CACHE`` where it is set, else the folder for caches of this system."""
-    return Path(os.environ.get("DROT_CACHE") or pooch.os_cache("drot")).expanduser()
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where a data set comes from and how to recognise it: an entry of ``origins.toml``."""
+
+    description: str
+    file: str  # the .npz looked for before the original files
+    sha256: str  # of the decoded arrays, see `digest`
+    urls: dict[str, str]  # the original files, in the order in which `read` takes them
+    label_names: list[str]
+    read: Callable[[Sequence[Path]], Arrays]
+    corners: Sequence[float] = ()  # the first 3 entries of the first row of X and of the last
+    components: int | None = None  # of images
+
+
+ORIGINS = {
+    name: Origin(read=READERS[name], **entry)
+    for name, entry in tomllib.loads(
+        Path(__file__).with_name("origins.toml").read_text("utf8")
+    ).items()
+}
 
 
 def digest(*arrays: np.ndarray) -> str:
@@ -60,180 +66,85 @@ def digest(*arrays: np.ndarray) -> str:
     return total.hexdigest()
 
 
-def _checked(arrays: Arrays, origin: Origin) -> Arrays:
-    """The arrays of a data set, or ValueError where they are not the ones it should have."""
-    keys = ("X", "y", *origin.extra)
-    if missing := [key for key in keys if key not in arrays]:
-        raise ValueError(f"it lacks the arrays {', '.join(missing)}")
-    arrays = {key: arrays[key] for key in keys}
-    X, y = arrays["X"], arrays["y"].astype("<i8")
-    found = digest(arrays[origin.hashed], y)
-    if found != origin.digest:
-        raise ValueError(f"its arrays have the sha256 {found}, not {origin.digest}")
-    if X.shape[0] != len(y) or X.ndim != 2:
-        raise ValueError(f"X has shape {X.shape} for {len(y)} labels")
-    if origin.corners:  # rounding of the linear algebra moves X, so it has no sha256
-        corners = np.concatenate([X[0, :3], X[-1, :3]])
-        if not np.allclose(corners, origin.corners, rtol=0, atol=1e-6):
-            raise ValueError(
-                f"its principal components differ: {corners.round(4)}, not {origin.corners}"
-            )
-    return {**arrays, "y": y}
-
-
-def _read_npz(path: Path, origin: Origin) -> Arrays:
-    with zipfile.ZipFile(path) as archive:
-        size = sum(member.file_size for member in archive.infolist())
-    if size > LIMIT:
-        raise ValueError(f"it unpacks to {size} bytes, more than {LIMIT}")
-    with np.load(path, allow_pickle=False) as content:
-        return _checked(content, origin)
-
-
-def _store(path: Path, arrays: dict[str, Any]) -> None:
-    """Write an .npz in one step: it is there whole, or not at all."""
-    handle, draft = tempfile.mkstemp(suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            np.savez_compressed(stream, **arrays)
-        os.replace(draft, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(draft)
-        raise
-
-
-def _matches(path: Path, check: str) -> bool:
-    kind, _, wanted = check.partition(":")
-    if kind != "git":
-        return not check or pooch.file_hash(path, alg=kind) == wanted
-    content = path.read_bytes()
-    head = b"blob %d\0" % len(content)
-    return hashlib.sha1(head + content, usedforsecurity=False).hexdigest() == wanted
-
-
-class _Capped:
-    """A file that takes no more than `limit` bytes."""
-
-    def __init__(self, stream, limit: int):
-        self.stream, self.left, self.flush = stream, limit, stream.flush
-
-    def write(self, data: bytes) -> int:
-        self.left -= len(data)
-        if self.left < 0:
-            raise ValueError("the file is larger than it may be")
-        return self.stream.write(data)
-
-
-def _reason(error: Exception) -> str:
-    """What went wrong on the network, without the names of its objects."""
-    from requests import exceptions
-
-    if isinstance(error, exceptions.HTTPError) and error.response is not None:
-        return f"the server answers {error.response.status_code}"
-    if isinstance(error, exceptions.Timeout):
-        return f"no answer within {TIMEOUT:.0f} seconds"
-    if isinstance(error, exceptions.ChunkedEncodingError):
-        return "the transfer broke off"
-    if isinstance(error, exceptions.ConnectionError):
-        return "no connection"
-    return str(error)
-
-
-def _download(source: Source, folder: Path) -> Path:
-    """Fetch one file into a folder, from the first of its addresses that gives it."""
-    path, failures = folder / source.name, []
-    for url in source.urls:
-        # pooch sets the total; a total of 0 or None would read as "no bar"
-        with tqdm(total=1, desc=source.name, unit="B", unit_scale=True, leave=False) as bar:
-            get = pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT, chunk_size=2**16)
-            try:
-                with open(path, "wb") as stream:
-                    get(url, _Capped(stream, source.limit), None)
-            except (OSError, ValueError) as error:  # those of requests are OSErrors
-                failures.append(f"{url}: {_reason(error)}")
-                continue
-        if _matches(path, source.check):
-            return path
-        failures.append(f"{url}: the file does not have the {source.check}")
-    raise ValueError("; ".join(failures))
-
-
-def _sweep(cache: Path) -> None:
-    """Remove what processes that were killed in a download have left behind."""
-    for path in cache.glob(f"{SCRATCH}*"):
-        with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > STALE:
-                shutil.rmtree(path)
-
-
-def _by_hand(origin: Origin, folder: Path) -> str:
-    """What a person can do."""
-    listing = ", ".join(f"{s.name} ({s.urls[0]})" for s in origin.sources)
-    plural = "s" if len(origin.sources) > 1 else ""
-    return (
-        f"Place the file{plural} by hand in {folder}, or in a folder named by DROT_DATA: {listing}"
-    )
-
-
-def _placed(source: Source, folders: Sequence[Path]) -> Path | None:
-    return next((f / source.name for f in folders if (f / source.name).is_file()), None)
-
-
 def find(name: str, *, download: bool = True) -> Arrays:
     """The checked arrays of a data set, from the first place that has it.
 
-    ``$DROT_DATA`` (the .npz), the cache (the .npz), the original files placed by hand in either,
-    the network. Raises `DataUnavailable`.
+    The .npz in ``$DROT_DATA`` or in the cache, the original files in either, the network. Raises
+    `DataUnavailable`.
     """
-    origin, cache = ORIGINS[name], cache_folder()
-    folders, damaged = [cache], ""
-    if data := os.environ.get("DROT_DATA"):
-        folder = Path(data).expanduser()
-        if not folder.is_dir():
-            raise DataUnavailable(f"DROT_DATA={data} is not a folder; correct it or unset it")
-        folders.insert(0, folder)
-        path = folder / origin.file
-        if path.is_file():
-            found = pooch.file_hash(str(path))
-            if found != origin.sha256:
-                raise DataUnavailable(
-                    f"{path} has the sha256 {found}, not {origin.sha256}: "
-                    "it is damaged or another file; replace it, or take it out of DROT_DATA"
-                )
-            try:
-                return _read_npz(path, origin)
-            except BROKEN as error:
-                raise DataUnavailable(f"{path} cannot be used: {error}") from error
-    path = cache / origin.file
-    if path.is_file():
-        try:
-            return _read_npz(path, origin)
-        except BROKEN as error:  # a new download takes its place
-            damaged = f"{path} is damaged ({error}). "
-    placed = [_placed(source, folders) for source in origin.sources]
-    if None in placed and not download:
-        raise DataUnavailable(
-            f"{damaged}{name} is not on this machine, and download=False keeps off the network. "
-            f"{_by_hand(origin, cache)}"
-        )
+    origin, folders = ORIGINS[name], _folders()
+    if prepared := _placed(origin.file, folders):
+        return _checked(origin, [prepared], read_prepared)
+    placed = {file: path for file in origin.urls if (path := _placed(file, folders))}
+    missing = [file for file in origin.urls if file not in placed]
+    if missing and not download:
+        reason = "is not on this machine, and download=False keeps off the network"
+        raise DataUnavailable(f"{name} {reason}; {_by_hand(origin, folders)}")
+    cache = pooch.create(
+        folders[-1],
+        base_url="",
+        registry=dict.fromkeys(origin.urls),  # no hash: that of the arrays is checked
+        urls=origin.urls,
+        retry_if_failed=RETRIES,
+    )
     try:
-        cache.mkdir(parents=True, exist_ok=True)
-        _sweep(cache)
-        scratch = tempfile.TemporaryDirectory(prefix=SCRATCH, dir=cache)
-    except OSError as error:
+        fetched = {file: Path(cache.fetch(file, progressbar=True)) for file in missing}
+    except (OSError, ValueError) as error:  # those of requests are OSErrors
         raise DataUnavailable(
-            f"{name} needs a folder to write to, and {cache} is none ({error.strerror}); "
-            "name another by DROT_CACHE"
+            f"{name} could not be fetched ({error}); {_by_hand(origin, folders)}"
         ) from error
-    with scratch as new:
-        try:
-            pairs = zip(origin.sources, placed, strict=True)
-            paths = [here or _download(source, Path(new)) for source, here in pairs]
-            arrays = _checked(origin.read(paths), origin)
-            _store(path, arrays)
-        except Exception as error:  # a reader meets a foreign file: it may fail in any way
-            raise DataUnavailable(
-                f"{damaged}{name} could not be fetched. {error}. {_by_hand(origin, cache)}"
-            ) from error
+    paths = [{**placed, **fetched}[file] for file in origin.urls]
+    try:
+        return _checked(origin, paths, origin.read)
+    except DataUnavailable:
+        for path in fetched.values():
+            path.unlink()
+        raise
+
+
+def _folders() -> list[Path]:
+    """``$DROT_DATA`` where it is set, and the cache, ``$DROT_CACHE`` or that of this system."""
+    folders = [Path(os.environ.get("DROT_CACHE") or pooch.os_cache("drot")).expanduser()]
+    if data := os.environ.get("DROT_DATA"):
+        folders.insert(0, Path(data).expanduser())
+        if not folders[0].is_dir():
+            raise DataUnavailable(f"DROT_DATA={data} is not a folder; correct it or unset it")
+    return folders
+
+
+def _placed(file: str, folders: Sequence[Path]) -> Path | None:
+    return next((folder / file for folder in folders if (folder / file).is_file()), None)
+
+
+def _by_hand(origin: Origin, folders: Sequence[Path]) -> str:
+    listing = ", ".join(f"{file} ({url})" for file, url in origin.urls.items())
+    return (
+        f"place these files by hand in {folders[-1]}, or in a folder named by DROT_DATA or "
+        f"DROT_CACHE: {listing}"
+    )
+
+
+def _checked(
+    origin: Origin, paths: Sequence[Path], read: Callable[[Sequence[Path]], Arrays]
+) -> Arrays:
+    """The arrays that some files hold, if they are those of the data set."""
+    try:
+        arrays = read(paths)
+        X, y = arrays["X"], arrays["y"]
+        if y.dtype.kind == "U":  # classes by name
+            y = np.array([origin.label_names.index(label) for label in y])
+        arrays["y"] = y = y.astype("<i8")
+        found = digest(arrays.get("X32", X), y)
+        if found != origin.sha256:
+            raise ValueError(f"the arrays have the sha256 {found}, not {origin.sha256}")
+        # rounding of the linear algebra moves principal components, so they have no sha256
+        if origin.corners and not np.allclose(
+            [X[0, :3], X[-1, :3]], np.reshape(origin.corners, (2, 3)), rtol=0, atol=1e-6
+        ):
+            raise ValueError(f"the principal components start with {X[0, :3].round(4)}")
+    except Exception as error:  # a reader meets a foreign file: it may fail in any way
+        files = " and ".join(map(str, paths))
+        raise DataUnavailable(
+            f"{files} cannot be used ({error}); remove or replace what is damaged or another file"
+        ) from error
     return arrays

@@ -1,22 +1,16 @@
-"""Data sets: generated toys, digits, and the real data of the papers.
-
-Generators need no file and no network. The same seed gives the same bits. Loaders look in the
-folder named by ``DROT_DATA``, then in a cache (``DROT_CACHE`` names another one), then at the
-original address. They check a sha256 over the arrays wherever these come from. All return a
-`DataSet` with ``X`` in float64.
-"""
+"""The real data of the papers: one function, `load`, and its names."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 import numpy as np
+import torch
 
-from .._core.checks import check_choice
-from .base import DataSet, as_count, make
-from .fetch import DataUnavailable, find
-from .formats import pca
-from .origins import ORIGINS
+from .._core.checks import check_choice, check_count
+from ..spectral.methods import pca
+from .base import DataSet, make
+from .fetch import ORIGINS, DataUnavailable, find
 
 
 def available(name: str) -> bool:
@@ -56,22 +50,56 @@ def available(name: str) -> bool:
     return True
 
 
-def _load(name: str, text: str, download: bool, n_components: int | None = None) -> DataSet:
-    """A data set; `n_components` replaces pixels by that many principal components."""
+def load(name: str, *, n_components: int | None = 50, download: bool = True) -> DataSet:
+    """Load a real data set of the papers by its name.
+
+    The functions ``load_mnist``, ``load_scgem``, ... are this one with a name, and say what each
+    data set is.
+
+    Source: the data sets of SNEkhorn (Van Assel et al., 2023), of the graph coupling paper (2022)
+    and of the DistR paper (2025); book ``sec-real-data``.
+
+    Parameters
+    ----------
+    name : str
+        As in :func:`available`.
+    n_components : int, optional
+        Of images: so many principal components of the pixels divided by 255, or None for the
+        pixels, 0 to 255. The other sets are tables, which come as they are.
+    download : bool
+        False never touches the network.
+
+    Returns
+    -------
+    DataSet
+
+    Raises
+    ------
+    ValueError
+        When there is no data set of that name, or not so many components.
+    DataUnavailable
+        When the data is neither here nor can be fetched; the sentence says what to place where.
+
+    Examples
+    --------
+    >>> import drot
+    >>> if drot.datasets.available("scgem"):
+    ...     assert drot.datasets.load("scgem").X.shape == (177, 34)
+    """
+    check_choice("name", name, ORIGINS)
+    origin, details = ORIGINS[name], {}
+    if origin.components and n_components is not None:
+        n_components = check_count("n_components", n_components, 1, origin.components)
+    elif not origin.components and n_components not in (None, 50):
+        raise ValueError(f"{name} is a table, not a set of images; leave out n_components")
     arrays = find(name, download=download)
-    X, y = arrays["X"], arrays["y"]
-    if n_components is not None:
-        X = pca(X / 255.0, n_components)
-    return make(name, text, X, y, ORIGINS[name].label_names)
-
-
-def _rank(n_components: int | None, most: int) -> int | None:
-    if n_components is None:
-        return None
-    rank = as_count("n_components", n_components)
-    if rank > most:
-        raise ValueError(f"n_components={rank} is more than the {most} there are")
-    return rank
+    X = arrays["X"]
+    if "X32" in arrays:  # X holds principal components already
+        X = arrays["X32"] if n_components is None else X[:, :n_components]
+        details["view"] = arrays["view"].astype(np.int64)
+    elif origin.components and n_components is not None:
+        X = pca(torch.from_numpy(X / 255.0), n_components).Z.numpy()
+    return make(name, origin.description, X, arrays["y"], origin.label_names, **details)
 
 
 def load_snareseq(
@@ -112,8 +140,7 @@ def load_snareseq(
     ValueError: modality='protein' does not exist; choose from 'chromatin', 'expression'
     """
     check_choice("modality", modality, ("chromatin", "expression"))
-    text = f"SNARE-seq, {modality}: 1047 cells from four human cell lines."
-    return _load(f"snareseq_{modality}", text, download)
+    return load(f"snareseq_{modality}", download=download)
 
 
 def load_scgem(*, download: bool = True) -> DataSet:
@@ -145,7 +172,7 @@ def load_scgem(*, download: bool = True) -> DataSet:
     >>> if drot.datasets.available("scgem"):
     ...     assert drot.datasets.load_scgem().X.shape == (177, 34)
     """
-    return _load("scgem", "scGEM: expression of 34 genes in 177 human cells.", download)
+    return load("scgem", download=download)
 
 
 def load_coil20(*, n_components: int | None = 50, download: bool = True) -> DataSet:
@@ -174,7 +201,7 @@ def load_coil20(*, n_components: int | None = 50, download: bool = True) -> Data
 
     Raises
     ------
-    ValueError, TypeError
+    ValueError
         When ``n_components`` is not in 1, ..., 50.
     DataUnavailable
         When the data is neither here nor can be fetched; the sentence says what to place where.
@@ -185,13 +212,7 @@ def load_coil20(*, n_components: int | None = 50, download: bool = True) -> Data
     >>> if drot.datasets.available("coil20"):
     ...     assert drot.datasets.load_coil20().X.shape == (1440, 50)
     """
-    rank = _rank(n_components, 50)
-    arrays = find("coil20", download=download)
-    X = arrays["X32"] if rank is None else arrays["X"][:, :rank]
-    text = "COIL-20: twenty objects on a turntable, 72 views each."
-    names = ORIGINS["coil20"].label_names
-    view = arrays["view"].astype(np.int64)
-    return make("coil20", text, X, arrays["y"], names, view=view)
+    return load("coil20", n_components=n_components, download=download)
 
 
 def load_mnist(*, n_components: int | None = 50, download: bool = True) -> DataSet:
@@ -218,7 +239,7 @@ def load_mnist(*, n_components: int | None = 50, download: bool = True) -> DataS
 
     Raises
     ------
-    ValueError, TypeError
+    ValueError
         When ``n_components`` is not in 1, ..., 784.
     DataUnavailable
         When the data is neither here nor can be fetched; the sentence says what to place where.
@@ -228,10 +249,9 @@ def load_mnist(*, n_components: int | None = 50, download: bool = True) -> DataS
     >>> import drot
     >>> drot.datasets.load_mnist(n_components=1000)
     Traceback (most recent call last):
-    ValueError: n_components=1000 is more than the 784 there are
+    ValueError: n_components must be a whole number from 1 to 784; got 1000
     """
-    rank = _rank(n_components, 784)
-    return _load("mnist", "MNIST: the 10 000 test images.", download, rank)
+    return load("mnist", n_components=n_components, download=download)
 
 
 def load_fashion_mnist(*, n_components: int | None = 50, download: bool = True) -> DataSet:
@@ -258,7 +278,7 @@ def load_fashion_mnist(*, n_components: int | None = 50, download: bool = True) 
 
     Raises
     ------
-    ValueError, TypeError
+    ValueError
         When ``n_components`` is not in 1, ..., 784.
     DataUnavailable
         When the data is neither here nor can be fetched; the sentence says what to place where.
@@ -269,9 +289,7 @@ def load_fashion_mnist(*, n_components: int | None = 50, download: bool = True) 
     >>> if drot.datasets.available("fashion_mnist"):
     ...     assert drot.datasets.load_fashion_mnist(n_components=None).X.max() == 255
     """
-    rank = _rank(n_components, 784)
-    text = "Fashion-MNIST: 10 000 images drawn from the training set."
-    return _load("fashion_mnist", text, download, rank)
+    return load("fashion_mnist", n_components=n_components, download=download)
 
 
 def load_olivetti(*, n_components: int | None = 50, download: bool = True) -> DataSet:
@@ -297,7 +315,7 @@ def load_olivetti(*, n_components: int | None = 50, download: bool = True) -> Da
 
     Raises
     ------
-    ValueError, TypeError
+    ValueError
         When ``n_components`` is not in 1, ..., 400.
     DataUnavailable
         When the data is neither here nor can be fetched; the sentence says what to place where.
@@ -308,8 +326,7 @@ def load_olivetti(*, n_components: int | None = 50, download: bool = True) -> Da
     >>> if drot.datasets.available("olivetti"):
     ...     assert drot.datasets.load_olivetti().counts == (10,) * 40
     """
-    rank = _rank(n_components, 400)
-    return _load("olivetti", "Olivetti faces: 10 photographs of each of 40 people.", download, rank)
+    return load("olivetti", n_components=n_components, download=download)
 
 
 def load_pbmc3k(*, download: bool = True) -> DataSet:
@@ -343,4 +360,4 @@ def load_pbmc3k(*, download: bool = True) -> DataSet:
     >>> if drot.datasets.available("pbmc3k"):
     ...     assert drot.datasets.load_pbmc3k().X.shape == (2638, 50)
     """
-    return _load("pbmc3k", "PBMC 3k: 2638 blood cells of eight types.", download)
+    return load("pbmc3k", download=download)

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
 
-from .._core.checks import Seed, as_rng, check_choice, check_positive
-from .base import DataSet, as_count, as_groups, as_probability, make
+from .._core.checks import Seed, as_rng, check_choice, check_count, check_positive
+from .base import DataSet, make
+
+
+def _size(name: str, value) -> int:
+    return check_count(name, value, 1)
+
+
+def _each(check: Callable, name: str, values, count: int | None = None) -> list:
+    """One checked value for each group."""
+    if np.ndim(values) != 1 or count not in (None, len(values)) or not len(values):
+        number = f"{count} values" if count else "one value for each group"
+        raise ValueError(f"{name} must list {number}; got {values!r}")
+    return [check(name, value) for value in values]
 
 
 def digits(n_samples: int | None = None, *, random_state: Seed = 0) -> DataSet:
@@ -49,9 +61,7 @@ def digits(n_samples: int | None = None, *, random_state: Seed = 0) -> DataSet:
     X, y = load_digits(return_X_y=True)
     index = np.arange(len(y))
     if n_samples is not None:
-        n = as_count("n_samples", n_samples, least=10)
-        if n > len(y):
-            raise ValueError(f"n_samples={n} is more than the {len(y)} digits there are")
+        n = check_count("n_samples", n_samples, 10, len(y))
         rng = as_rng(random_state)
         share = n * np.bincount(y) / len(y)
         quota = np.floor(share).astype(int)
@@ -104,10 +114,8 @@ def three_gaussians(
     >>> [round(float(data.X[data.y == k].std(dim=0).mean()), 1) for k in range(3)]
     [1.0, 2.0, 3.0]
     """
-    n = as_count("n_per_cluster", n_per_cluster)
-    sigma = [check_positive("spreads", s) for s in as_groups("spreads", spreads)]
-    if len(sigma) != 3:
-        raise ValueError(f"spreads must list 3 standard deviations; got {len(sigma)}")
+    n = _size("n_per_cluster", n_per_cluster)
+    sigma = _each(check_positive, "spreads", spreads, 3)
     centres = np.array([[-8.0, -8.0], [8.0, -8.0], [0.0, 8.0]])
     noise = as_rng(random_state).standard_normal((3, n, 2))
     X = centres[:, None] + np.array(sigma)[:, None, None] * noise
@@ -169,12 +177,10 @@ def heteroscedastic_multinomials(
     >>> data.y.tolist(), data.details["batch"].tolist()
     ([0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 1, 1, 2, 2])
     """
-    sizes = [as_count("n_per_batch", size) for size in as_groups("n_per_batch", n_per_batch)]
-    if len(sizes) != 3:
-        raise ValueError(f"n_per_batch must list 3 sizes; got {len(sizes)}")
-    n_trials = as_count("n_trials", n_trials)
-    trials = np.repeat([n_trials, n_trials, as_count("n_high", n_high)], sizes)
-    m = as_count("dimension", dimension, least=2)
+    sizes = _each(_size, "n_per_batch", n_per_batch, 3)
+    n_trials, n_high = _size("n_trials", n_trials), _size("n_high", n_high)
+    trials = np.repeat([n_trials, n_trials, n_high], sizes)
+    m = check_count("dimension", dimension, 2)
     check_choice("profiles", profiles, ("simplex", "cube"))
     rng = as_rng(random_state)
     # Exponential weights divided by their sum are uniform on the simplex.
@@ -237,9 +243,9 @@ def circles(
     >>> sorted({round(r, 6) for r in data.X.norm(dim=1).tolist()})
     [1.0, 2.0]
     """
-    n = as_count("n_per_circle", n_per_circle)
-    radius = [check_positive("radii", r) for r in as_groups("radii", radii)]
-    p = as_count("dimension", dimension, least=2)
+    n = _size("n_per_circle", n_per_circle)
+    radius = _each(check_positive, "radii", radii)
+    p = check_count("dimension", dimension, 2)
     sigma = float(noise)
     if not 0 <= sigma < math.inf:
         raise ValueError(f"noise must be 0 or positive, and finite; got {sigma}")
@@ -294,9 +300,9 @@ def unbalanced_clusters(
     >>> drot.datasets.unbalanced_clusters().counts
     (20, 60, 180)
     """
-    sizes = [as_count("sizes", size) for size in as_groups("sizes", sizes)]
+    sizes = _each(_size, "sizes", sizes)
     gap = check_positive("separation", separation)
-    p = as_count("dimension", dimension, least=2)
+    p = check_count("dimension", dimension, 2)
     k = len(sizes)
     turn = 2 * math.pi * np.arange(k) / k
     radius = gap / (2 * math.sin(math.pi / k)) if k > 1 else 0.0
@@ -350,10 +356,12 @@ def stochastic_block_model(
     >>> graph.X.sum(dim=1).tolist()
     [1.0, 1.0, 2.0, 2.0, 2.0]
     """
-    sizes = [as_count("sizes", size) for size in as_groups("sizes", sizes)]
-    inside, across = as_probability("p_within", p_within), as_probability("p_between", p_between)
+    sizes = _each(_size, "sizes", sizes)
+    for name, p in (("p_within", p_within), ("p_between", p_between)):
+        if not 0 <= float(p) <= 1:
+            raise ValueError(f"{name} must lie between 0 and 1; got {p}")
     y = np.repeat(np.arange(len(sizes)), sizes)
-    chance = np.where(y[:, None] == y, inside, across)
+    chance = np.where(y[:, None] == y, p_within, p_between)
     upper = np.triu(as_rng(random_state).random(chance.shape) < chance, k=1)
     names = [f"block {k}" for k in range(len(sizes))]
     text = "Adjacency matrix of a random graph with blocks."

@@ -5,15 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .._core.checks import as_real
+from .._core.checks import as_real, check_same_device
 from ..affinities.base import Affinity, read_plan
-from .priors import Diagonal, Prior, _Weights
+from .priors import Diagonal, LogWeights, Prior
 
 _SLACK = 1e-4  # what rounding and solvers leave of a sum
 
 
 def coupling_loss(plan, log_kernel, *, prior: Prior, diagonal: Diagonal = "drop") -> Tensor:
-    r"""What the graph of one cloud costs under the law of the graph of another.
+    r"""Graph-coupling loss: the cross-entropy of the random graphs of two clouds.
 
     The graph :math:`W_X` of the data enters by its mean :math:`P = \mathbb E\, W_X` only. With
     :math:`c = \log K_Z` the log kernel of the embedding, the cross-entropy
@@ -76,21 +76,17 @@ def coupling_loss(plan, log_kernel, *, prior: Prior, diagonal: Diagonal = "drop"
     [64.0, 8.0, 216.0]
     """
     P = read_plan(plan)
-    n = _Weights(log_kernel, prior, diagonal).n  # with the checks of all functions of a prior
-    if isinstance(log_kernel, Affinity):
-        c = log_kernel.log_plan
-    elif isinstance(log_kernel, Tensor) and log_kernel.requires_grad:
-        c = log_kernel
-    else:
-        c = as_real(log_kernel, "log_kernel")
+    n = LogWeights(log_kernel, prior, diagonal).n  # with the checks of all functions of a prior
+    c = log_kernel.log_plan if isinstance(log_kernel, Affinity) else log_kernel
+    if not (isinstance(c, Tensor) and c.requires_grad):
+        c = as_real(c, "log_kernel")
     if P.shape[0] != n:
         raise ValueError(f"plan is of {P.shape[0]} points and log_kernel of {n}")
-    if P.device != c.device:
-        raise ValueError(f"plan is on {P.device} and log_kernel on {c.device}; move one of them")
-    _check_support(P, c.detach(), prior, diagonal)
-    P = P.to(c.dtype)
+    check_same_device(P, "plan", c, "log_kernel")
     if diagonal == "drop":
         c = c.masked_fill(torch.eye(n, dtype=torch.bool, device=c.device), -torch.inf)
+    _check_support(P, c.detach(), prior)
+    P = P.to(c.dtype)
     attraction = (P * torch.where(P > 0, c, 0.0)).sum(dtype=torch.float64)  # 0 (-inf) = 0
     if prior == "binary":
         normalizer = -torch.nn.functional.logsigmoid(-c).sum(dtype=torch.float64)
@@ -101,39 +97,26 @@ def coupling_loss(plan, log_kernel, *, prior: Prior, diagonal: Diagonal = "drop"
     return (normalizer - attraction).to(c.dtype)
 
 
-def _check_support(P: Tensor, c: Tensor, prior: Prior, diagonal: Diagonal) -> None:
+def _check_support(P: Tensor, c: Tensor, prior: Prior) -> None:
     """Refuse a mean that no graph of the embedding can have."""
-    why = "; the graphs of the data must be in the support of the embedding's: "
-    if diagonal == "drop" and (P.diagonal() != 0).any():
-        i = int((P.diagonal() != 0).nonzero()[0])
-        raise ValueError(
-            f"plan has a self-loop at row {i}, but diagonal='drop' allows none{why}"
-            "compute the plan with diagonal='drop' or pass diagonal='keep'"
-        )
-    lost = (P > 0) & (c == -torch.inf)
-    if lost.any():
-        i, j = lost.nonzero()[0].tolist()
-        raise ValueError(
-            f"plan has {P[i, j]:g} at row {i}, column {j}, where log_kernel is -inf{why}"
-            "there the plan must be 0"
-        )
-    sums = P.sum(dim=1, dtype=torch.float64)
-    off = (sums - 1).abs()
-    if prior == "row" and off.max() > _SLACK:
-        i = int((off > _SLACK).nonzero()[0])
+    why = "the graphs of the data must be in the support of the embedding's"
+    none = "where an edge cannot be (log_kernel is -inf, or it is a self-loop and diagonal='drop')"
+    twice = "but with prior='binary' an edge is there once or not at all; pass probabilities"
+    most = 1 + _SLACK if prior == "binary" else torch.inf
+    for bad, says in (((P > 0) & (c == -torch.inf), none), (most < P, twice)):
+        if bad.any():
+            i, j = bad.nonzero()[0].tolist()
+            raise ValueError(f"plan has {P[i, j]:g} at row {i}, column {j}, {says}: {why}")
+    n, sums = len(P), P.sum(dim=1, dtype=torch.float64)
+    off, mass = (sums - 1).abs() > _SLACK, float(sums.sum())
+    if prior == "row" and off.any():
+        i = int(off.nonzero()[0])
         raise ValueError(
             f"row {i} of the plan sums to {float(sums[i]):g}, but with prior='row' each node has "
-            f"one edge{why}pass rows of sum 1, such as drot.entropic_affinity gives"
+            f"one edge; {why}: pass rows of sum 1, such as drot.entropic_affinity gives"
         )
-    n = P.shape[0]
-    if prior == "edges" and abs(float(sums.sum()) / n - 1) > _SLACK:
+    if prior == "edges" and abs(mass / n - 1) > _SLACK:
         raise ValueError(
-            f"plan has the mass {float(sums.sum()):g}, but with prior='edges' there are n = {n} "
-            f"edges{why}multiply the plan by n over its mass"
-        )
-    if prior == "binary" and (P > 1 + _SLACK).any():
-        i, j = (P > 1 + _SLACK).nonzero()[0].tolist()
-        raise ValueError(
-            f"plan has {P[i, j]:g} at row {i}, column {j}, but with prior='binary' an edge is "
-            f"there once or not at all{why}pass probabilities"
+            f"plan has the mass {mass:g}, but with prior='edges' there are n = {n} edges; {why}: "
+            "multiply the plan by n over its mass"
         )

@@ -1,6 +1,6 @@
 """Directed weighted graphs between points, what they tie together and what they leave free.
 
-The random graphs of the book, and the probabilities that go with them, are in ``_priors``.
+The random graphs of the book, and the probabilities that go with them, are in ``priors``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .._core.checks import (
     check_finite,
     check_fits,
     check_non_negative,
+    check_same_device,
 )
 from ..affinities.base import Affinity
 
@@ -52,8 +53,8 @@ class Graph:
     weights: Tensor  #: (m,) positive, float: the number of times the edge counts.
 
     def __post_init__(self):
-        check_count("n", self.n, 1)
-        edges, weights = _whole(self.edges, "edges"), as_real(self.weights, "weights")
+        n = check_count("n", self.n, 1)
+        edges, weights = as_real(self.edges, "edges"), as_real(self.weights, "weights")
         if edges.ndim != 2 or edges.shape[0] != 2 or weights.shape != edges.shape[1:]:
             raise ValueError(
                 "edges must be (2, m) and weights (m,); "
@@ -63,25 +64,26 @@ class Graph:
             raise ValueError(
                 f"edges are on {edges.device} and weights on {weights.device}; move one of them"
             )
-        if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < self.n:
+        good = (edges >= 0) & (edges < n) & (edges.frac() == 0)
+        if not good.all():  # NaN and infinity too
             raise ValueError(
-                f"edges join the nodes 0 to {self.n - 1}; "
-                f"got numbers from {int(edges.min())} to {int(edges.max())}"
+                f"edges join the nodes 0 to {n - 1}, by whole numbers; got {edges[~good][0]:g}"
             )
         if not ((weights > 0) & (weights < torch.inf)).all():
             raise ValueError(
                 "weights of a Graph must be positive and finite; leave out the other edges"
             )
-        numbers = edges[0] * self.n + edges[1]  # (m,)
-        if (numbers.diff() <= 0).any():  # else in order, and each once
+        edges = edges.long()
+        numbers = edges[0] * n + edges[1]  # (m,)
+        if (numbers.diff() < 0).any():
             numbers = numbers.sort().values
-            twice = numbers[1:][numbers.diff() == 0]
-            if len(twice):
-                i, j = divmod(int(twice[0]), self.n)
-                raise ValueError(
-                    f"the edge from {i} to {j} is listed twice; list it once, with the sum of its "
-                    "weights"
-                )
+        twice = numbers[1:][numbers.diff() == 0]
+        if len(twice):
+            i, j = divmod(int(twice[0]), n)
+            raise ValueError(
+                f"the edge from {i} to {j} is listed twice; list it once, with the sum of its "
+                "weights"
+            )
         object.__setattr__(self, "edges", edges)
         object.__setattr__(self, "weights", weights)
 
@@ -94,17 +96,6 @@ class Graph:
         whole = self.weights.new_zeros(self.n, self.n)
         whole[self.edges[0], self.edges[1]] = self.weights
         return whole
-
-
-def _whole(value, name: str) -> Tensor:
-    """Whole numbers, of whatever type, as int64."""
-    if isinstance(value, Tensor) and value.dtype == torch.int64:
-        return value
-    numbers = as_real(value, name)
-    if (numbers.frac() != 0).any():  # NaN and infinity too
-        bad = numbers[numbers.frac() != 0][0]
-        raise ValueError(f"{name} must be whole numbers; got {bad:g}")
-    return numbers.long()
 
 
 def as_graph(graph) -> Graph:
@@ -131,7 +122,7 @@ def as_graph(graph) -> Graph:
 
 
 def laplacian(graph) -> Tensor:
-    r"""The Laplacian of a directed graph, both directions of an edge added up.
+    r"""Graph Laplacian of a directed graph, both directions of an edge added up.
 
     .. math::
 
@@ -195,28 +186,26 @@ class Components:
 
     def mean(self, X) -> Tensor:
         """X_M = U U^T X, shape (n, p): each point replaced by the mean of its component."""
-        X = self._read(X)
+        X = _nodes(X, len(self.labels), self.labels)
         sums = X.new_zeros(len(self.sizes), X.shape[1]).index_add_(0, self.labels, X)  # (R, p)
         return (sums / self.sizes[:, None])[self.labels]
 
     def center(self, X) -> Tensor:
         """X_C = X - X_M, shape (n, p): every component moved to the origin."""
-        X = self._read(X)
-        return X - self.mean(X)
+        return as_points(X, "X") - self.mean(X)
 
-    def _read(self, X) -> Tensor:
-        X = as_points(X, "X")
-        if X.shape[0] != len(self.labels):
-            raise ValueError(f"X has {X.shape[0]} points and the graph {len(self.labels)} nodes")
-        if X.device != self.labels.device:
-            raise ValueError(
-                f"X is on {X.device} and the graph on {self.labels.device}; move one of them"
-            )
-        return X
+
+def _nodes(X, n: int, of: Tensor) -> Tensor:
+    """A point for each of n nodes, on the device of the graph."""
+    X = as_points(X, "X")
+    if X.shape[0] != n:
+        raise ValueError(f"X has {X.shape[0]} points and the graph {n} nodes")
+    check_same_device(X, "X", of, "the graph")
+    return X
 
 
 def connected_components(graph) -> Components:
-    """Nodes that edges join, in whatever direction, one or many steps apart.
+    """Find the connected components of a graph, its edges read in both directions.
 
     Source: section 2.1 of Van Assel et al. (2022); book ``lem-laplacian-null``. The search is
     SciPy's, linear in nodes and edges.
@@ -243,9 +232,7 @@ def connected_components(graph) -> Components:
     graph = as_graph(graph)
     edges = graph.edges.cpu().numpy()
     matrix = coo_array((np.ones(edges.shape[1]), (edges[0], edges[1])), shape=(graph.n, graph.n))
-    number, labels = scipy_components(matrix, directed=True, connection="weak")
-    _, first, labels = np.unique(labels, return_index=True, return_inverse=True)
-    labels = np.argsort(np.argsort(first))[labels]  # renumbered by first node
+    number, labels = scipy_components(matrix, connection="weak")  # in the order of the nodes
     labels = torch.from_numpy(labels.astype(np.int64)).to(graph.edges.device)
     return Components(labels=labels, sizes=torch.bincount(labels, minlength=number))
 
@@ -253,7 +240,7 @@ def connected_components(graph) -> Components:
 def mrf_log_density(
     X, graph, *, kernel: MRFKernel | Callable[[Tensor], Tensor] = "gaussian"
 ) -> Tensor:
-    r"""Log of the pairwise Markov random field, not normalised.
+    r"""Log density of the pairwise Markov random field (MRF), not normalised.
 
     .. math:: \log f_k(X, W) = \sum_{i \ne j} W_{ij} \log k(x_i - x_j) .
 
@@ -289,11 +276,8 @@ def mrf_log_density(
     >>> near.item(), far.item()  # -1/2 (1 + 4): the second pair moved by 900 for nothing
     (-2.5, -2.5)
     """
-    X, graph = as_points(X, "X"), as_graph(graph)
-    if X.shape[0] != graph.n:
-        raise ValueError(f"X has {X.shape[0]} points and the graph {graph.n} nodes")
-    if X.device != graph.edges.device:
-        raise ValueError(f"X is on {X.device} and the graph on {graph.edges.device}; move one")
+    graph = as_graph(graph)
+    X = _nodes(X, graph.n, graph.edges)
     if not callable(kernel):
         check_choice("kernel", kernel, get_args(MRFKernel))
         kernel = _LOG_KERNELS[kernel]
@@ -310,7 +294,7 @@ def mrf_log_density(
 
 
 def fuzzy_union(graph) -> Tensor:
-    r"""The graph of UMAP: an edge wherever there is one in either direction.
+    r"""Fuzzy union, the graph of UMAP: an edge wherever there is one in either direction.
 
     .. math::
 

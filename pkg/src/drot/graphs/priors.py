@@ -25,28 +25,28 @@ Diagonal = Literal["drop", "keep"]
 _SURE = 40.0  # a rate beyond which an edge of a binary graph is certain in float64
 
 
-class _Weights:
+class LogWeights:
     """The logarithms of w, read in row tiles; impossible edges are -inf."""
 
     def __init__(self, log_kernel, prior: Prior, diagonal: Diagonal):
         check_choice("prior", prior, get_args(Prior))
         check_choice("diagonal", diagonal, get_args(Diagonal))
         self.prior, self.diagonal = prior, diagonal
-        if not isinstance(log_kernel, Affinity):
-            log_kernel = as_real(log_kernel, "log_kernel")
-            shape = tuple(log_kernel.shape)
-            if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
-                raise ValueError(f"log_kernel must be a square (n, n) array; got shape {shape}")
-            if not (log_kernel < torch.inf).all():  # NaN too
-                i, j = (~(log_kernel < torch.inf)).nonzero()[0].tolist()
-                raise ValueError(
-                    f"log_kernel is {log_kernel[i, j]:g} at row {i}, column {j}; logarithms of "
-                    "weights are finite, or -inf for an edge that cannot be"
-                )
         if isinstance(log_kernel, Affinity):
             self.cost, self._tiles = log_kernel.cost, log_kernel.log_tiles
         else:
-            matrix, step = log_kernel, max(16, 2**20 // shape[0])
+            matrix = as_real(log_kernel, "log_kernel")
+            shape = tuple(matrix.shape)
+            if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
+                raise ValueError(f"log_kernel must be a square (n, n) array; got shape {shape}")
+            bad = ~(matrix < torch.inf)  # NaN too
+            if bad.any():
+                i, j = bad.nonzero()[0].tolist()
+                raise ValueError(
+                    f"log_kernel is {matrix[i, j]:g} at row {i}, column {j}; logarithms of "
+                    "weights are finite, or -inf for an edge that cannot be"
+                )
+            step = max(16, 2**20 // shape[0])
             self.cost = Pairwise(lambda rows: matrix[rows].clone(), shape, matrix, block=step)
             self._tiles = self.cost.tiles
         self.n, self.dtype, self.device = self.cost.shape[0], self.cost.dtype, self.cost.device
@@ -56,36 +56,32 @@ class _Weights:
         for rows, tile in self._tiles():
             if self.diagonal == "drop":
                 tile.diagonal(rows.start).fill_(-torch.inf)
+            lonely = tile.amax(dim=1) == -torch.inf
+            if self.prior == "row" and lonely.any():
+                raise ValueError(
+                    f"row {rows.start + int(lonely.nonzero()[0])} has no possible edge, but "
+                    "prior='row' gives each row one"
+                )
             yield rows, tile
 
     def totals(self, most: float = torch.inf) -> Tensor:
         """By row, float64: log of the sum of w, or for binary graphs sum of min(log(1+w), most)."""
-
-        def total(tile: Tensor) -> Tensor:
-            if self.prior == "binary":
-                return torch.nn.functional.softplus(tile, 1, _SURE).clamp_max_(most).sum(dim=1)
-            return torch.logsumexp(tile, dim=1)
-
-        totals = self.cost.join(total(tile.double()) for _, tile in self.tiles())
-        if self.prior == "row":
-            self.check_rows(totals > -torch.inf)
-        if self.prior == "edges" and (totals == -torch.inf).all():
+        if self.prior == "binary":
+            return self.cost.join(_rates(tile, most).sum(dim=1) for _, tile in self.tiles())
+        totals = self.cost.join(torch.logsumexp(tile.double(), dim=1) for _, tile in self.tiles())
+        if (totals == -torch.inf).all():
             raise ValueError("no edge is possible, but prior='edges' has n of them")
         return totals
 
-    @staticmethod
-    def check_rows(possible: Tensor, start: int = 0) -> None:
-        """Refuse a row without a possible edge where each row must have one."""
-        if not possible.all():
-            raise ValueError(
-                f"row {start + int((~possible).nonzero()[0, 0])} has no possible edge, but "
-                "prior='row' gives each row one"
-            )
+
+def _rates(tile: Tensor, most: float) -> Tensor:
+    """log(1 + w), float64, up to a rate."""
+    return torch.nn.functional.softplus(tile.double(), 1, _SURE).clamp_max_(most)
 
 
 @agreed
 def expected_graph(log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop") -> Tensor:
-    r"""The mean of the random graph, entry by entry.
+    r"""Expected adjacency matrix of the random graph, entry by entry.
 
     .. math::
 
@@ -117,7 +113,7 @@ def expected_graph(log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "dr
     >>> expected_graph([[9.0, 0.0], [0.0, 9.0]], prior="binary").tolist()  # no self-loops
     [[0.0, 0.5], [0.5, 0.0]]
     """
-    weights = _Weights(log_kernel, prior, diagonal)
+    weights = LogWeights(log_kernel, prior, diagonal)
     check_fits((weights.n, weights.n), weights.dtype, weights.device)
     if prior == "binary":
         return weights.cost.join(torch.sigmoid(tile) for _, tile in weights.tiles())
@@ -133,7 +129,7 @@ def expected_graph(log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "dr
 def graph_log_normalizer(
     log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop"
 ) -> Tensor:
-    r"""Logarithm of the sum of :math:`\Omega(W) \prod w_{ij}^{W_{ij}}` over all graphs.
+    r"""Log normalising constant: sum of :math:`\Omega(W) \prod w_{ij}^{W_{ij}}` over all graphs.
 
     .. math::
 
@@ -165,7 +161,7 @@ def graph_log_normalizer(
     >>> graph_log_normalizer(three, prior="row").exp().round().item()
     8.0
     """
-    weights = _Weights(log_kernel, prior, diagonal)
+    weights = LogWeights(log_kernel, prior, diagonal)
     totals = weights.totals()
     if prior == "edges":
         n = torch.tensor(float(weights.n), dtype=torch.float64, device=totals.device)
@@ -179,7 +175,7 @@ def graph_log_normalizer(
 def graph_log_probability(
     graph, log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop"
 ) -> Tensor:
-    r"""Logarithm of the probability of one graph.
+    r"""Log probability of one graph under a prior or posterior.
 
     .. math::
 
@@ -212,7 +208,7 @@ def graph_log_probability(
     >>> graph_log_probability(W, torch.zeros(3, 3), prior="row").exp().item()
     0.125
     """
-    weights, graph = _Weights(log_kernel, prior, diagonal), as_graph(graph)
+    weights, graph = LogWeights(log_kernel, prior, diagonal), as_graph(graph)
     if graph.n != weights.n:
         raise ValueError(f"the graph has {graph.n} nodes and log_kernel {weights.n} rows")
     counts = graph.weights.to(weights.device, torch.float64)
@@ -244,7 +240,7 @@ def sample_graphs(
     diagonal: Diagonal = "drop",
     random_state: Seed = 0,
 ) -> list[Graph]:
-    r"""Independent draws of a random graph.
+    r"""Draw independent samples of a random graph.
 
     One pass over the array, or two, in tiles, serve all draws; beyond them a draw costs
     :math:`O(\log n)` per edge. A binary graph too: :math:`W_{ij} = 1` exactly where a Poisson
@@ -276,45 +272,46 @@ def sample_graphs(
     >>> [int(graph.weights.sum()) for graph in graphs]  # one edge out of each node
     [4, 4, 4]
     """
-    weights = _Weights(log_kernel, prior, diagonal)
+    weights = LogWeights(log_kernel, prior, diagonal)
     streams = as_rng(random_state).spawn(check_count("n_samples", n_samples, 1))
     n, device = weights.n, weights.device
     totals = None if prior == "row" else weights.totals(most=_SURE).cpu().numpy()
-    draws = [_out_degrees(n, totals, prior, stream) for stream in streams]  # (n,) each
-    ends = [np.concatenate([[0], np.cumsum(draw)]) for draw in draws]
-    uniform = [stream.random(end[-1]) for stream, end in zip(streams, ends, strict=True)]
-    heads = [np.zeros(end[-1], dtype=np.int64) for end in ends]
+    degrees = [_out_degrees(n, totals, prior, stream) for stream in streams]  # (n,) each
+    tails = np.concatenate([np.repeat(np.arange(n), degree) for degree in degrees])  # (M,)
+    chances = np.concatenate(
+        [stream.random(degree.sum()) for stream, degree in zip(streams, degrees, strict=True)]
+    )
+    order = np.argsort(tails, kind="stable")  # the edges of all draws, row by row
+    ends = np.searchsorted(tails[order], np.arange(n + 1))
+    heads = np.zeros_like(tails)
     for rows, tile in weights.tiles():
-        # shares of each row add up from k to k + 1 in the k-th row of the tile: one sorted list
         if prior == "binary":
-            shares = torch.nn.functional.softplus(tile.double(), 1, _SURE).clamp_max_(_SURE)
+            shares = _rates(tile, _SURE)
         else:
             top = tile.amax(dim=1, keepdim=True).clamp_min(torch.finfo(tile.dtype).min)
             shares = (tile - top).double().exp_()
         shares = shares.cumsum_(dim=1)
-        if prior == "row":
-            weights.check_rows(shares[:, -1] > 0, rows.start)
         shares /= shares[:, -1:].clone().clamp_min(torch.finfo(torch.float64).tiny)
-        offset = torch.arange(len(tile), device=device, dtype=torch.float64)
-        shares += offset[:, None]
-        parts = [slice(end[rows.start], end[rows.stop]) for end in ends]
-        local = [np.repeat(np.arange(len(tile)), draw[rows]) for draw in draws]
-        keys = [
-            np.minimum(row + u[part], np.nextafter(row + 1.0, 0.0))
-            for row, u, part in zip(local, uniform, parts, strict=True)
-        ]
-        found = torch.searchsorted(
-            shares.reshape(-1), torch.from_numpy(np.concatenate(keys)).to(device), right=True
+        # shares of each row add up from k to k + 1 in the k-th row of the tile: one sorted list
+        shares += torch.arange(len(tile), device=device, dtype=torch.float64)[:, None]
+        here = order[ends[rows.start] : ends[rows.stop]]
+        row = tails[here] - rows.start
+        keys = np.minimum(row + chances[here], np.nextafter(row + 1.0, 0.0))
+        place = torch.searchsorted(
+            shares.reshape(-1), torch.from_numpy(keys).to(device), right=True
         )
-        pieces = np.split((found % n).cpu().numpy(), np.cumsum([len(key) for key in keys])[:-1])
-        for head, part, piece in zip(heads, parts, pieces, strict=True):
-            head[part] = piece
-    total = weights.cost.ranks.total  # each head is drawn by the process that meets its row
-    heads = [total(torch.from_numpy(head).to(device)).cpu().numpy() for head in heads]
-    return [
-        _merge(n, np.repeat(np.arange(n), draw), head, weights, repeated=prior == "edges")
-        for draw, head in zip(draws, heads, strict=True)
-    ]
+        heads[here] = (place % n).cpu().numpy()
+    # each head is drawn by the process that meets its row
+    heads = weights.cost.ranks.total(torch.from_numpy(heads).to(device)).cpu().numpy()
+    graphs = []
+    for numbers in np.split(tails * n + heads, np.cumsum([d.sum() for d in degrees[:-1]])):
+        pairs, counts = np.unique(numbers, return_counts=True)
+        if prior != "edges":  # a binary edge drawn twice is there once
+            counts = np.ones_like(counts)
+        edges = torch.from_numpy(np.stack([pairs // n, pairs % n])).to(device)
+        times = torch.from_numpy(counts).to(device, weights.dtype)
+        graphs.append(Graph(n=n, edges=edges, weights=times))
+    return graphs
 
 
 def sample_graph(
@@ -365,9 +362,10 @@ def sample_graph(
     >>> sample_graph(chain, prior="row").dense().tolist()  # the only graph there is
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
     """
-    return sample_graphs(log_kernel, 1, prior=prior, diagonal=diagonal, random_state=random_state)[
-        0
-    ]
+    (graph,) = sample_graphs(
+        log_kernel, 1, prior=prior, diagonal=diagonal, random_state=random_state
+    )
+    return graph
 
 
 def _out_degrees(n: int, totals, prior: Prior, stream: np.random.Generator) -> np.ndarray:
@@ -378,14 +376,3 @@ def _out_degrees(n: int, totals, prior: Prior, stream: np.random.Generator) -> n
         shares = np.exp(totals - totals.max())
         return stream.multinomial(n, shares / shares.sum())
     return stream.poisson(totals)
-
-
-def _merge(n: int, tails: np.ndarray, heads: np.ndarray, weights: _Weights, *, repeated: bool):
-    """A Graph from its draws: edges drawn twice count twice, or once."""
-    pairs, counts = np.unique(tails * n + heads, return_counts=True)
-    if not repeated:
-        counts = np.ones_like(counts)
-    edges = torch.from_numpy(np.stack([pairs // n, pairs % n])).to(weights.device)
-    return Graph(
-        n=n, edges=edges, weights=torch.from_numpy(counts).to(weights.device, weights.dtype)
-    )

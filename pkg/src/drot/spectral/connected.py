@@ -11,17 +11,16 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from .._core.checks import Seed, as_points, check_count, check_positive
+from .._core.checks import Seed, as_points, check_count, check_positive, check_same_device
 from ..graphs.graph import Components, connected_components
 from ..graphs.priors import Prior, sample_graphs
-from .kernel_pca import power_of_2
 from .methods import pca, pca_start
 
 _BATCH = 10  # graphs whose means are taken together
 
 
 def precision_coupling_loss(X, Z, *, gamma: float = 1.0) -> Tensor:
-    r"""What Z loses when the precision of its rows is held against that of X.
+    r"""The precision-coupling objective: cross-entropy of two Wishart posteriors.
 
     .. math::
 
@@ -176,7 +175,7 @@ def ccpca(
     random_state: Seed = 0,
     callback: Callable[[int, float], object] | None = None,
 ) -> ConnectedPCA:
-    r"""PCA of the positions that a random graph leaves undecided.
+    r"""Connected-component PCA (ccPCA): PCA of component means, averaged over random graphs.
 
     Draws graphs :math:`W^1, \dots, W^N`, replaces each point by the mean of its connected
     component, averages over the graphs, and takes the principal components of the result:
@@ -242,12 +241,7 @@ def ccpca(
     graphs = sample_graphs(log_kernel, n_samples, prior=prior, random_state=random_state)
     if graphs[0].n != n:
         raise ValueError(f"X has {n} points and log_kernel {graphs[0].n} rows; one row for each")
-    if graphs[0].edges.device != X.device:
-        raise ValueError(
-            f"X is on {X.device} and log_kernel on {graphs[0].edges.device}; move one of them"
-        )
-    unit = power_of_2(X)
-    X = X / unit  # whose squares are in range
+    check_same_device(X, "X", graphs[0].edges, "log_kernel")
     centred = (X - X.mean(dim=0)).cpu().numpy()
     total, squares, counts = np.zeros_like(centred), 0.0, []
     for first in range(0, len(graphs), _BATCH):
@@ -265,8 +259,8 @@ def ccpca(
         )
     average = torch.from_numpy(total / len(graphs)).to(X)
     return ConnectedPCA(
-        Z=pca(average, n_components).Z * unit,
-        means=(average + X.mean(dim=0)) * unit,
+        Z=pca(average, n_components).Z,
+        means=average + X.mean(dim=0),
         n_connected=torch.tensor(counts, device=X.device),
         standard_error=_standard_error(total, squares, len(graphs)),
     )
@@ -286,7 +280,7 @@ def _sum_means(X: np.ndarray, parts: list[Components]) -> tuple[np.ndarray, floa
         (np.ones(places.size, X.dtype), places.ravel(), ends), shape=(len(X), len(sizes))
     )
     means = (member.T @ X) / sizes[:, None]  # (sum of R, p)
-    norms = sizes @ np.square(means).sum(axis=1)
+    norms = sizes @ np.square(means, dtype=np.float64).sum(axis=1)
     return member @ means, float(norms)
 
 
@@ -295,7 +289,7 @@ def _standard_error(total: np.ndarray, squares: float, n_samples: int) -> float:
 
     ``squares`` is the sum of their squared norms. One array says nothing of its error: infinite.
     """
-    size = float(np.square(total / n_samples).sum(dtype=np.float64))
-    if n_samples == 1 or size == 0:
+    size = float(np.square(total / n_samples, dtype=np.float64).sum())
+    if n_samples == 1 or not 0 < size < math.inf:
         return math.inf
     return math.sqrt(max(0.0, squares / n_samples - size) / (n_samples - 1) / size)

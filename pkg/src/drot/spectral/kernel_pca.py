@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -32,7 +31,7 @@ class SpectralEmbedding:
 
 
 def kernel_pca(kernel, n_components: int = 2, *, weights=None) -> SpectralEmbedding:
-    r"""The points whose inner products are closest to a centred kernel.
+    r"""Kernel PCA: the points whose inner products are closest to a centred kernel.
 
     .. math::
 
@@ -78,20 +77,17 @@ def kernel_pca(kernel, n_components: int = 2, *, weights=None) -> SpectralEmbedd
     >>> torch.allclose(found.Z, X - 2)  # the mean is 2
     True
     """
-    kernel = square(kernel, "kernel")
-    check_same_transposed(kernel, "kernel")
+    kernel = symmetric(kernel, "kernel")
     n = kernel.shape[0]
     n_components = check_count("n_components", n_components, 1, n)
     weights = torch.ones_like(kernel[0]) if weights is None else as_real(weights, "weights")
     weights = weights.to(kernel)
-    if weights.shape != (n,):
-        raise ValueError(
-            f"weights must be {n} positive numbers, one per point; got shape {tuple(weights.shape)}"
-        )
     bad = ~((weights > 0) & torch.isfinite(weights))
-    if bad.any():
-        i = int(bad.nonzero()[0])
-        raise ValueError(f"weights must be {n} positive numbers; row {i} has {float(weights[i]):g}")
+    if weights.shape != (n,) or bad.any():
+        got = f"shape {tuple(weights.shape)}"
+        if weights.shape == (n,):
+            got = f"{float(weights[bad][0]):g} at row {int(bad.nonzero()[0])}"
+        raise ValueError(f"weights must be {n} positive numbers, one per point; got {got}")
     share = weights / weights.sum()
     means = kernel @ share  # (n,)
     centred = kernel - means[:, None] - means + share @ means
@@ -102,57 +98,25 @@ def kernel_pca(kernel, n_components: int = 2, *, weights=None) -> SpectralEmbedd
 
 
 def coordinates(
-    values: Tensor, vectors: Tensor, weights: Tensor, n_components: int, unit: float = 1.0
+    values: Tensor, vectors: Tensor, weights: Tensor, n_components: int
 ) -> SpectralEmbedding:
-    """From eigenvalues in increasing order and eigenvectors of the weighted, centred kernel.
-
-    The kernel is in units of ``unit`` squared.
-    """
+    """From eigenvalues in increasing order and eigenvectors of the weighted, centred kernel."""
     values = values.flip(0)[:n_components]
     vectors = vectors.flip(1)[:, :n_components] / weights.sqrt()[:, None]
     largest = vectors.abs().argmax(dim=0, keepdim=True)
     vectors = vectors * vectors.gather(0, largest).sign()
     return SpectralEmbedding(
-        Z=vectors * values.clamp_min(0).sqrt() * unit,
-        eigenvalues=values * unit * unit,
-        weights=weights,
+        Z=vectors * values.clamp_min(0).sqrt(), eigenvalues=values, weights=weights
     )
 
 
-def power_of_2(tensor: Tensor) -> float:
-    """The largest power of 2 that no entry exceeds in size, a unit that costs no digit; 1 for 0."""
-    largest = float(tensor.abs().max())
-    return math.ldexp(0.5, math.frexp(largest)[1]) if largest else 1.0
-
-
-def slowest(
-    matrix: Tensor, weights: Tensor, n_components: int, dtype: torch.dtype
-) -> SpectralEmbedding:
-    r"""Kernel PCA of the inverse of a matrix on all but the constants, which are its null space.
-
-    ``matrix`` is positive semidefinite and ``weights`` are the masses m, both float64: columns of
-    Z solve :math:`A u = \mu \, \mathrm{diag}(m) \, u` with the smallest :math:`\mu > 0`, and
-    come in ``dtype``.
-    """
-    root = weights.sqrt()
-    scaled = matrix / (root[:, None] * root)
-    constant = root / root.norm()
-    top = 2 * scaled.abs().sum(dim=1).max()  # above all eigenvalues: there the constants go
-    values, vectors = torch.linalg.eigh(scaled + top * constant[:, None] * constant)
-    values = values.clamp_min(torch.finfo(values.dtype).eps * top)
-    found = coordinates((1 / values).flip(0), vectors.flip(1), weights, n_components)
-    return SpectralEmbedding(
-        Z=found.Z.to(dtype),
-        eigenvalues=found.eigenvalues.to(dtype),
-        weights=found.weights.to(dtype),
-    )
-
-
-def square(matrix, name: str) -> Tensor:
+def symmetric(matrix, name: str) -> Tensor:
+    """A finite, symmetric (n, n) array."""
     matrix = as_real(matrix, name)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
         raise ValueError(f"{name} must be a square (n, n) array; got shape {tuple(matrix.shape)}")
     check_finite(matrix, name)
+    check_same_transposed(matrix, name)
     return matrix
 
 

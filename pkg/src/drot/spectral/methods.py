@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 from torch import Tensor
@@ -21,7 +22,6 @@ from .._core.checks import (
     check_count,
     check_non_negative,
     check_positive,
-    check_same_transposed,
 )
 from ..affinities.base import Affinity
 from ..costs.array import as_pairwise
@@ -31,19 +31,17 @@ from .kernel_pca import (
     at_unit_variance,
     coordinates,
     kernel_pca,
-    power_of_2,
-    slowest,
-    square,
+    symmetric,
 )
 
 _RESOLVED = 2.0**-41  # an eigenvalue below this share of the largest has fewer than three digits
 
 
 def pca(X, n_components: int = 2) -> SpectralEmbedding:
-    r"""Principal components: kernel PCA of the Gram matrix :math:`X X^\top`.
+    r"""Principal component analysis (PCA): kernel PCA of the Gram matrix :math:`X X^\top`.
 
-    Computed from the smaller of the two products :math:`X_c X_c^\top` and :math:`X_c^\top X_c`
-    of the centred cloud.
+    Computed from the leading eigenvectors of the smaller of the two products
+    :math:`X_c X_c^\top` and :math:`X_c^\top X_c` of the centred cloud.
 
     Source: section 2.5.1 of the thesis (Van Assel, 2024); book ``prp-kernel-pca``.
 
@@ -72,24 +70,29 @@ def pca(X, n_components: int = 2) -> SpectralEmbedding:
     X = as_points(X, "X")
     n, p = X.shape
     n_components = check_count("n_components", n_components, 1, min(n, p))
-    unit = power_of_2(X)
-    centred = X / unit
-    centred = centred - centred.mean(dim=0)
-    weights = torch.ones_like(X[:, 0])
+    cloud = X.cpu().numpy()
+    centred = cloud - cloud.mean(axis=0, dtype=np.float64)
+    unit = float(max(centred.max(), -centred.min())) or 1.0
+    centred /= unit  # whose squares are in range
+    small = centred @ centred.T if n <= p else centred.T @ centred
+    last = len(small) - 1
+    values, vectors = eigh(small, subset_by_index=(last + 1 - n_components, last))
     if n <= p:
-        _, vectors = torch.linalg.eigh(centred @ centred.T)
-        vectors = vectors[:, n - n_components :]  # (n, q)
         # eigenvalues are known to eps of the largest one, these squares to eps^2: without
         # variance the length is 0 to rounding, and not to its square root
-        values, order = (centred.T @ vectors).square().sum(dim=0).sort()  # (q,)
-        return coordinates(values, vectors[:, order], weights, n_components, unit)
-    values, axes = torch.linalg.eigh(centred.T @ centred)  # (p,), (p, p)
-    lengths = values.clamp_min(torch.finfo(X.dtype).tiny).sqrt()
-    return coordinates(values, centred @ axes / lengths, weights, n_components, unit)
+        values = np.square(centred.T @ vectors).sum(axis=0)  # (q,)
+        vectors = vectors[:, values.argsort()]  # (n, q)
+        values.sort()
+    else:
+        vectors = centred @ vectors / np.sqrt(np.maximum(values, np.finfo(float).tiny))
+    values, vectors = torch.from_numpy(values).to(X.device), torch.from_numpy(vectors).to(X.device)
+    found = coordinates(values, vectors, torch.ones_like(vectors[:, 0]), n_components)
+    Z, eigenvalues = found.Z * unit, found.eigenvalues * unit * unit
+    return SpectralEmbedding(Z=Z.to(X), eigenvalues=eigenvalues.to(X), weights=found.weights.to(X))
 
 
 def classical_mds(cost, n_components: int = 2) -> SpectralEmbedding:
-    r"""Classical scaling: kernel PCA of :math:`-\frac12 C`.
+    r"""Classical multidimensional scaling (MDS): kernel PCA of :math:`-\frac12 C`.
 
     For squared Euclidean distances :math:`-\frac12 J C J` is the centred Gram matrix, and the
     result is that of :func:`pca`.
@@ -117,13 +120,11 @@ def classical_mds(cost, n_components: int = 2) -> SpectralEmbedding:
     >>> classical_mds(sqeuclidean([[0.0], [1.0], [5.0]]), 1).Z.round(decimals=9).tolist()
     [[-2.0], [-1.0], [3.0]]
     """
-    matrix = as_pairwise(cost).dense()
-    check_same_transposed(matrix, "cost")
-    return kernel_pca(-matrix / 2, n_components)
+    return kernel_pca(-symmetric(as_pairwise(cost).dense(), "cost") / 2, n_components)
 
 
 def isomap(X, n_components: int = 2, *, n_neighbors: int = 5) -> SpectralEmbedding:
-    r"""Classical scaling of the lengths of shortest paths through nearest neighbours.
+    r"""Isomap: classical scaling of shortest paths through nearest neighbours.
 
     Source: Tenenbaum et al. (2000), as in section 2.5.1 of the thesis (Van Assel, 2024); book
     ``prp-kernel-pca``.
@@ -152,40 +153,39 @@ def isomap(X, n_components: int = 2, *, n_neighbors: int = 5) -> SpectralEmbeddi
     3.0
     """
     X = as_points(X, "X")
-    graph = _neighbor_graph(X, n_neighbors)
-    number, _ = connected_components(graph, directed=False)
-    if number > 1:
-        raise ValueError(
-            f"the graph of {n_neighbors} neighbours falls into {number} parts and no path joins "
-            "them; raise n_neighbors"
-        )
+    columns, gaps = _neighbors(X, n_neighbors)
+    lengths = gaps.norm(dim=2).clamp_min(torch.finfo(X.dtype).tiny)  # SciPy reads 0 as no edge
+    (n, k), lengths = columns.shape, lengths.cpu().double().numpy()
+    graph = csr_array(
+        (lengths.ravel(), columns.cpu().numpy().ravel(), np.arange(0, n * k + 1, k)), shape=(n, n)
+    )
+    _check_connected(graph, "n_neighbors")
     paths = torch.from_numpy(shortest_path(graph, directed=False)).to(X)
     return classical_mds(paths.square(), n_components)
 
 
-def _neighbor_graph(X: Tensor, n_neighbors: int) -> csr_array:
-    """Distances to the nearest neighbours, the point itself not counted: sparse (n, n)."""
-    n = X.shape[0]
-    columns = _neighbors(X, n_neighbors)
-    gaps = (X[:, None] - X[columns]).norm(dim=2)  # (n, k), one difference at a time: no digit lost
-    gaps = gaps.clamp_min(torch.finfo(X.dtype).tiny)  # SciPy reads 0 as no edge
-    rows = np.repeat(np.arange(n), n_neighbors)
-    entries = (gaps.cpu().double().numpy().ravel(), (rows, columns.cpu().numpy().ravel()))
-    return csr_array(entries, shape=(n, n))
-
-
-def _neighbors(X: Tensor, n_neighbors: int) -> Tensor:
-    """Numbers of the nearest other points, (n, k)."""
-    n = X.shape[0]
-    k = check_count("n_neighbors", n_neighbors, 1, n - 1)
+def _neighbors(X: Tensor, n_neighbors: int) -> tuple[Tensor, Tensor]:
+    """Numbers of the nearest other points, (n, k), and the differences to them, (n, k, p)."""
+    k = check_count("n_neighbors", n_neighbors, 1, X.shape[0] - 1)
     cost = sqeuclidean(X).dense().fill_diagonal_(torch.inf)
-    return cost.topk(k, dim=1, largest=False).indices
+    columns = cost.topk(k, dim=1, largest=False).indices
+    return columns, X[columns] - X[:, None]
+
+
+def _check_connected(graph: csr_array, remedy: str) -> None:
+    number, labels = connected_components(graph, directed=False)
+    if number > 1:
+        raise ValueError(
+            f"the graph falls into {number} connected components, which nothing places relative "
+            f"to each other (no path joins the points 0 and {int((labels != labels[0]).argmax())})"
+            f"; embed them one by one, or raise {remedy}"
+        )
 
 
 def laplacian_eigenmaps(
     weights, n_components: int = 2, *, normalized: bool = True
 ) -> SpectralEmbedding:
-    r"""The slowest functions on a graph: kernel PCA of the Laplacian's pseudo-inverse.
+    r"""Laplacian eigenmaps: kernel PCA of the pseudo-inverse of the graph Laplacian.
 
     With symmetric weights W, degrees :math:`d = W \mathbf 1` and :math:`L = \mathrm{diag}(d) - W`,
     the coordinates solve :math:`L u = \mu \, \mathrm{diag}(m) \, u` with the smallest
@@ -229,7 +229,7 @@ def laplacian_eigenmaps(
     dtype, W = W.dtype, W.double().fill_diagonal_(0)
     degrees = W.sum(dim=1)
     masses = degrees if normalized else torch.ones_like(degrees)
-    found = slowest(torch.diag(degrees) - W, masses, n_components, dtype)
+    found = _slowest(torch.diag(degrees) - W, masses, n_components, dtype)
     slow, least = 1 / float(found.eigenvalues[0]), _RESOLVED * float((degrees / masses).max())
     if not slow > least:
         raise ValueError(
@@ -241,30 +241,16 @@ def laplacian_eigenmaps(
 
 def _graph(weights) -> Tensor:
     """Symmetric weights of a connected graph, with their diagonal: a new array, (n, n)."""
-    W = weights.plan if isinstance(weights, Affinity) else square(weights, "weights")
+    W = symmetric(weights.plan if isinstance(weights, Affinity) else weights, "weights")
     check_non_negative(W, "weights")
-    check_same_transposed(W, "weights")
-    W = W / 2 + W.T / 2
-    lonely = W.clone().fill_diagonal_(0).amax(dim=1) == 0
-    if lonely.any():
-        raise ValueError(f"point {int(lonely.nonzero()[0])} has no neighbour in the graph")
-    _check_connected(W)
-    return W
-
-
-def _check_connected(W: Tensor) -> None:
-    number, _ = connected_components(csr_array(W.cpu().numpy()), directed=False)
-    if number > 1:
-        raise ValueError(
-            f"the graph falls into {number} connected components, which nothing places relative "
-            "to each other; embed them one by one, or raise the perplexity"
-        )
+    _check_connected(csr_array(W.cpu().numpy()), "the perplexity")
+    return W / 2 + W.T / 2
 
 
 def diffusion_map(
     weights, n_components: int = 2, *, time: float = 1.0, alpha: float = 1.0
 ) -> SpectralEmbedding:
-    r"""Where a random walk stands after a time t: kernel PCA of its transition densities.
+    r"""Diffusion map: kernel PCA of the transition densities of a random walk.
 
     The weights are divided by :math:`(d_i d_j)^\alpha`; the walk on the new weights, of degrees
     m, has transition matrix :math:`T = \mathrm{diag}(m)^{-1} W`, and
@@ -308,27 +294,23 @@ def diffusion_map(
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha must lie between 0 and 1; got {alpha}")
     n_components = check_count("n_components", n_components, 1, W.shape[0] - 1)
-    unit = power_of_2(W)
+    unit = W.max()
     W = W / unit
     density = W.sum(dim=1).pow(alpha)
     W = W / (density[:, None] * density)
     masses = W.sum(dim=1)
-    root = masses.sqrt()
-    constant = root / root.norm()
-    # eigenvalues lie from -1 to 1; that of the constants, which centring removes, goes to -2
-    values, vectors = torch.linalg.eigh(W / root[:, None] / root - 3 * constant[:, None] * constant)
-    powers = values[1:].abs().pow(2 * time)
-    order = powers.argsort()
-    masses = masses * masses.new_tensor(unit) ** (1 - 2 * alpha)
+    values, vectors = _without_constants(W, masses)
+    powers, order = values.abs().pow(2 * time).sort()
+    masses = masses * unit ** (1 - 2 * alpha)
     if not ((masses > 0) & (masses < torch.inf)).all():
         raise ValueError(f"the masses of these weights leave the range of {W.dtype}; rescale them")
-    return coordinates(powers[order], vectors[:, 1:][:, order], masses, n_components)
+    return coordinates(powers, vectors[:, order], masses, n_components)
 
 
 def locally_linear_embedding(
     X, n_components: int = 2, *, n_neighbors: int = 5, regularization: float = 1e-3
 ) -> SpectralEmbedding:
-    r"""Keep how each point mixes from its neighbours: kernel PCA of a pseudo-inverse.
+    r"""Locally linear embedding (LLE): kernel PCA of a pseudo-inverse.
 
     Each row of A reproduces its point from neighbours, :math:`x_i \approx \sum_j A_{ij} x_j` with
     :math:`\sum_j A_{ij} = 1`; K is the pseudo-inverse of :math:`(I - A)^\top (I - A)`.
@@ -366,8 +348,7 @@ def locally_linear_embedding(
     X = X.double()  # the square below halves the digits
     n_components = check_count("n_components", n_components, 1, n - 1)
     regularization = check_positive("regularization", regularization)
-    columns = _neighbors(X, n_neighbors)  # (n, k)
-    gaps = X[columns] - X[:, None]  # (n, k, p)
+    columns, gaps = _neighbors(X, n_neighbors)
     gram = gaps @ gaps.mT  # (n, k, k)
     trace = gram.diagonal(dim1=1, dim2=2).sum(dim=1)
     ridge = regularization * torch.where(trace > 0, trace, 1.0)  # (n,)
@@ -375,13 +356,40 @@ def locally_linear_embedding(
     mix = torch.linalg.solve(gram, torch.ones_like(gaps[:, :, 0]))
     A = torch.zeros(n, n, dtype=X.dtype, device=X.device)
     A.scatter_(1, columns, mix / mix.sum(dim=1, keepdim=True))
-    _check_connected((A + A.T).abs())
+    _check_connected(csr_array(A.cpu().numpy()), "n_neighbors")
     rest = torch.eye(n, dtype=X.dtype, device=X.device) - A
-    return slowest(rest.T @ rest, torch.ones_like(X[:, 0]), n_components, dtype)
+    return _slowest(rest.T @ rest, torch.ones_like(X[:, 0]), n_components, dtype)
+
+
+def _slowest(
+    matrix: Tensor, masses: Tensor, n_components: int, dtype: torch.dtype
+) -> SpectralEmbedding:
+    r"""Kernel PCA of the inverse of a matrix on all but the constants, which are its null space.
+
+    ``matrix`` is positive semidefinite, and float64 as the masses m are: columns of Z solve
+    :math:`A u = \mu \, \mathrm{diag}(m) \, u` with the smallest :math:`\mu > 0`, in ``dtype``.
+    """
+    values, vectors = _without_constants(-matrix, masses)
+    slowness = -values.clamp_max(torch.finfo(values.dtype).eps * values[0])  # mu, decreasing
+    return coordinates((1 / slowness).to(dtype), vectors.to(dtype), masses.to(dtype), n_components)
+
+
+def _without_constants(matrix: Tensor, masses: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Eigenvalues (n - 1,), increasing, and eigenvectors of a matrix that has the constants.
+
+    Those of :math:`\mathrm{diag}(m)^{-1/2} A \, \mathrm{diag}(m)^{-1/2}`, but for the eigenvector
+    of the constants, which centring removes: it is moved below all others and left out.
+    """
+    root = masses.sqrt()
+    scaled = matrix / root[:, None] / root
+    constant = root / root.norm()
+    far = 3 * scaled.abs().sum(dim=1).max()
+    values, vectors = torch.linalg.eigh(scaled - far * constant[:, None] * constant)
+    return values[1:], vectors[:, 1:]
 
 
 def pca_start(X, *, n_components: int = 2) -> Tensor:
-    """The first principal components, scaled so that the first has variance 1.
+    """PCA initialisation: principal components, scaled so that the first has variance 1.
 
     A start is a matter of shape: objectives set the scale. Signs are fixed by scikit-learn's
     rule, so no seed is needed.
@@ -414,5 +422,6 @@ def pca_start(X, *, n_components: int = 2) -> Tensor:
 
     X = as_points(X, "X")
     n_components = check_count("n_components", n_components, 1, min(X.shape))
-    Z = PCA(n_components, svd_solver="full").fit_transform((X / power_of_2(X)).cpu().numpy())
+    unit = X.abs().max().clamp_min(torch.finfo(X.dtype).tiny)  # squares are in range
+    Z = PCA(n_components, svd_solver="full").fit_transform((X / unit).cpu().numpy())
     return at_unit_variance(torch.from_numpy(Z).to(X))

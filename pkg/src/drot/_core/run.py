@@ -66,7 +66,8 @@ def iterate(
     trace: list[float] = []
     state, stopped = None, False
     try:
-        for state, residual, *more in steps:
+        for step in steps:
+            state, residual, *more = step
             trace.append(residual)
             stopped = callback is not None and bool(callback(len(trace) - 1, residual, *more))
             if stopped or residual <= tol or len(trace) > max_iter:

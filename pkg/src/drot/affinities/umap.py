@@ -17,7 +17,6 @@ from ..costs.array import (
     Nearest,
     Pairwise,
     WithoutDiagonal,
-    agreed,
     as_pairwise,
     smallest,
     tile_rows,
@@ -41,7 +40,6 @@ class UMAPMembership(Affinity):
         return excess.div_(self.sigma[rows, None]).neg_()
 
 
-@agreed
 def umap_membership(
     cost,
     n_neighbors: int = 15,

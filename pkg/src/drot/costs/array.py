@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial, wraps
-from typing import ParamSpec, TypeVar
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -15,9 +14,6 @@ from torch import Tensor
 from .._core.checks import as_real, check_count, check_finite, check_fits, unequal_pair
 from .._core.memory import tile_entries
 from .._core.ranks import ALONE, Alone
-
-Params = ParamSpec("Params")
-Result = TypeVar("Result")
 
 
 class Pairwise:
@@ -139,8 +135,7 @@ class Pairwise:
 
     def join(self, parts: Iterable[Tensor]) -> Tensor:
         """What the tiles gave, (b, ...) each, row after row, from all processes."""
-        with self.ranks.together():  # an error in a tile
-            return self.ranks.join(gather(parts, self.own.stop - self.own.start), self.shape[0])
+        return self.ranks.join(gather(parts, self.own.stop - self.own.start), self.shape[0])
 
     def dense(self) -> Tensor:
         """The whole array, shape (n, m)."""
@@ -197,10 +192,9 @@ def smallest(
     own = cost.own.stop - cost.own.start
     values = torch.empty(own, k, dtype=cost.dtype, device=cost.device)
     columns = torch.empty(own, k, dtype=torch.long, device=cost.device)
-    with cost.ranks.together():
-        for rows, tile in tiles or cost.tiles(tile_rows(cost)):
-            here = slice(rows.start - cost.own.start, rows.stop - cost.own.start)
-            torch.topk(tile, k, largest=False, out=(values[here], columns[here]))
+    for rows, tile in tiles or cost.tiles(tile_rows(cost)):
+        here = slice(rows.start - cost.own.start, rows.stop - cost.own.start)
+        torch.topk(tile, k, largest=False, out=(values[here], columns[here]))
     return cost.join([values]), cost.join([columns])
 
 
@@ -266,22 +260,6 @@ class WithoutDiagonal(Pairwise):
 def tile_rows(cost: Pairwise) -> int:
     """Rows that make a working tile: one or two MB on a CPU (its cache), much more on a GPU."""
     return max(16, tile_entries(cost.device) // cost.shape[1])
-
-
-def agreed(function: Callable[Params, Result]) -> Callable[Params, Result]:
-    """Let an error that one rank meets in ``function`` stop the others too.
-
-    An argument is a cost whose rows are shared, or has one; the others wait for this rank at their
-    next join.
-    """
-
-    @wraps(function)
-    def wrapper(*args: Params.args, **kwargs: Params.kwargs) -> Result:
-        costs = [getattr(value, "cost", value) for value in (*args, *kwargs.values())]
-        with ranks_of(*costs).together():
-            return function(*args, **kwargs)
-
-    return wrapper
 
 
 def ranks_of(*costs: object) -> Alone:

@@ -21,10 +21,10 @@ from torch import Tensor
 from .._core.checks import as_points, check_choice, check_count, check_finite
 from .._core.memory import automatic_block
 from .._core.ranks import Ranks
-from .array import Nearest, Pairwise, WithoutDiagonal, agreed, as_pairwise, smallest, tile_rows
+from .array import Nearest, Pairwise, WithoutDiagonal, as_pairwise, smallest, tile_rows
 
 __all__ = [
-    "Block", "Nearest", "Pairwise", "WithoutDiagonal", "agreed", "as_pairwise", "nearest",
+    "Block", "Nearest", "Pairwise", "WithoutDiagonal", "as_pairwise", "nearest",
     "pairwise", "shard", "sqeuclidean", "student_cost", "tile_rows",
 ]  # fmt: skip
 
@@ -333,9 +333,15 @@ def shard(cost, *, group: dist.ProcessGroup | None = None) -> Pairwise:
     Raises
     ------
     RuntimeError
-        If ``torch.distributed`` is not initialised. Later, in every other process, when one
-        stops with an error (at once) or dies (at once with gloo, else after the timeout given to
-        ``init_process_group``).
+        If ``torch.distributed`` is not initialised.
+
+    Notes
+    -----
+    An error may concern rows that only one process meets: a perplexity out of reach there, no
+    memory left. Let it end that process. ``torchrun`` then ends the others; without it they stop
+    at their next join, with the error of ``torch.distributed``: at once with gloo, which sees the
+    closed connection, else after the timeout given to ``init_process_group``. A process that
+    catches the error and goes on leaves the others waiting, until that timeout.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .._core.checks import Seed, as_real, as_rng, check_choice, check_count, check_fits
 from ..affinities.base import Affinity
-from ..costs.array import Pairwise, agreed
+from ..costs.array import Pairwise
 from .graph import Graph, as_graph
 
 Prior = Literal["binary", "row", "edges"]
@@ -83,7 +83,6 @@ class _Weights:
             )
 
 
-@agreed
 def expected_graph(log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop") -> Tensor:
     r"""The mean of the random graph, entry by entry.
 
@@ -129,7 +128,6 @@ def expected_graph(log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "dr
     )
 
 
-@agreed
 def graph_log_normalizer(
     log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop"
 ) -> Tensor:
@@ -175,7 +173,6 @@ def graph_log_normalizer(
     return value.to(weights.dtype)
 
 
-@agreed
 def graph_log_probability(
     graph, log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop"
 ) -> Tensor:
@@ -235,7 +232,6 @@ def graph_log_probability(
     return (value + weights.cost.ranks.total(logs)).to(weights.dtype)
 
 
-@agreed
 def sample_graphs(
     log_kernel,
     n_samples: int,

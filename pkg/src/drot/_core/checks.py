@@ -203,7 +203,7 @@ def check_fits(shape: tuple[int, int], dtype: torch.dtype, device: torch.device)
     """Refuse a dense array that memory cannot hold, and name the way around."""
     size = shape[0] * shape[1] * torch.finfo(dtype).bits // 8
     room = physical_memory(device)
-    if room is not None and 2 * size > room:
+    if 2 * size > room:
         raise MemoryError(
             f"a dense {shape[0]} x {shape[1]} array takes {size / 2**30:.0f} GiB of the "
             f"{room / 2**30:.0f} GiB here; build the cost with block=... (rows per tile) and read "

@@ -146,7 +146,7 @@ def entropic_affinity(
     found = torch.empty(own.stop - own.start, 3, dtype=cost.dtype, device=cost.device)
     trace: list[float] = []  # largest error over all rows, by iteration
     evaluations = 0
-    for rows, tile, _ in cost.packed_tiles(tile_rows(cost)):
+    for rows, tile in cost.packed_tiles(tile_rows(cost)):
         cheapest = tile.amin(dim=1)  # (b,)
         excess = tile - cheapest[:, None]  # (b, k) >= 0, inf where forbidden
         usable = excess.isfinite().sum(dim=1)

@@ -7,13 +7,23 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from .._core.checks import as_real, check_count, check_finite, check_fits, unequal_pair
-from .._core.memory import tile_entries
+from .._core.checks import (
+    as_real,
+    check_choice,
+    check_count,
+    check_finite,
+    check_fits,
+    unequal_pair,
+)
+from .._core.memory import automatic_block, tile_entries
 from .._core.ranks import ALONE, Alone
+
+Block = int | Literal["auto"] | None
 
 
 class Pairwise:
@@ -45,12 +55,15 @@ class Pairwise:
         shape: tuple[int, int],
         like: Tensor | Pairwise,
         *,
-        block: int | None = None,
+        block: Block = None,
         symmetric: bool = False,
         parts: dict[str, Tensor] | None = None,
         ranks: Alone = ALONE,
     ):
-        if block is not None:
+        if isinstance(block, str):
+            check_choice("block", block, ("auto",))
+            block = automatic_block(shape, like.dtype, like.device)
+        elif block is not None:
             block = check_count("block (rows per tile)", block, 1)
         self._evaluate = evaluate
         self._dense: Tensor | None = None  # the rows in own, once they are kept
@@ -72,12 +85,7 @@ class Pairwise:
     def derive(self, evaluate: Callable[[slice | Tensor], Tensor]) -> Pairwise:
         """Another array of this shape, met in the same way."""
         return Pairwise(
-            evaluate,
-            self.shape,
-            self,
-            block=self.block,
-            symmetric=self.symmetric,
-            ranks=self.ranks,
+            evaluate, self.shape, self, block=self.block, symmetric=self.symmetric, ranks=self.ranks
         )
 
     def shared(self, ranks: Alone) -> Pairwise:
@@ -153,13 +161,9 @@ class Pairwise:
         # a view would keep the whole tile
         return self.join(tile.diagonal(rows.start).clone() for rows, tile in self.tiles())
 
-    def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
-        """Yield ``(rows, entries, columns)``: the finite entries of some rows, (b, k) each.
-
-        ``columns`` is None where the entries are whole rows.
-        """
-        for rows, tile in self.tiles(most):
-            yield rows, tile, None
+    def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor]]:
+        """Yield ``(rows, entries)``: the finite entries of some rows, (b, k), in any order."""
+        return self.tiles(most)
 
 
 def gather(parts: Iterable[Tensor], count: int) -> Tensor:
@@ -202,30 +206,17 @@ class Nearest(Pairwise):
     """A cost that is infinite but for k entries of each row; see :func:`nearest`."""
 
     def __init__(
-        self,
-        values: Tensor,
-        columns: Tensor,
-        m: int,
-        block: int | None,
-        *,
-        ranks: Alone = ALONE,
+        self, values: Tensor, columns: Tensor, m: int, block: int | None, *, ranks: Alone = ALONE
     ):
         parts = {"values": values, "columns": columns, "m": torch.tensor(m)}
-        shape = (values.shape[0], m)
-        super().__init__(
-            partial(_spread, values, columns, m),
-            shape,
-            values,
-            block=block,
-            parts=parts,
-            ranks=ranks,
-        )
+        evaluate, shape = partial(_spread, values, columns, m), (len(values), m)
+        super().__init__(evaluate, shape, values, block=block, parts=parts, ranks=ranks)
         self.values, self.columns = values, columns
 
-    def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
+    def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor]]:
         for start in range(self.own.start, self.own.stop, most):
             rows = slice(start, min(start + most, self.own.stop))
-            yield rows, self.values[rows], self.columns[rows]
+            yield rows, self.values[rows]
 
 
 def _spread(values: Tensor, columns: Tensor, m: int, rows: slice | Tensor) -> Tensor:
@@ -239,22 +230,27 @@ class WithoutDiagonal(Pairwise):
     """A square cost whose diagonal is infinite, so that no point sends mass to itself."""
 
     def __init__(self, cost: Pairwise):
-        parts = None if cost.parts is None else {**cost.parts, "without_diagonal": torch.tensor(1)}
         super().__init__(
             cost.rows,
             cost.shape,
             cost,
             block=cost.block,
             symmetric=cost.symmetric,
-            parts=parts,
             ranks=cost.ranks,
         )
+        if cost.parts is not None:
+            self.parts = {**cost.parts, "without_diagonal": torch.tensor(1)}
 
     def rows(self, index: slice | Tensor) -> Tensor:
-        tile = self._evaluate(index).clone()  # the other cost may have kept its array
-        numbers = torch.arange(self.shape[0], device=self.device)[index]
-        tile[torch.arange(len(numbers), device=self.device), numbers] = torch.inf
-        return tile
+        # a copy: the other cost may have kept its array
+        return fill_diagonal(self._evaluate(index).clone(), index, torch.inf)
+
+
+def fill_diagonal(tile: Tensor, rows: slice | Tensor, value: float) -> Tensor:
+    """Write to the entries (i, i) among some rows (b, m) of a square array."""
+    numbers = torch.arange(tile.shape[1], device=tile.device)[rows]
+    tile[torch.arange(len(numbers), device=tile.device), numbers] = value
+    return tile
 
 
 def tile_rows(cost: Pairwise) -> int:
@@ -268,10 +264,6 @@ def ranks_of(*costs: object) -> Alone:
     return next((ranks for ranks in shared if ranks is not ALONE), ALONE)
 
 
-def _part(matrix: Tensor, rows: slice | Tensor) -> Tensor:
-    return matrix[rows]
-
-
 def as_pairwise(cost, name: str = "cost", *, square: bool = True, least: int = 2) -> Pairwise:
     """Read a cost: a :class:`Pairwise` as it is, a matrix as one tile."""
     if not isinstance(cost, Pairwise):
@@ -282,13 +274,8 @@ def as_pairwise(cost, name: str = "cost", *, square: bool = True, least: int = 2
             )
         check_finite(matrix, name)
         same = matrix.shape[0] == matrix.shape[1] and bool((matrix == matrix.T).all())
-        cost = Pairwise(
-            partial(_part, matrix),
-            (matrix.shape[0], matrix.shape[1]),
-            matrix,
-            symmetric=same,
-            parts={"matrix": matrix},
-        )
+        evaluate, shape = partial(Tensor.__getitem__, matrix), (matrix.shape[0], matrix.shape[1])
+        cost = Pairwise(evaluate, shape, matrix, symmetric=same, parts={"matrix": matrix})
         cost._dense = matrix
     if square and cost.shape[0] != cost.shape[1]:
         raise ValueError(

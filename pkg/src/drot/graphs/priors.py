@@ -14,7 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.checks import Seed, as_real, as_rng, check_choice, check_count, check_fits
+from .._core.checks import (
+    Seed,
+    as_real,
+    as_rng,
+    check_choice,
+    check_count,
+    check_fits,
+    check_square,
+)
 from ..affinities.base import Affinity
 from ..costs.array import Pairwise
 from .graph import Graph, as_graph
@@ -34,9 +42,7 @@ class _Weights:
         self.prior, self.diagonal = prior, diagonal
         if not isinstance(log_kernel, Affinity):
             log_kernel = as_real(log_kernel, "log_kernel")
-            shape = tuple(log_kernel.shape)
-            if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
-                raise ValueError(f"log_kernel must be a square (n, n) array; got shape {shape}")
+            check_square(log_kernel, "log_kernel")
             if not (log_kernel < torch.inf).all():  # NaN too
                 i, j = (~(log_kernel < torch.inf)).nonzero()[0].tolist()
                 raise ValueError(
@@ -46,8 +52,9 @@ class _Weights:
         if isinstance(log_kernel, Affinity):
             self.cost, self._tiles = log_kernel.cost, log_kernel.log_tiles
         else:
-            matrix, step = log_kernel, max(16, 2**20 // shape[0])
-            self.cost = Pairwise(lambda rows: matrix[rows].clone(), shape, matrix, block=step)
+            matrix, n = log_kernel, len(log_kernel)
+            step = max(16, 2**20 // n)
+            self.cost = Pairwise(lambda rows: matrix[rows].clone(), (n, n), matrix, block=step)
             self._tiles = self.cost.tiles
         self.n, self.dtype, self.device = self.cost.shape[0], self.cost.dtype, self.cost.device
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._core.checks import as_real, check_count, check_finite, check_same_transposed
+from .._core.checks import as_real, as_square, check_count, check_same_transposed
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -78,7 +78,7 @@ def kernel_pca(kernel, n_components: int = 2, *, weights=None) -> SpectralEmbedd
     >>> torch.allclose(found.Z, X - 2)  # the mean is 2
     True
     """
-    kernel = square(kernel, "kernel")
+    kernel = as_square(kernel, "kernel", 2)
     check_same_transposed(kernel, "kernel")
     n = kernel.shape[0]
     n_components = check_count("n_components", n_components, 1, n)
@@ -146,14 +146,6 @@ def slowest(
         eigenvalues=found.eigenvalues.to(dtype),
         weights=found.weights.to(dtype),
     )
-
-
-def square(matrix, name: str) -> Tensor:
-    matrix = as_real(matrix, name)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
-        raise ValueError(f"{name} must be a square (n, n) array; got shape {tuple(matrix.shape)}")
-    check_finite(matrix, name)
-    return matrix
 
 
 def at_unit_variance(Z: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from torch import Tensor
 from .._core.checks import (
     as_number,
     as_points,
+    as_square,
     check_count,
     check_non_negative,
     check_positive,
@@ -33,7 +34,6 @@ from .kernel_pca import (
     kernel_pca,
     power_of_2,
     slowest,
-    square,
 )
 
 _RESOLVED = 2.0**-41  # an eigenvalue below this share of the largest has fewer than three digits
@@ -241,7 +241,7 @@ def laplacian_eigenmaps(
 
 def _graph(weights) -> Tensor:
     """Symmetric weights of a connected graph, with their diagonal: a new array, (n, n)."""
-    W = weights.plan if isinstance(weights, Affinity) else square(weights, "weights")
+    W = weights.plan if isinstance(weights, Affinity) else as_square(weights, "weights", 2)
     check_non_negative(W, "weights")
     check_same_transposed(W, "weights")
     W = W / 2 + W.T / 2

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_square, check_fits, check_non_negative
-from .._core.exponentials import exp, log_sum_exp
+from .._core.kernels import exp, log_sum_exp
 from .._core.saving import read, unpack, write
 from ..costs.array import Nearest, Pairwise, WithoutDiagonal, as_pairwise, tile_rows
 from ..costs.distances import sqeuclidean, student_cost
@@ -52,10 +52,7 @@ class Affinity:
     def tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:
         """Yield ``(rows, P[rows])`` in row tiles of at most ``most`` rows."""
         for rows, tile in self.log_tiles(most):
-            yield (
-                rows,
-                tile.exp_(),
-            )  # not _exponentials.exp: its last bit depends on the place, P = P^T
+            yield rows, tile.exp_()  # not kernels.exp: its last bit depends on the place, P = P^T
 
     def _whole(self, tiles: Iterator[tuple[slice, Tensor]]) -> Tensor:
         check_fits(self.cost.shape, self.cost.dtype, self.cost.device)

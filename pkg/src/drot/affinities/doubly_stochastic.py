@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_number, check_positive
-from .._core.exponentials import log_sum_exp
+from .._core.kernels import log_sum_exp
 from .._core.run import OnFailure, read_limits, settle
 from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
 from .base import Affinity

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_perplexity, check_choice, check_count, check_positive, check_reach
-from .._core.exponentials import log_sum_exp
+from .._core.kernels import log_sum_exp
 from .._core.run import OnFailure, read_limits, settle
 from ..costs.array import Pairwise, WithoutDiagonal, as_pairwise, tile_rows
 from ..costs.distances import nearest

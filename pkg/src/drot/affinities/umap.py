@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .._core.checks import check_count, check_positive
-from .._core.exponentials import exp
+from .._core.kernels import exp
 from .._core.run import OnFailure, read_limits, settle
 from ..costs.array import (
     Nearest,

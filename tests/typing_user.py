@@ -30,7 +30,7 @@ def costs() -> drot.Pairwise:
     assert_type(drot.nearest(cost, 4), drot.Pairwise)
     assert_type(drot.gram(array), drot.Factored)
     factored = assert_type(drot.factored_sqeuclidean(rows), drot.Factored)
-    assert_type(factored.product(tensor), Tensor)
+    assert_type(factored @ tensor, Tensor)
     assert_type(drot.gaussian_kernel(array).dense(), Tensor)
     for part, tile in cost.tiles(most=5):
         assert_type(part, slice)
@@ -209,7 +209,7 @@ def estimators() -> None:
     assert_type(drot.DistR(3), drot.DistR)
     assert_type(drot.SemiRelaxedGWClustering(3), drot.SemiRelaxedGWClustering)
     error: type[RuntimeError] = drot.NotConverged
-    assert issubclass(drot.RankFailed, Exception) and issubclass(error, Exception)
+    assert issubclass(error, Exception)
 
 
 def data() -> None:

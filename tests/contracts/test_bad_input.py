@@ -6,7 +6,6 @@ A function, or a parameter, that is not in the table fails a test.
 from __future__ import annotations
 
 import math
-import os
 import re
 import signal
 import time
@@ -235,9 +234,7 @@ LARGE = 40  # points whose n x n array does not fit
 @pytest.fixture
 def little_memory(monkeypatch):
     """A machine of 12 KiB."""
-    real = os.sysconf
-    small = {"SC_PHYS_PAGES": 3, "SC_PAGE_SIZE": 4096}
-    monkeypatch.setattr("os.sysconf", lambda name: small[name] if name in small else real(name))
+    monkeypatch.setattr("drot._core.checks.physical_memory", lambda device: 3 * 4096)
 
 
 X = points(LARGE)

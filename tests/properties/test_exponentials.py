@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 import torch
-from drot._core import exponentials as _exponentials
+from drot._core import kernels as _exponentials
 
 
 def test_log_sum_exp_is_the_library_one():

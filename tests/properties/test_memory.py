@@ -52,32 +52,8 @@ def test_a_container_may_have_less(monkeypatch, tmp_path):
     assert _memory.free_memory(CPU) == 2_000_000
     (tmp_path / "memory.max").write_text("max\n")
     assert _memory.free_memory(CPU) > 2_000_000
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        None,
-        "",
-        "MemTotal: 9 kB\n",
-        "MemAvailable:\n",
-        "MemAvailable: many kB\n",
-        "MemAvailable: 9 \u0259",
-    ],
-)
-def test_half_of_the_memory_where_the_system_does_not_say(monkeypatch, tmp_path, text):
-    """No /proc/meminfo (not Linux), or one that says something else (an old Linux)."""
-    file = tmp_path / "meminfo"
-    if text is not None:
-        file.write_text(text, encoding="utf-8")
-    monkeypatch.setattr(_memory, "Path", {"/proc/meminfo": file}.__getitem__)
-    monkeypatch.setattr(_memory, "_CGROUP", tmp_path)  # no container
-    assert _memory.free_memory(CPU) == _memory.physical_memory(CPU) // 2
-    monkeypatch.setattr(_memory, "physical_memory", lambda device: None)
-    assert _memory.free_memory(CPU) is None
-    assert drot.sqeuclidean(torch.rand(5, 2)).block is None  # dense, where nothing is known
-    file.write_text("MemTotal: 9 kB\nMemAvailable:    7 kB\n")
-    assert _memory.free_memory(CPU) == 7 * 1024
+    (tmp_path / "memory.max").unlink()  # not Linux, or an old one
+    assert _memory.free_memory(CPU) > 2_000_000
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])

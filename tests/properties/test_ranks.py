@@ -18,13 +18,13 @@ import faults
 import pytest
 import torch
 import torch.distributed as dist
-from drot._core.ranks import Alone, RankFailed, Ranks
+from drot._core.ranks import Alone
 
 WORKER = Path(__file__).parents[1] / "ranks_worker.py"
 
 
-def run(task: str, folder: Path, size: int = 2) -> list[dict | None]:
-    """What each of ``size`` processes wrote; None from one that died."""
+def run(task: str, folder: Path, size: int = 2) -> list[dict | str]:
+    """What each of ``size`` processes wrote; the message of one that stopped with an error."""
     env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     group = [
         subprocess.Popen(
@@ -40,14 +40,10 @@ def run(task: str, folder: Path, size: int = 2) -> list[dict | None]:
     finally:
         for process in group:
             process.kill()
-    found = []
-    for rank, (process, end) in enumerate(zip(group, ends, strict=True)):
-        if process.returncode == 9:
-            found.append(None)
-            continue
-        assert process.returncode == 0, end[1]
-        found.append(json.loads((folder / f"{rank}.json").read_text()))
-    return found
+    return [
+        end[1] if process.returncode else json.loads((folder / f"{rank}.json").read_text())
+        for rank, (process, end) in enumerate(zip(group, ends, strict=True))
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -147,22 +143,12 @@ class Half(Alone):
         return slice(0, n // 2) if self.rank == 0 else slice(n // 2, n)
 
 
-def test_an_error_on_one_rank_reaches_all(tmp_path):
+def test_an_error_on_one_rank_ends_all(tmp_path):
+    """By the closed connection, or after the stated time of the group, 20 s: none waits forever."""
     first, last = run("fails", tmp_path)
-    assert last["kind"] == "ArithmeticError" and "burnt" in last["text"]
-    assert first["kind"] == "RankFailed"
-    assert first["text"].startswith("rank 1 of 2 stopped with an error")
-    assert set(first["others"].values()) == {"RankFailed"}, first["others"]
-    assert set(last["others"].values()) == {"ArithmeticError"}, last["others"]
-    for found in (first, last):  # the group works on
-        assert found["after"] and found["again"] and "out of reach" in found["all"]
-
-
-def test_a_dead_rank_is_noticed(tmp_path):
-    """By the closed connection, or after the stated time of the group, 20 s."""
-    found, gone = run("dies", tmp_path)
-    assert gone is None
-    assert found["text"].startswith("rank 0 of 2 lost the others")
+    assert "ValueError: perplexity=1e+06 is out of reach for row 100" in last
+    assert first["text"]  # torch.distributed says what it lost
+    assert "out of reach" in first["all"] and first["again"]  # an error of all stops nobody
 
 
 def test_without_a_group():
@@ -176,31 +162,6 @@ def alone(tmp_path):
     where = f"file://{tmp_path / 'meeting'}"
     dist.init_process_group("gloo", init_method=where, rank=0, world_size=1)
     try:
-        yield Ranks()
+        yield
     finally:
         dist.destroy_process_group()
-
-
-def test_a_rank_joins_its_own_rows(alone):
-    """Fewer or more than its share would come out as rows of others, or as zeros."""
-    part = torch.arange(6.0).reshape(3, 2)
-    assert torch.equal(alone.join(part, 3), part)
-    for n in (2, 4):
-        with pytest.raises(ValueError, match=rf"^3 rows to join; rank 0 owns {n}$"):
-            alone.join(part, n)
-
-
-def test_an_error_is_told_as_it_is_though_nobody_hears(alone, monkeypatch):
-    """Where the others are gone too, the error of this rank comes out, not that of the group."""
-
-    def gone(*args, **options):
-        calls.append(args)
-        raise RuntimeError("connection closed\nat some line")
-
-    calls = []
-    monkeypatch.setattr(dist, "all_gather", gone)
-    with pytest.raises(ArithmeticError, match="a disk has burnt"), alone.together():
-        raise ArithmeticError("a disk has burnt")
-    assert len(calls) == 1  # it was tried
-    with pytest.raises(RankFailed, match=r"^rank 0 of 1 lost the others: connection closed$"):
-        alone.total(torch.ones(2))

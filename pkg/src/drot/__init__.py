@@ -9,7 +9,6 @@ from . import datasets as datasets
 from . import hyperbolic as hyperbolic
 from . import metrics as metrics
 from . import spectral as spectral
-from ._core.ranks import RankFailed
 from ._core.run import NotConverged
 from .affinities.base import Affinity, load_affinity, symmetrize
 from .affinities.baselines import symmetric_alternating_projections, symmetric_dual_ascent
@@ -85,7 +84,7 @@ __all__ = [
     "ConnectedPCA", "DistR", "DistributionalReduction", "DoublyStochasticAffinity", "Embedding",
     "EntropicAffinity", "Factored", "GaussianAffinity", "Graph", "GromovMonge",
     "GromovWasserstein", "KernelKMeans", "LargeVis", "NeighborhoodCurve", "NotConverged",
-    "Pairwise", "RankFailed", "SNELoss", "SNEkhorn", "SNEkhornLoss", "SelfTuningAffinity",
+    "Pairwise", "SNELoss", "SNEkhorn", "SNEkhornLoss", "SelfTuningAffinity",
     "SemiRelaxedBarycenter", "SemiRelaxedGW", "SemiRelaxedGWClustering",
     "SymmetricEntropicAffinity", "TSNEkhorn", "UMAPMembership", "attraction_repulsion", "ccpca",
     "cluster_then_reduce", "coarsen", "connected_components", "continuity", "coot_clustering",

@@ -42,9 +42,8 @@ def as_real(value, name: str) -> Tensor:
 def _native(value) -> np.ndarray:
     """A writable array that torch can share: other strides, byte orders and locks are copied."""
     array = np.asarray(value)
-    plain = array.flags.c_contiguous and array.flags.writeable and array.dtype.isnative
-    plain = plain and all(step >= 0 for step in array.strides)  # one column may run backwards
-    return array if plain else np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+    array = np.require(array, array.dtype.newbyteorder("="), ("C", "W"))
+    return array.copy() if min(array.strides, default=0) < 0 else array  # one column, backwards
 
 
 def check_finite(tensor: Tensor, name: str) -> None:
@@ -71,6 +70,30 @@ def as_points(value, name: str) -> Tensor:
         )
     check_finite(points, name)
     return points
+
+
+def check_square(matrix: Tensor, name: str, least: int = 1) -> None:
+    """Refuse what is not an (n, n) array with n >= ``least``."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < least:
+        raise ValueError(
+            f"{name} must be a square (n, n) array of n >= {least} points; "
+            f"got shape {tuple(matrix.shape)}"
+        )
+
+
+def as_square(value, name: str, least: int = 1) -> Tensor:
+    """A finite (n, n) array."""
+    matrix = as_real(value, name)
+    check_square(matrix, name, least)
+    check_finite(matrix, name)
+    return matrix
+
+
+def as_symmetric(value, name: str, least: int = 2) -> Tensor:
+    """A finite (n, n) array that is its own transpose, but for rounding."""
+    matrix = as_square(value, name, least)
+    check_same_transposed(matrix, name)
+    return matrix
 
 
 def as_device(device) -> torch.device | None:
@@ -211,7 +234,7 @@ def check_fits(shape: tuple[int, int], dtype: torch.dtype, device: torch.device)
     """Refuse a dense array that memory cannot hold, and name the way around."""
     size = shape[0] * shape[1] * torch.finfo(dtype).bits // 8
     room = physical_memory(device)
-    if room is not None and 2 * size > room:
+    if 2 * size > room:
         raise MemoryError(
             f"a dense {shape[0]} x {shape[1]} array takes {size / 2**30:.0f} GiB of the "
             f"{room / 2**30:.0f} GiB here; build the cost with block=... (rows per tile) and read "

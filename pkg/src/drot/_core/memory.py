@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+import psutil
 import torch
 
 _ARRAYS = 7  # at its peak the symmetric solver holds the cost and two Hessians of three arrays
@@ -14,45 +14,25 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 
 def free_memory(device: torch.device) -> int | None:
-    """Bytes that may still be taken on ``device``; None where the system does not say."""
+    """Bytes that may still be taken on ``device``; None where they are not known."""
     if device.type == "cuda":
         cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + cached
     if device.type != "cpu":
         return None
-    found = [room for room in (_system(), _container()) if room is not None]
-    return min(found, default=None)
+    room = psutil.virtual_memory().available
+    try:  # a container, as Binder's, may have less than the machine
+        limit, used = ((_CGROUP / name).read_text() for name in ("memory.max", "memory.current"))
+        return min(room, max(0, int(limit) - int(used)))
+    except (OSError, ValueError):  # no container, or one with the limit "max"
+        return room
 
 
-def _system() -> int | None:
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError, IndexError):  # not Linux
-        pass
-    room = physical_memory(torch.device("cpu"))
-    return None if room is None else room // 2
-
-
-def _container() -> int | None:
-    """What a control group leaves: a container may have less than the machine."""
-    try:
-        limit = (_CGROUP / "memory.max").read_text(encoding="ascii").strip()
-        used = int((_CGROUP / "memory.current").read_text(encoding="ascii"))
-        return None if limit == "max" else max(0, int(limit) - used)
-    except (OSError, ValueError):
-        return None
-
-
-def physical_memory(device: torch.device) -> int | None:
-    """Bytes that ``device`` has, taken or not; None where the system does not say."""
+def physical_memory(device: torch.device) -> int:
+    """Bytes that ``device`` has, taken or not."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[1]
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # pragma: no cover, not a POSIX system
-        return None
+    return psutil.virtual_memory().total
 
 
 def tile_entries(device: torch.device) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,16 +14,6 @@ from torch import Tensor
 Result = TypeVar("Result")
 Arrays = dict[str, np.ndarray]
 
-# What a file that is damaged, or holds something else, makes numpy and a constructor raise.
-_FOREIGN = (
-    AttributeError,
-    KeyError,
-    TypeError,
-    ValueError,
-    EOFError,
-    MemoryError,
-    zipfile.BadZipFile,
-)
 _TUPLES = ("trace", "values", "work")  # fields that are tuples of numbers, not arrays
 
 
@@ -56,7 +45,7 @@ def read(path: str | os.PathLike, what: str, build: Callable[[str, Arrays], Resu
         return build(str(data.pop("kind")), data)
     except OSError:  # no such file: the operating system says it best
         raise
-    except _FOREIGN:
+    except Exception:  # numpy and constructors raise what they like for a file of something else
         raise ValueError(f"{path} does not hold {what} saved by drot") from None
 
 

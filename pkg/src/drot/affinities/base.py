@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.checks import as_real, check_finite, check_fits, check_non_negative
-from .._core.exponentials import exp, log_sum_exp
+from .._core.checks import as_square, check_fits, check_non_negative
+from .._core.kernels import exp, log_sum_exp
 from .._core.saving import read, unpack, write
 from ..costs.array import Nearest, Pairwise, WithoutDiagonal, as_pairwise, tile_rows
 from ..costs.distances import sqeuclidean, student_cost
@@ -52,10 +52,7 @@ class Affinity:
     def tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:
         """Yield ``(rows, P[rows])`` in row tiles of at most ``most`` rows."""
         for rows, tile in self.log_tiles(most):
-            yield (
-                rows,
-                tile.exp_(),
-            )  # not _exponentials.exp: its last bit depends on the place, P = P^T
+            yield rows, tile.exp_()  # not kernels.exp: its last bit depends on the place, P = P^T
 
     def _whole(self, tiles: Iterator[tuple[slice, Tensor]]) -> Tensor:
         check_fits(self.cost.shape, self.cost.dtype, self.cost.device)
@@ -206,21 +203,12 @@ def symmetrize(plan) -> Tensor:
     >>> symmetrize([[0.0, 1.0], [0.5, 0.5]]).tolist()
     [[0.0, 0.75], [0.75, 0.5]]
     """
-    matrix = plan.plan if isinstance(plan, Affinity) else as_real(plan, "plan")
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
-        raise ValueError(f"plan must be square (n, n); got shape {tuple(matrix.shape)}")
-    check_finite(matrix, "plan")
+    matrix = as_square(plan.plan if isinstance(plan, Affinity) else plan, "plan", 2)
     return (matrix + matrix.T) / 2
 
 
 def read_plan(plan, name: str = "plan") -> Tensor:
     """A finite non-negative (n, n) tensor from an affinity or an array."""
-    matrix = plan.plan if isinstance(plan, Affinity) else as_real(plan, name)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
-        raise ValueError(
-            f"{name} must be a square (n, n) affinity of n >= 2 points; "
-            f"got shape {tuple(matrix.shape)}"
-        )
-    check_finite(matrix, name)
+    matrix = as_square(plan.plan if isinstance(plan, Affinity) else plan, name, 2)
     check_non_negative(matrix, name)
     return matrix

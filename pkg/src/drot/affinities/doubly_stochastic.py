@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_number, check_positive
-from .._core.exponentials import log_sum_exp
+from .._core.kernels import log_sum_exp
 from .._core.run import OnFailure, read_limits, settle
-from ..costs.array import Pairwise, agreed, as_pairwise, check_symmetric, tile_rows
+from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
 from .base import Affinity
 from .roots import halley, solve_mean
 
@@ -44,7 +44,6 @@ def _exponents(cost: Tensor, rows: slice, f: Tensor, base: Tensor | None) -> Ten
     return (base[rows, None] + base).sub_(cost).add_(f[rows, None] + f)
 
 
-@agreed
 def doubly_stochastic_affinity(
     cost,
     *,

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from .._core.exponentials import exp
+from .._core.kernels import exp
 from ..costs.array import Pairwise, tile_rows
 
 

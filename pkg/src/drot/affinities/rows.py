@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_perplexity, check_choice, check_count, check_positive, check_reach
-from .._core.exponentials import log_sum_exp
+from .._core.kernels import log_sum_exp
 from .._core.run import OnFailure, read_limits, settle
-from ..costs.array import Pairwise, WithoutDiagonal, agreed, as_pairwise, tile_rows
+from ..costs.array import Pairwise, WithoutDiagonal, as_pairwise, tile_rows
 from ..costs.distances import nearest
 from .base import Affinity
 from .roots import solve_mean, solve_rows
@@ -58,7 +58,6 @@ def _log_softmax(cost: Tensor, scale: Tensor | float) -> Tensor:
     return torch.log_softmax((cost.amin(dim=1, keepdim=True) - cost) / scale, dim=1)
 
 
-@agreed
 def entropic_affinity(
     cost,
     perplexity,
@@ -147,7 +146,7 @@ def entropic_affinity(
     found = torch.empty(own.stop - own.start, 3, dtype=cost.dtype, device=cost.device)
     trace: list[float] = []  # largest error over all rows, by iteration
     evaluations = 0
-    for rows, tile, _ in cost.packed_tiles(tile_rows(cost)):
+    for rows, tile in cost.packed_tiles(tile_rows(cost)):
         cheapest = tile.amin(dim=1)  # (b,)
         excess = tile - cheapest[:, None]  # (b, k) >= 0, inf where forbidden
         usable = excess.isfinite().sum(dim=1)
@@ -183,7 +182,6 @@ def _read_cost(cost, diagonal: Diagonal) -> Pairwise:
     return WithoutDiagonal(cost) if diagonal == "drop" else cost
 
 
-@agreed
 def gaussian_affinity(
     cost,
     *,
@@ -267,7 +265,6 @@ def gaussian_affinity(
     )
 
 
-@agreed
 def self_tuning_affinity(
     cost, *, n_neighbors: int = 7, diagonal: Diagonal = "keep"
 ) -> SelfTuningAffinity:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .._core.checks import as_perplexity
 from .._core.run import OnFailure, read_limits, settle
-from ..costs.array import agreed, as_pairwise, check_symmetric
+from ..costs.array import as_pairwise, check_symmetric
 from .rows import entropic_affinity
 from .symmetric_dual import Dual, Point, SymmetricEntropicAffinity, normalized
 
@@ -20,7 +20,6 @@ _MOVES = 4  # how often a row may turn from regular to slack and back
 _FALL = 0.7  # the largest share of a gamma that one step may take
 
 
-@agreed
 def symmetric_entropic_affinity(
     cost,
     perplexity,

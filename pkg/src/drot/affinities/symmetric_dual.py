@@ -25,7 +25,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from .._core.exponentials import dots, exp
+from .._core.kernels import dots, exp
 from ..costs.array import Pairwise, tile_rows
 from .base import Affinity
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .._core.checks import check_finite
-from .._core.exponentials import exp
+from .._core.kernels import exp
 from .._core.memory import tile_entries
 from ..costs.array import Pairwise, gather
 from .base import Affinity

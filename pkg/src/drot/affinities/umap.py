@@ -11,13 +11,12 @@ import torch
 from torch import Tensor
 
 from .._core.checks import check_count, check_positive
-from .._core.exponentials import exp
+from .._core.kernels import exp
 from .._core.run import OnFailure, read_limits, settle
 from ..costs.array import (
     Nearest,
     Pairwise,
     WithoutDiagonal,
-    agreed,
     as_pairwise,
     smallest,
     tile_rows,
@@ -41,7 +40,6 @@ class UMAPMembership(Affinity):
         return excess.div_(self.sigma[rows, None]).neg_()
 
 
-@agreed
 def umap_membership(
     cost,
     n_neighbors: int = 15,

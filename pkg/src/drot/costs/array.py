@@ -6,18 +6,24 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial, wraps
-from typing import ParamSpec, TypeVar
+from functools import partial
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from .._core.checks import as_real, check_count, check_finite, check_fits, unequal_pair
-from .._core.memory import tile_entries
+from .._core.checks import (
+    as_real,
+    check_choice,
+    check_count,
+    check_finite,
+    check_fits,
+    unequal_pair,
+)
+from .._core.memory import automatic_block, tile_entries
 from .._core.ranks import ALONE, Alone
 
-Params = ParamSpec("Params")
-Result = TypeVar("Result")
+Block = int | Literal["auto"] | None
 
 
 class Pairwise:
@@ -49,12 +55,15 @@ class Pairwise:
         shape: tuple[int, int],
         like: Tensor | Pairwise,
         *,
-        block: int | None = None,
+        block: Block = None,
         symmetric: bool = False,
         parts: dict[str, Tensor] | None = None,
         ranks: Alone = ALONE,
     ):
-        if block is not None:
+        if isinstance(block, str):
+            check_choice("block", block, ("auto",))
+            block = automatic_block(shape, like.dtype, like.device)
+        elif block is not None:
             block = check_count("block (rows per tile)", block, 1)
         self._evaluate = evaluate
         self._dense: Tensor | None = None  # the rows in own, once they are kept
@@ -76,12 +85,7 @@ class Pairwise:
     def derive(self, evaluate: Callable[[slice | Tensor], Tensor]) -> Pairwise:
         """Another array of this shape, met in the same way."""
         return Pairwise(
-            evaluate,
-            self.shape,
-            self,
-            block=self.block,
-            symmetric=self.symmetric,
-            ranks=self.ranks,
+            evaluate, self.shape, self, block=self.block, symmetric=self.symmetric, ranks=self.ranks
         )
 
     def shared(self, ranks: Alone) -> Pairwise:
@@ -139,23 +143,25 @@ class Pairwise:
 
     def join(self, parts: Iterable[Tensor]) -> Tensor:
         """What the tiles gave, (b, ...) each, row after row, from all processes."""
-        with self.ranks.together():  # an error in a tile
-            return self.ranks.join(gather(parts, self.own.stop - self.own.start), self.shape[0])
+        return self.ranks.join(gather(parts, self.own.stop - self.own.start), self.shape[0])
 
     def dense(self) -> Tensor:
         """The whole array, shape (n, m)."""
         check_fits(self.shape, self.dtype, self.device)
-        if self.block is None and self.own == slice(0, self.shape[0]):
-            return self._keep().clone()
-        return self.join(tile for _, tile in self.tiles())
+        return self.join(tile.clone() for _, tile in self.tiles())  # it may be kept
 
-    def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
-        """Yield ``(rows, entries, columns)``: the finite entries of some rows, (b, k) each.
+    def __matmul__(self, V: Tensor) -> Tensor:
+        """A V, (n, ...), for V (m, ...)."""
+        return self.join(tile @ V for _, tile in self.tiles())
 
-        ``columns`` is None where the entries are whole rows.
-        """
-        for rows, tile in self.tiles(most):
-            yield rows, tile, None
+    def diagonal(self) -> Tensor:
+        """The entries (i, i) of a square array, (n,)."""
+        # a view would keep the whole tile
+        return self.join(tile.diagonal(rows.start).clone() for rows, tile in self.tiles())
+
+    def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor]]:
+        """Yield ``(rows, entries)``: the finite entries of some rows, (b, k), in any order."""
+        return self.tiles(most)
 
 
 def gather(parts: Iterable[Tensor], count: int) -> Tensor:
@@ -188,10 +194,9 @@ def smallest(
     own = cost.own.stop - cost.own.start
     values = torch.empty(own, k, dtype=cost.dtype, device=cost.device)
     columns = torch.empty(own, k, dtype=torch.long, device=cost.device)
-    with cost.ranks.together():
-        for rows, tile in tiles or cost.tiles(tile_rows(cost)):
-            here = slice(rows.start - cost.own.start, rows.stop - cost.own.start)
-            torch.topk(tile, k, largest=False, out=(values[here], columns[here]))
+    for rows, tile in tiles or cost.tiles(tile_rows(cost)):
+        here = slice(rows.start - cost.own.start, rows.stop - cost.own.start)
+        torch.topk(tile, k, largest=False, out=(values[here], columns[here]))
     return cost.join([values]), cost.join([columns])
 
 
@@ -199,30 +204,17 @@ class Nearest(Pairwise):
     """A cost that is infinite but for k entries of each row; see :func:`nearest`."""
 
     def __init__(
-        self,
-        values: Tensor,
-        columns: Tensor,
-        m: int,
-        block: int | None,
-        *,
-        ranks: Alone = ALONE,
+        self, values: Tensor, columns: Tensor, m: int, block: int | None, *, ranks: Alone = ALONE
     ):
         parts = {"values": values, "columns": columns, "m": torch.tensor(m)}
-        shape = (values.shape[0], m)
-        super().__init__(
-            partial(_spread, values, columns, m),
-            shape,
-            values,
-            block=block,
-            parts=parts,
-            ranks=ranks,
-        )
+        evaluate, shape = partial(_spread, values, columns, m), (len(values), m)
+        super().__init__(evaluate, shape, values, block=block, parts=parts, ranks=ranks)
         self.values, self.columns = values, columns
 
-    def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
+    def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor]]:
         for start in range(self.own.start, self.own.stop, most):
             rows = slice(start, min(start + most, self.own.stop))
-            yield rows, self.values[rows], self.columns[rows]
+            yield rows, self.values[rows]
 
 
 def _spread(values: Tensor, columns: Tensor, m: int, rows: slice | Tensor) -> Tensor:
@@ -236,22 +228,27 @@ class WithoutDiagonal(Pairwise):
     """A square cost whose diagonal is infinite, so that no point sends mass to itself."""
 
     def __init__(self, cost: Pairwise):
-        parts = None if cost.parts is None else {**cost.parts, "without_diagonal": torch.tensor(1)}
         super().__init__(
             cost.rows,
             cost.shape,
             cost,
             block=cost.block,
             symmetric=cost.symmetric,
-            parts=parts,
             ranks=cost.ranks,
         )
+        if cost.parts is not None:
+            self.parts = {**cost.parts, "without_diagonal": torch.tensor(1)}
 
     def rows(self, index: slice | Tensor) -> Tensor:
-        tile = self._evaluate(index).clone()  # the other cost may have kept its array
-        numbers = torch.arange(self.shape[0], device=self.device)[index]
-        tile[torch.arange(len(numbers), device=self.device), numbers] = torch.inf
-        return tile
+        # a copy: the other cost may have kept its array
+        return fill_diagonal(self._evaluate(index).clone(), index, torch.inf)
+
+
+def fill_diagonal(tile: Tensor, rows: slice | Tensor, value: float) -> Tensor:
+    """Write to the entries (i, i) among some rows (b, m) of a square array."""
+    numbers = torch.arange(tile.shape[1], device=tile.device)[rows]
+    tile[torch.arange(len(numbers), device=tile.device), numbers] = value
+    return tile
 
 
 def tile_rows(cost: Pairwise) -> int:
@@ -259,30 +256,10 @@ def tile_rows(cost: Pairwise) -> int:
     return max(16, tile_entries(cost.device) // cost.shape[1])
 
 
-def agreed(function: Callable[Params, Result]) -> Callable[Params, Result]:
-    """Let an error that one rank meets in ``function`` stop the others too.
-
-    An argument is a cost whose rows are shared, or has one; the others wait for this rank at their
-    next join.
-    """
-
-    @wraps(function)
-    def wrapper(*args: Params.args, **kwargs: Params.kwargs) -> Result:
-        costs = [getattr(value, "cost", value) for value in (*args, *kwargs.values())]
-        with ranks_of(*costs).together():
-            return function(*args, **kwargs)
-
-    return wrapper
-
-
 def ranks_of(*costs: object) -> Alone:
     """The processes that share the rows of the first cost that is shared."""
     shared = (cost.ranks for cost in costs if isinstance(cost, Pairwise))
     return next((ranks for ranks in shared if ranks is not ALONE), ALONE)
-
-
-def _part(matrix: Tensor, rows: slice | Tensor) -> Tensor:
-    return matrix[rows]
 
 
 def as_pairwise(cost, name: str = "cost", *, square: bool = True, least: int = 2) -> Pairwise:
@@ -295,13 +272,8 @@ def as_pairwise(cost, name: str = "cost", *, square: bool = True, least: int = 2
             )
         check_finite(matrix, name)
         same = matrix.shape[0] == matrix.shape[1] and bool((matrix == matrix.T).all())
-        cost = Pairwise(
-            partial(_part, matrix),
-            (matrix.shape[0], matrix.shape[1]),
-            matrix,
-            symmetric=same,
-            parts={"matrix": matrix},
-        )
+        evaluate, shape = partial(Tensor.__getitem__, matrix), (matrix.shape[0], matrix.shape[1])
+        cost = Pairwise(evaluate, shape, matrix, symmetric=same, parts={"matrix": matrix})
         cost._dense = matrix
     if square and cost.shape[0] != cost.shape[1]:
         raise ValueError(
@@ -332,19 +304,19 @@ def check_symmetric(cost: Pairwise, name: str = "the cost", *, strict: bool = Fa
     size = part.abs().median(dim=1).values if strict else part.abs().amax(dim=1)
     worst = unequal_pair(part, size, rtol)
     if worst is not None:
-        one, other = float(part[worst]), float(part[worst[::-1]])
         worst = int(index[worst[0]]), int(index[worst[1]])
     elif strict and step > 1:
-        worst, one, other = _unequal_rows(cost, rtol)
+        worst = _unequal_rows(cost, rtol)
     if worst is not None:
         i, j = worst
+        one, other = (float(cost.rows(slice(a, a + 1))[0, b]) for a, b in ((i, j), (j, i)))
         raise ValueError(
             f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are {one:g} and {other:g}"
         )
 
 
-def _unequal_rows(cost: Pairwise, rtol: float) -> tuple[tuple[int, int] | None, float, float]:
-    """A pair (i, j) whose two entries differ, if C z and C^T z do, in one pass; and the entries."""
+def _unequal_rows(cost: Pairwise, rtol: float) -> tuple[int, int] | None:
+    """A pair (i, j) whose two entries differ, if C z and C^T z do, in one pass."""
     n = cost.shape[0]
     z = 0.5 + (0.618034 * torch.arange(n, dtype=cost.dtype, device=cost.device)) % 1  # generic
     back = torch.zeros_like(z)  # C^T z
@@ -358,8 +330,6 @@ def _unequal_rows(cost: Pairwise, rtol: float) -> tuple[tuple[int, int] | None, 
     excess = (along - cost.ranks.total(back)).abs() - rtol * size
     i = int(excess.argmax())
     if excess[i] <= 0:
-        return None, 0.0, 0.0
-    row = cost.rows(slice(i, i + 1))[0]
+        return None
     column = cost.join(tile[:, i].clone() for _, tile in cost.tiles(tile_rows(cost)))
-    j = int((row - column).abs().argmax())
-    return (i, j), float(row[j]), float(column[j])
+    return i, int((cost.rows(slice(i, i + 1))[0] - column).abs().argmax())

@@ -10,27 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from .._core.checks import as_points, check_choice, check_count, check_finite
-from .._core.memory import automatic_block
+from .._core.checks import as_points, check_count, check_finite
 from .._core.ranks import Ranks
-from .array import Nearest, Pairwise, WithoutDiagonal, agreed, as_pairwise, smallest, tile_rows
-
-__all__ = [
-    "Block", "Nearest", "Pairwise", "WithoutDiagonal", "agreed", "as_pairwise", "nearest",
-    "pairwise", "shard", "sqeuclidean", "student_cost", "tile_rows",
-]  # fmt: skip
+from .array import Block, Nearest, Pairwise, as_pairwise, fill_diagonal, smallest
 
 Kernel = Callable[[Tensor, Tensor], Tensor]
 Evaluate = Callable[[slice | Tensor], Tensor]
-Block = int | Literal["auto"] | None
 
 
 def _clouds(X, Y) -> tuple[Tensor, Tensor]:
@@ -78,9 +69,7 @@ def pairwise(function: Kernel, X, Y=None, *, block: Block = "auto") -> Pairwise:
     [[0.0, 3.0], [3.0, 0.0]]
     """
     x, y = _clouds(X, Y)
-
-    evaluate = partial(_call, function, x, y)
-    return _new(evaluate, (x.shape[0], y.shape[0]), x, block)
+    return Pairwise(partial(_call, function, x, y), (len(x), len(y)), x, block=block)
 
 
 def _call(function: Kernel, x: Tensor, y: Tensor, rows: slice | Tensor) -> Tensor:
@@ -142,13 +131,12 @@ def sqeuclidean(X, Y=None, *, block: Block = "auto") -> Pairwise:
     >>> sqeuclidean([[0.0, 0.0], [3.0, 4.0]]).dense().tolist()
     [[0.0, 25.0], [25.0, 0.0]]
     """
-    x, y, evaluate = _sqeuclidean(X, Y)
+    cost, x, y = _of_distances("sqeuclidean", X, Y, block)
     points, info = x if y is x else torch.cat([x, y]), torch.finfo(x.dtype)
     extent = float((points.amax(dim=0) - points.amin(dim=0)).max())
     if 0 < extent < math.sqrt(info.tiny / info.eps):  # 0: all points coincide
         raise ValueError(f"squared distances underflow {x.dtype}; give X in smaller units")
-    parts = {"sqeuclidean": x} if y is x else {"sqeuclidean": x, "other": y}
-    return _new(evaluate, (x.shape[0], y.shape[0]), x, block, y is x, parts)
+    return cost
 
 
 def student_cost(X, Y=None, *, block: Block = "auto") -> Pairwise:
@@ -176,75 +164,30 @@ def student_cost(X, Y=None, *, block: Block = "auto") -> Pairwise:
     >>> student_cost([[0.0], [1.0]]).dense().exp().tolist()
     [[1.0, 2.0], [2.0, 1.0]]
     """
-    x, y, evaluate = _sqeuclidean(X, Y)
-    parts = {"student": x} if y is x else {"student": x, "other": y}
-    shape = (x.shape[0], y.shape[0])
-    return _new(partial(_log1p, evaluate), shape, x, block, y is x, parts)
+    return _of_distances("student", X, Y, block)[0]
+
+
+def _of_distances(kind: str, X, Y, block: Block) -> tuple[Pairwise, Tensor, Tensor]:
+    """The cost "sqeuclidean" or "student" between two clouds, and the clouds."""
+    x, y = _clouds(X, Y)
+    xc, yc = _centred(x, y)
+    norm_x, norm_y = xc.square().sum(dim=1), yc.square().sum(dim=1)
+    if not torch.isfinite(2 * (norm_x.max() + norm_y.max())):
+        raise ValueError(f"squared distances overflow {x.dtype}; give X in larger units")
+    evaluate: Evaluate = partial(_squares, x, y, xc, yc, norm_x, norm_y)
+    if kind == "student":
+        evaluate = partial(_log1p, evaluate)
+    parts = {kind: x} if y is x else {kind: x, "other": y}
+    shape = len(x), len(y)
+    return Pairwise(evaluate, shape, x, block=block, symmetric=y is x, parts=parts), x, y
 
 
 def _log1p(evaluate: Evaluate, rows: slice | Tensor) -> Tensor:
     return evaluate(rows).log1p_()
 
 
-def _new(
-    evaluate: Evaluate,
-    shape: tuple[int, int],
-    like: Tensor,
-    block: Block,
-    symmetric: bool = False,
-    parts: dict[str, Tensor] | None = None,
-) -> Pairwise:
-    if isinstance(block, str):
-        check_choice("block", block, ("auto",))
-        block = automatic_block(shape, like.dtype, like.device)
-    return Pairwise(evaluate, shape, like, block=block, symmetric=symmetric, parts=parts)
-
-
-def _sqeuclidean(X, Y) -> tuple[Tensor, Tensor, Evaluate]:
-    x, y = _clouds(X, Y)
-    xc, yc, exact = _centred(x, y)
-    norm_x, norm_y = xc.square().sum(dim=1), yc.square().sum(dim=1)
-    if not torch.isfinite(2 * (norm_x.max() + norm_y.max())):
-        raise ValueError(f"squared distances overflow {x.dtype}; give X in larger units")
-    return x, y, _SquaredDistances(x, y, xc, yc, norm_x, norm_y, exact)
-
-
-@dataclass(frozen=True, eq=False)
-class _SquaredDistances:
-    """Rows of the squared distances between two clouds; not a closure, so that pickle takes it."""
-
-    x: Tensor  # (n, p)
-    y: Tensor  # (m, p)
-    xc: Tensor  # both about one centre
-    yc: Tensor
-    norm_x: Tensor  # (n,) squared norms of xc
-    norm_y: Tensor  # (m,)
-    exact: bool  # whether products of xc and yc are
-
-    def __call__(self, rows: slice | Tensor) -> Tensor:
-        x, y, own = self.x, self.y, self.norm_x[rows]
-        near = torch.finfo(x.dtype).eps ** 0.25  # below this share of the norms, digits cancel
-        products = self.xc[rows] @ self.yc.T
-        tile, close = _distances(products, own, self.norm_y, near)  # (b, m), (b,)
-        if self.exact:
-            return tile
-        if int(close.sum()) > tile.numel() // 16:  # so too for fewer than 16 points
-            direct = "donot_use_mm_for_euclid_dist"
-            return torch.cdist(x[rows], y, compute_mode=direct).square_()
-        if y is x:
-            numbers = torch.arange(len(x), device=x.device)[rows]
-            tile[torch.arange(len(numbers), device=x.device), numbers] = 0.0
-            close -= 1  # the point itself
-        some = close.nonzero()[:, 0]  # rows with such pairs
-        if len(some):
-            i, j = (tile[some] <= near * (own[some, None] + self.norm_y)).nonzero(as_tuple=True)
-            i = some[i]
-            tile[i, j] = (x[rows][i] - y[j]).square_().sum(dim=1)
-        return tile
-
-
-def _centred(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, bool]:
-    """x and y about the mean of y, and whether products of what is returned are exact.
+def _centred(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """x and y about the mean of y, moved so that a lattice stays one.
 
     Squared distances of multiples of ``step`` are multiples of step^2, and so are all sums on the
     way, which are at most 2 (|x|^2 + |y|^2). Below 2 step^2 / eps floats hold them all. So the
@@ -257,8 +200,37 @@ def _centred(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, bool]:
     step = 2.0 ** math.ceil(math.frexp(2 * most * eps)[1] / 2)
     centre = (mean / step).round_().mul_(step)
     xc = x - centre
-    yc = xc if y is x else y - centre
-    return xc, yc, not any((z / step).frac_().any() for z in (xc, yc))
+    return xc, xc if y is x else y - centre
+
+
+def _squares(
+    x: Tensor, y: Tensor, xc: Tensor, yc: Tensor, norm_x: Tensor, norm_y: Tensor, rows
+) -> Tensor:
+    """Rows of |x_i - y_j|^2: by products of xc and yc, which are x (n, p) and y (m, p) centred and
+    have the squared norms (n,) and (m,), and where these cancel by the differences themselves.
+    """
+    near = torch.finfo(x.dtype).eps ** 0.25  # below this share of the norms, digits cancel
+    some, own = x[rows], norm_x[rows]
+    tile, close = _distances(xc[rows] @ yc.T, own, norm_y, near)  # (b, m), (b,)
+    if int(close.sum()) > tile.numel() // 16:  # so too for fewer than 16 points
+        return _by_coordinates(some, y)
+    if y is x:
+        fill_diagonal(tile, rows, 0.0)
+        close -= 1  # the point itself
+    again = close.nonzero()[:, 0]  # rows with such pairs
+    if len(again):
+        i, j = (tile[again] <= near * (own[again, None] + norm_y)).nonzero(as_tuple=True)
+        tile[again[i], j] = (some[again[i]] - y[j]).square_().sum(dim=1)
+    return tile
+
+
+def _by_coordinates(x: Tensor, y: Tensor) -> Tensor:
+    """|x_i - y_j|^2, (b, m), one difference for each coordinate."""
+    tile, gap = torch.zeros(2, len(x), len(y), dtype=x.dtype, device=x.device)
+    for one, other in zip(x.T.contiguous(), y.T.contiguous(), strict=True):
+        torch.sub(one[:, None], other, out=gap)
+        tile.addcmul_(gap, gap)
+    return tile
 
 
 def _distances(
@@ -333,9 +305,15 @@ def shard(cost, *, group: dist.ProcessGroup | None = None) -> Pairwise:
     Raises
     ------
     RuntimeError
-        If ``torch.distributed`` is not initialised. Later, in every other process, when one
-        stops with an error (at once) or dies (at once with gloo, else after the timeout given to
-        ``init_process_group``).
+        If ``torch.distributed`` is not initialised.
+
+    Notes
+    -----
+    An error may concern rows that only one process meets: a perplexity out of reach there, no
+    memory left. Let it end that process. ``torchrun`` then ends the others; without it they stop
+    at their next join, with the error of ``torch.distributed``: at once with gloo, which sees the
+    closed connection, else after the timeout given to ``init_process_group``. A process that
+    catches the error and goes on leaves the others waiting, until that timeout.
 
     Examples
     --------

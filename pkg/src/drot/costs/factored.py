@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from .._core.checks import as_points, as_real, check_count, check_finite
+from .._core.checks import as_points, as_real, check_finite
 from .array import Pairwise, tile_rows
 
 
@@ -32,27 +32,16 @@ class Factored(Pairwise):
     Examples
     --------
     >>> C = Factored([[1.0, 0.0], [1.0, 2.0]])
-    >>> C.dense().tolist(), C.product(torch.tensor([[1.0], [1.0]]).double()).tolist()
+    >>> C.dense().tolist(), (C @ torch.tensor([[1.0], [1.0]]).double()).tolist()
     ([[1.0, 1.0], [1.0, 5.0]], [[2.0], [6.0]])
     """
 
     def __init__(
-        self,
-        left,
-        right=None,
-        *,
-        block: int | None = None,
-        points: Tensor | None = None,
-        symmetric: bool = False,
+        self, left, right=None, *, block: int | None = None, points=None, symmetric: bool = False
     ):
-        self.left = as_real(left, "left")
-        self.right = self.left if right is None else as_real(right, "right")
-        for name, factor in (("left", self.left), ("right", self.right)):
-            if factor.ndim != 2 or factor.shape[1] < 1:
-                raise ValueError(f"{name} must be an (n, r) factor; got {tuple(factor.shape)}")
-            check_finite(factor, name)
-        a, b = self.left, self.right
-        if a.shape[1] != b.shape[1] or a.dtype != b.dtype or a.device != b.device:
+        a = self.left = _factor(left, "left")
+        b = self.right = a if right is None else _factor(right, "right")
+        if (a.shape[1], a.dtype, a.device) != (b.shape[1], b.dtype, b.device):
             raise ValueError(
                 "the factors must have as many columns, one dtype and one device; got "
                 f"{tuple(a.shape)} {a.dtype} on {a.device} and "
@@ -64,24 +53,15 @@ class Factored(Pairwise):
             parts |= {"right": b} | ({"symmetric": torch.tensor(1)} if symmetric else {})
         if self.points is not a:
             parts["points"] = self.points
-        super().__init__(
-            partial(_product, a, b),
-            (a.shape[0], b.shape[0]),
-            a,
-            symmetric=symmetric or b is a,
-            parts=parts,
-        )
-        if block is not None:
-            block = check_count("block (rows per tile)", block, 1)
-        self.block = block or tile_rows(self)  # with a block, nothing of size n x m is kept
+        evaluate, shape = partial(_product, a, b), (len(a), len(b))
+        symmetric = symmetric or b is a
+        super().__init__(evaluate, shape, a, block=block, symmetric=symmetric, parts=parts)
+        self.block = self.block or tile_rows(self)  # so nothing of size n x m is kept
 
-    def product(self, T: Tensor) -> Tensor:
-        """C T, (n, k), for T (m, k)."""
-        return self.left @ (self.right.T @ T)
+    def __matmul__(self, V: Tensor) -> Tensor:
+        return self.left @ (self.right.T @ V)
 
-    @property
     def diagonal(self) -> Tensor:
-        """The entries (i, i), (n,)."""
         return (self.left * self.right).sum(dim=1)
 
     def with_factors(self, left: Tensor, right: Tensor | None = None) -> Factored:
@@ -243,6 +223,14 @@ def gaussian_kernel(Z, *, block: int | None = None) -> GaussianKernel:
     """
     D = factored_sqeuclidean(as_points(Z, "Z"), block=block)
     return GaussianKernel(D.with_factors(-D.left, D.right))
+
+
+def _factor(value, name: str) -> Tensor:
+    factor = as_real(value, name)
+    if factor.ndim != 2 or factor.shape[1] < 1:
+        raise ValueError(f"{name} must be an (n, r) factor; got {tuple(factor.shape)}")
+    check_finite(factor, name)
+    return factor
 
 
 def _product(left: Tensor, right: Tensor, rows: slice | Tensor) -> Tensor:

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from .._core.checks import check_fits, check_positive
-from .._core.exponentials import exp
-from .._core.kernels import bernoulli, suits
+from .._core.kernels import bernoulli, exp, suits
 from ..affinities.tiled import PlanRows, squared_distances
 from .evaluation import Evaluation
 from .losses import KernelLoss

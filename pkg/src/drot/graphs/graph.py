@@ -18,9 +18,9 @@ from torch import Tensor
 from .._core.checks import (
     as_points,
     as_real,
+    as_square,
     check_choice,
     check_count,
-    check_finite,
     check_fits,
     check_non_negative,
     check_same_device,
@@ -110,12 +110,7 @@ def as_graph(graph) -> Graph:
     """
     if isinstance(graph, Graph):
         return graph
-    matrix = graph.plan if isinstance(graph, Affinity) else as_real(graph, "graph")
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 1:
-        raise ValueError(
-            f"graph must be a square (n, n) array of weights; got shape {tuple(matrix.shape)}"
-        )
-    check_finite(matrix, "graph")
+    matrix = as_square(graph.plan if isinstance(graph, Affinity) else graph, "graph")
     check_non_negative(matrix, "graph", "weight")
     edges = matrix.nonzero().T.contiguous()
     return Graph(n=matrix.shape[0], edges=edges, weights=matrix[edges[0], edges[1]])

@@ -14,9 +14,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.checks import Seed, as_real, as_rng, check_choice, check_count, check_fits
+from .._core.checks import (
+    Seed,
+    as_real,
+    as_rng,
+    check_choice,
+    check_count,
+    check_fits,
+    check_square,
+)
 from ..affinities.base import Affinity
-from ..costs.array import Pairwise, agreed
+from ..costs.array import Pairwise
 from .graph import Graph, as_graph
 
 Prior = Literal["binary", "row", "edges"]
@@ -36,9 +44,7 @@ class LogWeights:
             self.cost, self._tiles = log_kernel.cost, log_kernel.log_tiles
         else:
             matrix = as_real(log_kernel, "log_kernel")
-            shape = tuple(matrix.shape)
-            if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
-                raise ValueError(f"log_kernel must be a square (n, n) array; got shape {shape}")
+            check_square(matrix, "log_kernel")
             bad = ~(matrix < torch.inf)  # NaN too
             if bad.any():
                 i, j = bad.nonzero()[0].tolist()
@@ -46,8 +52,9 @@ class LogWeights:
                     f"log_kernel is {matrix[i, j]:g} at row {i}, column {j}; logarithms of "
                     "weights are finite, or -inf for an edge that cannot be"
                 )
-            step = max(16, 2**20 // shape[0])
-            self.cost = Pairwise(lambda rows: matrix[rows].clone(), shape, matrix, block=step)
+            n = len(matrix)
+            step = max(16, 2**20 // n)
+            self.cost = Pairwise(lambda rows: matrix[rows].clone(), (n, n), matrix, block=step)
             self._tiles = self.cost.tiles
         self.n, self.dtype, self.device = self.cost.shape[0], self.cost.dtype, self.cost.device
 
@@ -79,7 +86,6 @@ def _rates(tile: Tensor, most: float) -> Tensor:
     return torch.nn.functional.softplus(tile.double(), 1, _SURE).clamp_max_(most)
 
 
-@agreed
 def expected_graph(log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop") -> Tensor:
     r"""Expected adjacency matrix of the random graph, entry by entry.
 
@@ -125,7 +131,6 @@ def expected_graph(log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "dr
     )
 
 
-@agreed
 def graph_log_normalizer(
     log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop"
 ) -> Tensor:
@@ -171,7 +176,6 @@ def graph_log_normalizer(
     return value.to(weights.dtype)
 
 
-@agreed
 def graph_log_probability(
     graph, log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop"
 ) -> Tensor:
@@ -231,7 +235,6 @@ def graph_log_probability(
     return (value + weights.cost.ranks.total(logs)).to(weights.dtype)
 
 
-@agreed
 def sample_graphs(
     log_kernel,
     n_samples: int,

@@ -11,11 +11,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import as_real, check_count, check_finite, check_positive
-from ..costs.array import agreed
 from .contraction import Alike, Contraction, Loss, as_plan, as_weights, contraction
 
 
-@agreed
 def gw_objective(cost_x, cost_z, plan, *, loss: Loss = "square") -> float:
     r"""How badly a plan matches the pairs of one similarity with those of another.
 
@@ -79,7 +77,6 @@ def _value(problem: Contraction, T: Tensor) -> float:
     return unit.objectives([measured.objective(T, measured.constant(w))])[0]
 
 
-@agreed
 def gw_gradient(cost_x, cost_z, plan, *, loss: Loss = "square") -> Tensor:
     r"""Derivative of the objective by the plan, its marginals free.
 
@@ -129,7 +126,6 @@ class GromovMonge(NamedTuple):
     permutation: Tensor  # (n,) point i of cost_x goes to point permutation[i] of cost_z
 
 
-@agreed
 def gromov_monge(cost_x, cost_z, *, loss: Loss = "square") -> GromovMonge:
     r"""The permutation that matches two similarities best, by trying all of them.
 
@@ -188,7 +184,6 @@ class GromovWasserstein(NamedTuple):
     plan: Tensor  # (n, k), total mass 1
 
 
-@agreed
 def gromov_wasserstein(
     cost_x,
     cost_z,

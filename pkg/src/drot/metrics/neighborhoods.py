@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_points, check_count
-from ..costs.array import Pairwise, agreed, as_pairwise, ranks_of, tile_rows
+from ..costs.array import Pairwise, as_pairwise, ranks_of, tile_rows
 from ..costs.distances import sqeuclidean
 
 
@@ -36,7 +36,6 @@ class NeighborhoodCurve:
         return float((weights * self.values).sum() / weights.sum())
 
 
-@agreed
 def neighborhood_preservation(X, Z, K: int) -> float:
     r"""Share of the K nearest neighbours that survive, rescaled so that chance scores 0.
 
@@ -96,7 +95,6 @@ def neighborhood_preservation(X, Z, K: int) -> float:
     return float(_rescale(torch.tensor(overlap, dtype=torch.float64), K, n))
 
 
-@agreed
 def neighborhood_curve(X, Z) -> NeighborhoodCurve:
     r""":math:`R_n(K)` of :func:`neighborhood_preservation` for all K at once.
 
@@ -145,7 +143,6 @@ def neighborhood_curve(X, Z) -> NeighborhoodCurve:
     return NeighborhoodCurve(overlap=overlap, values=_rescale(overlap, K, n))
 
 
-@agreed
 def trustworthiness(X, Z, K: int) -> float:
     r"""Whether the neighbours that Z shows are neighbours in X.
 
@@ -198,7 +195,6 @@ def _trust(x: Pairwise, z: Pairwise, K: int, names: str) -> float:
     return 1 - 2 * int(ranks_of(x, z).total(excess)) / (n * K * (2 * n - 3 * K - 1))
 
 
-@agreed
 def continuity(X, Z, K: int) -> float:
     r"""Whether the neighbours of X are shown as neighbours by Z: trustworthiness backwards.
 

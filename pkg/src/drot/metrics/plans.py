@@ -10,9 +10,8 @@ import numpy as np
 import torch
 
 from .._core.checks import (
-    as_real,
+    as_square,
     check_count,
-    check_finite,
     check_non_negative,
     check_positive,
     check_same_transposed,
@@ -54,7 +53,7 @@ def constraint_errors(plan, perplexity: float) -> ConstraintErrors:
     >>> constraint_errors([[0.5, 0.5], [0.5, 0.5]], perplexity=2.0).row_sum
     0.0
     """
-    plan = _square(plan)
+    plan = as_square(plan, "plan")
     target = math.log(check_positive("perplexity", perplexity)) + 1
     return ConstraintErrors(
         float((plan - plan.T).abs().max()),
@@ -100,7 +99,7 @@ def spectral_clustering_ari(
     from sklearn.cluster import SpectralClustering
     from sklearn.metrics import adjusted_rand_score
 
-    plan = _square(plan)
+    plan = as_square(plan, "plan")
     check_non_negative(plan, "plan")
     check_same_transposed(plan, "plan")
     labels = np.asarray(labels.cpu() if isinstance(labels, torch.Tensor) else labels)
@@ -121,12 +120,3 @@ def spectral_clustering_ari(
         warnings.filterwarnings("ignore", message="Graph is not fully connected")
         found = model.fit_predict(plan.cpu().numpy())
     return float(adjusted_rand_score(labels, found))
-
-
-def _square(plan) -> torch.Tensor:
-    """A finite (n, n) tensor."""
-    plan = as_real(plan, "plan")
-    if plan.ndim != 2 or plan.shape[0] != plan.shape[1] or plan.shape[0] < 1:
-        raise ValueError(f"plan must be square (n, n); got shape {tuple(plan.shape)}")
-    check_finite(plan, "plan")
-    return plan

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._core.checks import as_real, check_count, check_finite, check_same_transposed
+from .._core.checks import as_real, as_symmetric, check_count
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -77,7 +77,7 @@ def kernel_pca(kernel, n_components: int = 2, *, weights=None) -> SpectralEmbedd
     >>> torch.allclose(found.Z, X - 2)  # the mean is 2
     True
     """
-    kernel = symmetric(kernel, "kernel")
+    kernel = as_symmetric(kernel, "kernel")
     n = kernel.shape[0]
     n_components = check_count("n_components", n_components, 1, n)
     weights = torch.ones_like(kernel[0]) if weights is None else as_real(weights, "weights")
@@ -110,14 +110,6 @@ def coordinates(
     )
 
 
-def symmetric(matrix, name: str) -> Tensor:
-    """A finite, symmetric (n, n) array."""
-    matrix = as_real(matrix, name)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
-        raise ValueError(f"{name} must be a square (n, n) array; got shape {tuple(matrix.shape)}")
-    check_finite(matrix, name)
-    check_same_transposed(matrix, name)
-    return matrix
 
 
 def at_unit_variance(Z: Tensor) -> Tensor:

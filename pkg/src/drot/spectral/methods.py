@@ -19,6 +19,7 @@ from torch import Tensor
 from .._core.checks import (
     as_number,
     as_points,
+    as_symmetric,
     check_count,
     check_non_negative,
     check_positive,
@@ -31,7 +32,6 @@ from .kernel_pca import (
     at_unit_variance,
     coordinates,
     kernel_pca,
-    symmetric,
 )
 
 _RESOLVED = 2.0**-41  # an eigenvalue below this share of the largest has fewer than three digits
@@ -120,7 +120,7 @@ def classical_mds(cost, n_components: int = 2) -> SpectralEmbedding:
     >>> classical_mds(sqeuclidean([[0.0], [1.0], [5.0]]), 1).Z.round(decimals=9).tolist()
     [[-2.0], [-1.0], [3.0]]
     """
-    return kernel_pca(-symmetric(as_pairwise(cost).dense(), "cost") / 2, n_components)
+    return kernel_pca(-as_symmetric(as_pairwise(cost).dense(), "cost") / 2, n_components)
 
 
 def isomap(X, n_components: int = 2, *, n_neighbors: int = 5) -> SpectralEmbedding:
@@ -241,7 +241,7 @@ def laplacian_eigenmaps(
 
 def _graph(weights) -> Tensor:
     """Symmetric weights of a connected graph, with their diagonal: a new array, (n, n)."""
-    W = symmetric(weights.plan if isinstance(weights, Affinity) else weights, "weights")
+    W = as_symmetric(weights.plan if isinstance(weights, Affinity) else weights, "weights")
     check_non_negative(W, "weights")
     _check_connected(csr_array(W.cpu().numpy()), "the perplexity")
     return W / 2 + W.T / 2

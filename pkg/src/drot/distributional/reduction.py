@@ -119,8 +119,11 @@ class Reduction:
         weights,
     ):
         check_choice("kernel", kernel, get_args(OutputKernel))
-        loss = loss or ("square" if kernel == "gram" else "kl")
-        normalization = normalization or ("none" if kernel == "gram" else "sum")
+        usual: tuple[Loss, Normalization] = (
+            ("square", "none") if kernel == "gram" else ("kl", "sum")
+        )
+        loss = usual[0] if loss is None else loss
+        normalization = usual[1] if normalization is None else normalization
         check_choice("loss", loss, get_args(Loss))
         check_choice("normalization", normalization, get_args(Normalization))
         if kernel == "gram" and (loss, normalization) != ("square", "none"):

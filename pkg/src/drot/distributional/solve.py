@@ -57,7 +57,7 @@ def distributional_reduction(
     callback: Callback | None = None,
     on_failure: OnFailure = "raise",
 ) -> DistributionalReduction:
-    r"""Stand for many points by a few weighted ones in few dimensions.
+    r"""Solve the distributional reduction problem (DistR): few weighted prototypes in few dimensions.
 
     .. math::
 
@@ -88,7 +88,8 @@ def distributional_reduction(
     PCA.
 
     Source: (DistR) and its computation in section 4.1 of Van Assel et al. (2024), section 5.3
-    of the thesis; book ``eq-distr``, ``thm-distr-split`` and ``prp-distr-descent``.
+    of the thesis; book ``eq-distr``, ``thm-distr-split``, ``alg-distr`` and
+    ``prp-distr-descent``.
 
     Parameters
     ----------

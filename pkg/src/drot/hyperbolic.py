@@ -27,7 +27,7 @@ from .embeddings.descent import lbfgs
 from .embeddings.evaluation import Evaluation
 from .embeddings.losses import Kernel
 from .gromov.contraction import Loss
-from .metrics.prototypes import silhouette_of
+from .metrics.plans import silhouette_of
 
 __all__ = ["distance", "kmeans", "reduce", "silhouette", "to_poincare", "wrapped_normal"]
 

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count, islice
+from operator import itemgetter
 from typing import Literal, get_args
 
 import numpy as np
@@ -57,7 +58,7 @@ def distributional_reduction(
     callback: Callback | None = None,
     on_failure: OnFailure = "raise",
 ) -> DistributionalReduction:
-    r"""Solve the distributional reduction problem (DistR): few weighted prototypes in few dimensions.
+    r"""Distributional reduction (DistR): few weighted prototypes in few dimensions.
 
     .. math::
 
@@ -206,15 +207,17 @@ def descents(
 
 def descent(problem: Reduction, Z: Tensor, c: Coupling, tol: float) -> Iterator[Descent]:
     """Place, transport, repeat, until nothing moves (book ``alg-distr``)."""
-    residual, trace = math.inf, [problem.objective(Z, c)]
+    value, residual = problem.objective(Z, c), math.inf
+    trace, by_value = [value], itemgetter(1)
     while len(trace) < 3 or trace[-1] < trace[-3]:
         yield Descent(Z, c, residual, tuple(trace))
         placed = problem.place(Z, c, tol, _INNER)
-        Z = min(placed, Z, key=lambda Z: problem.objective(Z, c))  # rounding aside, placed
-        trace.append(problem.objective(Z, c))
+        # rounding aside, what is new is lower
+        Z, value = min((placed, problem.objective(placed, c)), (Z, value), key=by_value)
+        trace.append(value)
         moved = problem.transport(Z, c)
-        c = min(moved, c, key=lambda c: problem.objective(Z, c))
-        trace.append(problem.objective(Z, c))
+        c, value = min((moved, problem.objective(Z, moved)), (c, value), key=by_value)
+        trace.append(value)
         residual = max(problem.slope(Z, c), problem.gap(Z, c))
     yield Descent(Z, c, residual, tuple(trace))
 

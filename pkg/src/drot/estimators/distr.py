@@ -23,7 +23,10 @@ from .base import BaseEmbedding, _bar, warn_stopped
 
 _SIMILARITIES = ("symmetric_entropic", "symmetrized_entropic", "umap", "gram", "precomputed")
 # parameters that the function has under the same name
-_OPTIONS = "n_components kernel normalization loss init n_starts clustering tol max_iter".split()
+_OPTIONS = (
+    *("n_components", "kernel", "normalization", "loss", "init", "n_starts", "clustering"),
+    *("tol", "max_iter"),
+)
 
 
 class DistR(ClusterMixin, BaseEmbedding):
@@ -142,7 +145,10 @@ class DistR(ClusterMixin, BaseEmbedding):
         points, seed = self._read(X)
         check_choice("kernel", self.kernel, get_args(OutputKernel))
         k = check_count("n_prototypes", self.n_prototypes, 2, len(points))
-        cost, options = self._cost(points), {name: getattr(self, name) for name in _OPTIONS}
+        cost, options = (
+            self._cost(points),
+            {name: getattr(self, name) for name in _OPTIONS},
+        )
         with _bar("reduction", self.verbose) as callback:
             found = distributional_reduction(
                 cost, k, **options, random_state=seed, callback=callback, on_failure="ignore"

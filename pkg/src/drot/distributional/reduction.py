@@ -335,18 +335,10 @@ class InnerProducts(Reduction):
         return self.place(zero, c, 0.0, 1)
 
 
-def read_problem(
-    similarity,
-    n_prototypes: int,
-    n_components: int,
-    kernel: OutputKernel,
-    normalization: Normalization | None,
-    loss: Loss | None,
-    weights,
-) -> Reduction:
-    """The problem in the plane, or a space of inner products."""
+def read_problem(similarity, n_prototypes: int, n_components: int, kernel, *terms) -> Reduction:
+    """The problem for a kernel or inner products; terms are normalization, loss and weights."""
     kind = InnerProducts if isinstance(kernel, str) and kernel == "gram" else Reduction
-    return kind(similarity, n_prototypes, n_components, kernel, normalization, loss, weights)
+    return kind(similarity, n_prototypes, n_components, kernel, *terms)
 
 
 def _centred(Z: Tensor) -> Tensor:

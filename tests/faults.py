@@ -549,14 +549,16 @@ def is_estimator(name: str) -> bool:
 
 
 def public() -> Iterator[str]:
-    """All that can be called and is no result."""
+    """All that can be called and is no result, under the first of its names."""
+    known = []
     for module in MODULES:
         for name in importlib.import_module(module).__all__:
             value = thing(f"{module}.{name}")
             result = inspect.isclass(value) and (
                 issubclass(value, Exception | tuple) or hasattr(value, "__dataclass_fields__")
             )
-            if not (inspect.ismodule(value) or result):
+            if not (inspect.ismodule(value) or result or value in known):
+                known.append(value)
                 yield f"{module}.{name}"
 
 

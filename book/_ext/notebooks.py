@@ -28,7 +28,7 @@ from pathlib import Path
 
 if find_spec("drot") is None:
     !git clone -q --depth 1 {repository} {clone}
-    %pip install -q ./{clone}/pkg myst-nb geoopt
+    %pip install -q ./{clone}/pkg myst-nb
 if Path("{clone}/{folder}").is_dir():
     %cd -q {clone}/{folder}"""
 

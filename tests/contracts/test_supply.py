@@ -34,7 +34,7 @@ SOURCE = PKG / "src"
 MODULES = {path.relative_to(SOURCE).as_posix() for path in (SOURCE / "drot").rglob("*.py")}
 MODULES |= {"drot/py.typed", "drot/datasets/origins.toml"}
 IMPORT_SECONDS = 1.5  # of processor time, beyond what torch takes
-HEAVY = ("matplotlib", "sklearn", "geoopt", "ot", "pandas", "h5py", "PIL", "requests", "IPython")
+HEAVY = ("matplotlib", "sklearn", "ot", "pandas", "h5py", "PIL", "requests", "IPython")
 
 
 def run(*command: object, cwd: Path) -> str:
@@ -130,7 +130,7 @@ def test_fresh_environment_solves(fresh):
     program = """
 import importlib.util, drot, torch
 print(drot.__file__)
-assert not any(map(importlib.util.find_spec, ("ot", "geoopt", "pytest", "jupyter_book")))
+assert not any(map(importlib.util.find_spec, ("ot", "pytest", "jupyter_book")))
 X = torch.randn(20, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 affinity = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=5)
 P = affinity.plan

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import math
 import pickle
 import sys
 import warnings
+from itertools import islice
 
 import drot
 import numpy as np
@@ -15,7 +17,8 @@ from clouds import cloud as any_cloud
 from clouds import quick
 from drot import DistR
 from drot.distributional.loss import PrototypeLoss
-from drot.distributional.reduction import Run, read_problem
+from drot.distributional.reduction import read_problem
+from drot.distributional.solve import descent
 from drot.gromov.starts import spectral_labels
 from hypothesis import given
 from hypothesis import strategies as st
@@ -184,40 +187,41 @@ FOLLOW = [("sum", "kl"), ("doubly_stochastic", "kl"), ("sum", "square")]
 @pytest.mark.parametrize(("normalization", "loss"), FOLLOW)
 def test_plan_follows_the_factors_of_the_kernel(normalization, loss, monkeypatch):
     """One plan is the best for the factors of the plan before it; the rounds end at one that is
-    the best for its own, and the gap returned is that at the factors of the plan returned."""
+    the best for its own, and the gap is that at the factors of the plan."""
     rng = np.random.default_rng(4)
     C = torch.exp(-drot.sqeuclidean(torch.from_numpy(rng.normal(size=(14, 3)))).dense() / 3)
-    terms, k = read_problem(C, 4, 2, "student", normalization, loss, None)
+    terms = read_problem(C, 4, 2, "student", normalization, loss, None)
     Z = torch.from_numpy(rng.normal(size=(4, 2)))
-    start = terms.hard(torch.arange(14) % 4, k)
+    start = terms.hard(torch.arange(14) % 4)
     values = [energy(C, terms.structure(Z, start)[0], start.T, loss)]
     for rounds in (1, 20):
         monkeypatch.setattr(drot.distributional.reduction, "_ROUNDS", rounds)
-        moved, gap = terms.transport(Z, start)
+        moved = terms.transport(Z, start)
+        gap = terms.gap(Z, moved)
         target, T = terms.structure(Z, moved)[0].numpy(), moved.T.numpy()
         values.append(energy(C, target, T, loss))
         slope = 2 * np.einsum("ijkl,jl->ik", pointwise(C, target, loss), T)
         owed = (slope * T).sum() - slope.min(axis=1).sum() / 14
-        scale = terms._problem(Z, moved).scale
+        scale = terms._plans(Z, moved)[0].scale
         assert gap == pytest.approx(owed / scale, abs=1e-12) and (gap > 1e-5) == (rounds == 1)
     assert values[0] > values[1] > values[2]
 
 
 def test_what_is_no_better_is_not_taken(monkeypatch):
     """Where rounding, or a descent gone wrong, gives a higher value: positions stay, or plans."""
-    terms, k = read_problem(affinity(), 4, 2, "student", None, None, None)
-    start = terms.hard(torch.arange(24) % 4, k)
-    Z = terms.start(start, 2, np.random.default_rng(0))
-    monkeypatch.setattr(terms, "place", lambda c, Z, tol, most: 30 * Z)
+    terms = read_problem(affinity(), 4, 2, "student", None, None, None)
+    start = terms.hard(torch.arange(24) % 4)
+    Z = terms.start(start, np.random.default_rng(0))
+    monkeypatch.setattr(terms, "place", lambda Z, c, tol, most: 30 * Z)
     assert terms.objective(30 * Z, start) > terms.objective(Z, start)
-    found = Run(terms, 1e-9, 1).descend(Z, start)
+    _, found = islice(descent(terms, Z, start, 1e-9), 2)
     first, placed, moved = found.trace
     assert torch.equal(found.Z, Z) and first == placed == terms.objective(Z, start)
     assert placed > moved == terms.objective(Z, found.coupling)  # the plan goes on from there
     monkeypatch.undo()
-    worst = terms.hard(torch.zeros(24, dtype=torch.int64), k)
-    monkeypatch.setattr(terms, "transport", lambda Z, c: (worst, 0.0))
-    found = Run(terms, 1e-9, 1).descend(Z, start)
+    worst = terms.hard(torch.zeros(24, dtype=torch.int64))
+    monkeypatch.setattr(terms, "transport", lambda Z, c: worst)
+    _, found = islice(descent(terms, Z, start, 1e-9), 2)
     first, placed, moved = found.trace
     assert found.coupling is start and first > placed == moved == terms.objective(found.Z, start)
     assert terms.objective(found.Z, worst) > moved
@@ -241,7 +245,7 @@ def test_interrupt_inside_the_positions(when, monkeypatch):
         model.fit(blobs()[0])
     texts = [str(warning.message) for warning in seen]
     told = [text for text in texts if "interrupted" in text]
-    assert len(told) == 1 and told[0].startswith("distributional reduction: interrupted after ")
+    assert len(told) == 1 and told[0].startswith("distributional_reduction: interrupted after ")
     assert not any("embed" in text for text in texts)
     assert len(calls) == when and len(model.result_.values) == 1
     assert np.isfinite(model.embedding_).all()
@@ -253,7 +257,7 @@ def test_plan_of_prototypes_that_has_none(monkeypatch):
     M = torch.diag(q) + 0.2 * q[:, None] * q
     loss = PrototypeLoss(M, q, 0.0, "student", "doubly_stochastic")
     Z = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
-    with pytest.raises(drot.NotConverged, match="row sums are nan off after 2 products; the embed"):
+    with pytest.raises(drot.NotConverged, match="row sums are nan off after 1 products; the embed"):
         loss.evaluate(Z * torch.nan)
     K = 1 / (1 + torch.cdist(Z, Z).square())
     target = M.sum(dim=1) / q
@@ -261,14 +265,14 @@ def test_plan_of_prototypes_that_has_none(monkeypatch):
     first = f.exp() * (K @ (q * f.exp())) / target
     f = f - 2 / 3 * first.log()
     second = f.exp() * (K @ (q * f.exp())) / target
-    for most, sums in ((2, first), (3, second)):
+    for most, sums in ((1, first), (2, second)):
         monkeypatch.setattr(drot.distributional.loss, "_MOST", most)
         residual = float((sums - 1).abs().max())
         says = f"^the plan of the prototypes: row sums are {residual:.1e} off after {most} products"
         with pytest.raises(drot.NotConverged, match=says):
             loss.evaluate(Z, tol=1e-9)
     monkeypatch.undo()
-    assert loss.evaluate(Z, tol=1e-9).products > 3
+    assert math.isfinite(loss.evaluate(Z, tol=1e-9).value)
 
 
 def test_results_are_kept(tmp_path):

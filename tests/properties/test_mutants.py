@@ -435,13 +435,13 @@ def test_generator_gives_the_seed_of_the_starts():
 @pytest.mark.parametrize("made", [0, 1])
 def test_interrupt_between_starts(monkeypatch, made):
     """What is there is returned with a warning; where there is nothing, the interrupt goes on."""
-    starts = drot.distributional.solve._starts
+    starts = drot.distributional.solve.starts
 
     def broken(*args):
         yield from islice(starts(*args), made)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(drot.distributional.solve, "_starts", broken)
+    monkeypatch.setattr(drot.distributional.solve, "starts", broken)
     if not made:
         with pytest.raises(KeyboardInterrupt):
             reduce(init="random")

@@ -8,7 +8,7 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.distributional.loss import PrototypeLoss, balance
+from drot.distributional.loss import PrototypeLoss, factors
 from drot.distributional.reduction import read_problem
 
 NORMALIZATIONS = ("sum", "rows", "doubly_stochastic")
@@ -45,13 +45,13 @@ def test_far_ones_leave_the_others_alone(normalization, dtype):
     Z = torch.tensor([[0, 0], [1, 0], [0, 2], [300, 0], [-4e3, 50]], dtype=dtype)
     found, alone = [], []
     for k, out in ((5, found), (3, alone)):
-        problem = read_problem(C, k, 2, "gaussian", normalization, "kl", None)[0]
+        problem = read_problem(C, k, 2, "gaussian", normalization, "kl", None)
         c = problem.couple(T[:, :k])
         structure = problem.structure(Z[:k], c)[0]
         loss = PrototypeLoss(c.M, c.q, problem.constant, "gaussian", normalization)
         seen = loss.evaluate(Z[:k])
         out += [problem.objective(Z[:k], c), seen.value, seen.gradient[:3], structure[:3, :3]]
-        out += [problem._problem(Z[:k], c).scale]  # the unit of the plan's residual
+        out += [problem._plans(Z[:k], c)[0].scale]  # the unit of the plan's residual
         assert bool(torch.isfinite(structure).all())
         assert float(seen.gradient[3:].abs().sum()) == 0
     share = 1e-12 if dtype == torch.float64 else 1e-4
@@ -65,7 +65,8 @@ def test_factor_of_the_far():
     K = (-(z[:, None] - z).square()).exp()
     q = torch.tensor([0.5, 0.5, 0, 0, 0], dtype=torch.float64)
     r = torch.tensor([0.3, 0.4, 0, 0, 0], dtype=torch.float64)
-    f, sums, _ = balance(K, q, r, None, 1e-13)
+    f, _, _ = factors(K, q, r, "doubly_stochastic")
+    sums = q * f.exp() * (K @ (q * f.exp()))
     torch.testing.assert_close(sums, r, rtol=1e-12, atol=0)
     one = (f[2] + (K[2] * q * f.exp()).sum().log()).exp()  # e^f sum K q e^f
     assert float(one) == pytest.approx(0.7, rel=1e-12)

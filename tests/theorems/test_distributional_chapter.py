@@ -210,3 +210,21 @@ def test_prp_distr_descent():
     turned = drot.distributional_reduction(C, 8, init=names)
     assert both.objective == min(both.values) == pytest.approx(turned.objective, rel=1e-9)
     assert {both.values[-1] > min(both.values), turned.values[-1] > min(turned.values)} != {False}
+
+
+def test_alg_distr():
+    """One round from a plan: positions that another minimiser finds, then srGW's plan for them."""
+    X = drot.datasets.digits(60).X
+    C = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 10).plan
+    ask = dict(normalization="none", tol=1e-6, on_failure="ignore")
+    start = drot.cluster_then_reduce(C, 4, clustering="kmeans", **ask)
+    found = drot.distributional_reduction(C, 4, init=start.plan, max_iter=1, **ask)
+
+    def drawing(z):
+        return energy(C, students(z.reshape(4, 2)), start.plan, "kl")
+
+    place = minimize(drawing, start.Z.numpy().ravel(), tol=1e-10)
+    assert found.trace[1] == pytest.approx(place.fun, rel=1e-5)
+    move = drot.semi_relaxed_gw(C, students(found.Z.numpy()), loss="kl", init=start.plan)
+    assert found.trace[2] == pytest.approx(move.objective, rel=1e-6)
+    torch.testing.assert_close(found.plan, move.plan, rtol=0, atol=1e-6)

@@ -1,12 +1,14 @@
-"""Prototypes in hyperbolic space, by the Lorentz model of geoopt (Chapter 12).
+"""Prototypes in hyperbolic space, by the Lorentz model (Chapter 12).
 
 A point is :math:`z = (z_0, v)` with :math:`z_0 = \\sqrt{1 + |v|^2}`, on the sheet where
-:math:`\\langle z, z \\rangle_L = -z_0^2 + |v|^2 = -1`: curvature -1.
+:math:`\\langle z, z \\rangle_L = -z_0^2 + |v|^2 = -1`: curvature -1. Below, points are held by
+their space-like parts v (k, q), with :math:`|v| = \\sinh r` at distance r from the origin. Lorentz
+products cancel: at radius 9 eight digits of a float64 are gone, at 18 all. The formulas here are
+sums of terms of one sign.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from functools import partial
 
@@ -15,42 +17,22 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ._core.checks import Seed, as_rng, check_choice, check_count, check_positive
-from ._core.run import OnFailure
-from .distributional.hyperboloid import centres, exp, lift, mean, points, squares
-from .distributional.loss import Normalization
-from .distributional.reduction import (
-    Clustering,
-    Coupling,
-    DistributionalReduction,
-    Reduction,
-    read_problem,
-)
-from .distributional.solve import Callback, Init, solve
+from ._core.checks import Seed, as_points, as_rng, check_choice, check_count, check_positive
+from ._core.run import OnFailure, read_limits
+from .distributional.baselines import TOL
+from .distributional.loss import Normalization, forces, ratio
+from .distributional.reduction import Clustering, Coupling, DistributionalReduction, Reduction
+from .distributional.solve import Callback, Init, solve, starts
 from .embeddings.descent import lbfgs
 from .embeddings.evaluation import Evaluation
 from .embeddings.losses import Kernel
-from .gromov.contraction import Loss, total
-from .metrics.prototypes import silhouette_of
+from .gromov.contraction import Loss
+from .metrics.plans import silhouette_of
 
 __all__ = ["distance", "kmeans", "reduce", "silhouette", "to_poincare", "wrapped_normal"]
 
 _MEMORY = 10  # pairs of L-BFGS
 _REACH = 2.0  # of normal coordinates, which stretch a length by at most sinh(r) / r = 1.8 there
-
-
-def _lorentz():
-    """geoopt's manifold of curvature -1."""
-    try:
-        with warnings.catch_warnings():
-            # it compiles a helper on import in a manner that torch no longer likes
-            warnings.simplefilter("ignore", DeprecationWarning)
-            import geoopt
-    except ImportError:
-        raise ImportError(
-            "drot.hyperbolic calls geoopt, which is not installed; pip install geoopt"
-        ) from None
-    return geoopt.Lorentz(k=1.0)
 
 
 def distance(Z) -> Tensor:
@@ -113,8 +95,8 @@ def wrapped_normal(
     """
     n, q = check_count("n", n, 1), check_count("n_components", n_components, 1)
     steps = check_positive("scale", scale) * as_rng(random_state).standard_normal((n, q))
-    u = torch.from_numpy(np.hstack([np.zeros((n, 1)), steps]))
-    return lift(_lorentz().expmap0(u)[:, 1:])
+    length, direction = _polar(torch.from_numpy(steps))
+    return lift(torch.sinh(length) * direction)
 
 
 def to_poincare(Z) -> Tensor:
@@ -141,99 +123,6 @@ def to_poincare(Z) -> Tensor:
     """
     Z = points(Z)
     return Z[:, 1:] / (1 + Z[:, :1])
-
-
-class _Even:
-    """B = 4 I: in its own normal coordinates each point has the attraction of a row of mass 1."""
-
-    def solve(self, g: Tensor) -> Tensor:
-        return g / 4
-
-
-def _riemannian(g: Tensor, v: Tensor) -> Tensor:
-    """Derivatives by v (k, q), in coordinates (k, q + 1) that have the length of the gradients.
-
-    The metric of the chart is I - v v^T / z_0^2, and its inverse I + v v^T.
-    """
-    return torch.cat([g, (v * g).sum(dim=1, keepdim=True)], dim=1)
-
-
-def _size(v: Tensor) -> float:
-    """Root mean square distance between two points, over the square root of 2, as of a plane."""
-    return float((squares(v).mean() / 2).sqrt())
-
-
-class _Hyperbolic(Reduction):
-    """Positions are held by their space-like parts v (k, q), a chart of the whole space."""
-
-    def __init__(self, plain: Reduction, gamma: float):
-        self.__dict__.update(plain.__dict__)
-        self.gamma = gamma
-
-    def log_kernel(self, Z: Tensor) -> Tensor:
-        square = squares(Z)
-        return -(torch.log1p(square / self.gamma**2) if self.kernel == "student" else square)
-
-    def evaluate(self, c: Coupling, v: Tensor) -> Evaluation:
-        """E_L and its derivative by v: exact by the kernel, then by the chain of the distance."""
-        v = v.detach().requires_grad_()
-        log = self.log_kernel(v)
-        C, h2 = self.structure(v.detach(), c)
-        value = self.constant + float(c.q @ (self.base.f2_of(C) @ c.q)) - total(c.M * h2)
-        # minus their difference is dE / d log K, the factors being the best
-        pull, push = c.M, c.q[:, None] * c.q * C
-        if self.loss == "square":
-            pull, push = 2 * C * pull, 2 * C * push
-        (attract,) = torch.autograd.grad(-(log * pull).sum(), v, retain_graph=True)
-        (repel,) = torch.autograd.grad(-(log * push).sum(), v)
-        return Evaluation(value=value, attraction=attract, repulsion=repel)
-
-    def around(
-        self, c: Coupling, v: Tensor, unit: float, x: Tensor, warm: Tensor | None
-    ) -> Evaluation:
-        """E_L as a function of normal coordinates x (k, q) around v."""
-        x = x.detach().requires_grad_()
-        moved = exp(x, v)
-        found = self.evaluate(c, moved)
-        both = found.attraction, found.repulsion
-        attract, repel = (
-            torch.autograd.grad(moved, x, unit * g, retain_graph=True)[0] for g in both
-        )
-        return Evaluation(value=unit * found.value, attraction=attract, repulsion=repel)
-
-    def place(self, c: Coupling, Z: Tensor, tol: float, max_iter: int) -> Tensor:
-        """L-BFGS in normal coordinates, around new points once one of them is past its reach."""
-        count, unit = 0, len(c.q) / self._loss(c).mass
-        while True:
-            objective, size = partial(self.around, c, Z, unit), _size(Z)
-            for step in lbfgs(objective, torch.zeros_like(Z), _Even(), _MEMORY):
-                count += 1
-                done = step.found.residual(size, len(c.q)) <= tol or count > max_iter
-                if done or float(step.Z.norm(dim=1).max()) > _REACH:
-                    break
-            if done or not bool(step.Z.any()):
-                return exp(step.Z, Z)
-            Z = exp(step.Z, Z)
-
-    def slope(self, c: Coupling, Z: Tensor) -> float:
-        found = self.evaluate(c, Z)
-        attract, repel = _riemannian(found.attraction, Z), _riemannian(found.repulsion, Z)
-        whole = Evaluation(value=found.value, attraction=attract, repulsion=repel)
-        return whole.residual(_size(Z), self._loss(c).mass)
-
-    def start(self, c: Coupling, n_components: int, rng: np.random.Generator) -> Tensor:
-        return self.chance(len(c.q), n_components, rng)
-
-    def chance(self, k: int, n_components: int, rng: np.random.Generator) -> Tensor:
-        return wrapped_normal(k, n_components=n_components, random_state=rng)[:, 1:].to(self.w)
-
-    def centres(self, c: Coupling, Z: Tensor) -> Tensor:
-        return centres(Z, super().centres(c, torch.eye(len(Z)).to(Z)))
-
-    def result(self, Z: Tensor, c: Coupling, *args) -> DistributionalReduction:
-        found = super().result(Z, c, *args)
-        object.__setattr__(found, "Z", lift(Z))
-        return found
 
 
 def reduce(
@@ -287,8 +176,8 @@ def reduce(
 
     Raises
     ------
-    ImportError, ValueError, NotConverged
-        Without geoopt; as :func:`drot.distributional_reduction`.
+    ValueError, NotConverged
+        As :func:`drot.distributional_reduction`.
 
     Examples
     --------
@@ -298,14 +187,11 @@ def reduce(
     """
     check_choice("kernel", kernel, ("student", "gaussian"))
     scale = check_positive("scale", scale)
-    plain, k = read_problem(
-        similarity, n_prototypes, n_components, kernel, normalization, loss, weights
-    )
-    if isinstance(init, DistributionalReduction):
-        fields = {name: getattr(init, name) for name in init.__dataclass_fields__}
-        init = DistributionalReduction(**{**fields, "Z": points(init.Z)[:, 1:]})
-    limits = init, n_starts, clustering, tol, max_iter, random_state, callback, on_failure
-    return solve(_Hyperbolic(plain, scale), k, n_components, "hyperbolic.reduce", *limits)
+    given = similarity, n_prototypes, n_components, kernel, normalization, loss, weights
+    problem = _Hyperbolic(*given, scale=scale)
+    tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
+    begin = starts(problem, init, n_starts, clustering, tol, random_state)
+    return solve("hyperbolic.reduce", problem, begin, tol, max_iter, callback, on_failure)
 
 
 def silhouette(Z, plan, y) -> float:
@@ -378,3 +264,212 @@ def kmeans(Z, n_clusters: int, *, n_starts: int = 10, random_state: Seed = 0) ->
         if value < lowest:
             best, lowest = labels, value
     return best
+
+
+class _Even:
+    """B = 4 I: in its own normal coordinates each point has the attraction of a row of mass 1."""
+
+    def solve(self, g: Tensor) -> Tensor:
+        return g / 4
+
+
+def _riemannian(g: Tensor, v: Tensor) -> Tensor:
+    """Derivatives by v (k, q), in coordinates (k, q + 1) that have the length of the gradients.
+
+    The metric of the chart is I - v v^T / z_0^2, and its inverse I + v v^T.
+    """
+    return torch.cat([g, (v * g).sum(dim=1, keepdim=True)], dim=1)
+
+
+def _size(v: Tensor) -> float:
+    """Root mean square distance between two points, over the square root of 2, as of a plane."""
+    return float((squares(v).mean() / 2).sqrt())
+
+
+class _Hyperbolic(Reduction):
+    """Positions are held by their space-like parts v (k, q), a chart of the whole space."""
+
+    def __init__(self, *problem, scale: float):
+        super().__init__(*problem)
+        self.scale = scale
+
+    def log_kernel(self, Z: Tensor) -> Tensor:
+        square = squares(Z)
+        return -(torch.log1p(square / self.scale**2) if self.kernel == "student" else square)
+
+    def evaluate(self, v: Tensor, c: Coupling) -> Evaluation:
+        """E_L and its derivative by v: exact by the kernel, then by the chain of the distance."""
+        v = v.detach().requires_grad_()
+        log = self.log_kernel(v)
+        C, h2 = self.structure(v.detach(), c)
+        attract, repel = (
+            torch.autograd.grad(-(log * weights).sum(), v, retain_graph=True)[0]
+            for weights in forces(C, c.M, c.q, self.loss)
+        )
+        return Evaluation(value=self.value(C, h2, c), attraction=attract, repulsion=repel)
+
+    def around(
+        self, v: Tensor, c: Coupling, unit: float, x: Tensor, warm: Tensor | None
+    ) -> Evaluation:
+        """E_L as a function of normal coordinates x (k, q) around v."""
+        x = x.detach().requires_grad_()
+        moved = exp(x, v)
+        found = self.evaluate(moved, c)
+        attract, repel = (
+            torch.autograd.grad(moved, x, unit * g, retain_graph=True)[0]
+            for g in (found.attraction, found.repulsion)
+        )
+        return Evaluation(value=unit * found.value, attraction=attract, repulsion=repel)
+
+    def place(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
+        """L-BFGS in normal coordinates, around new points once one of them is past its reach."""
+        count, unit = 0, len(c.q) / self.drawing(c).mass
+        while True:
+            objective, size = partial(self.around, Z, c, unit), _size(Z)
+            for step in lbfgs(objective, torch.zeros_like(Z), _Even(), _MEMORY):
+                count += 1
+                done = step.found.residual(size, len(c.q)) <= tol or count > max_iter
+                if done or float(step.Z.norm(dim=1).max()) > _REACH:
+                    break
+            Z = exp(step.Z, Z)
+            if done or not bool(step.Z.any()):
+                return Z
+
+    def slope(self, Z: Tensor, c: Coupling) -> float:
+        found = self.evaluate(Z, c)
+        attract, repel = _riemannian(found.attraction, Z), _riemannian(found.repulsion, Z)
+        whole = Evaluation(value=found.value, attraction=attract, repulsion=repel)
+        return whole.residual(_size(Z), self.drawing(c).mass)
+
+    def start(self, c: Coupling, rng: np.random.Generator) -> Tensor:
+        return self.chance(len(c.q), rng)
+
+    def chance(self, k: int, rng: np.random.Generator) -> Tensor:
+        Z = wrapped_normal(k, n_components=self.n_components, random_state=rng)
+        return Z[:, 1:].to(self.w)
+
+    def centres(self, Z: Tensor, c: Coupling) -> Tensor:
+        return centres(Z, ratio(c.T, c.q).T)
+
+    def read(self, Z) -> Tensor:
+        return points(Z)[:, 1:].to(self.w)
+
+    def show(self, Z: Tensor) -> Tensor:
+        return lift(Z)
+
+
+def points(Z, *, share: float = 0.5) -> Tensor:
+    """Lorentz coordinates (k, q + 1); ``share`` of the exponents of the dtype is for heights."""
+    Z = as_points(Z, "Z")
+    if Z.shape[1] < 2:
+        raise ValueError("Z needs at least 2 Lorentz coordinates: the height and one of the space")
+    shares = Z[:, 1:] / Z[:, :1]  # whose squares are in range
+    off = (Z[:, 0] ** -2 + shares.square().sum(dim=1) - 1).abs()
+    if bool((Z[:, 0] <= 0).any()) or float(off.max()) > 1e-4:
+        raise ValueError(
+            f"row {int(off.argmax())} of Z is not on the hyperboloid -z_0^2 + |v|^2 = -1, z_0 > 0"
+        )
+    highest, most = int(Z[:, 0].argmax()), torch.finfo(Z.dtype).max ** share / 4
+    if not float(Z[highest, 0]) <= most:
+        raise ValueError(
+            f"row {highest} of Z has the height {float(Z[highest, 0]):.0e}, and distances overflow "
+            f"past {most:.0e}; move the origin into the middle of Z"
+        )
+    return Z
+
+
+def lift(v: Tensor) -> Tensor:
+    """The height put before the space-like parts, (k, q + 1)."""
+    return torch.cat([torch.sqrt(1 + v.square().sum(dim=1, keepdim=True)), v], dim=1)
+
+
+def _polar(v: Tensor) -> tuple[Tensor, Tensor]:
+    """Lengths (k, 1), without a slope at 0, and directions (k, q), 0 there."""
+    tiny = torch.finfo(v.dtype).tiny
+    length = v.square().sum(dim=-1, keepdim=True).clamp_min(tiny).sqrt()
+    return length, v / length
+
+
+def _halves(v: Tensor, w: Tensor) -> Tensor:
+    """sinh(d / 2)^2 = sinh((r - s) / 2)^2 + sinh r sinh s |n - m|^2 / 4, (k, l), differentiable.
+
+    With a = |v| = sinh r and n = v / a, b = |w| = sinh s and m = w / b. Differences of radii and
+    directions come from v - w, so that close points keep their digits.
+    """
+    (a, n), (b, m) = _polar(v[:, None]), _polar(w)  # (k, 1, 1) and (k, 1, q), (l, 1) and (l, q)
+    gap = v[:, None] - w
+    squares = ((v[:, None] + w) * gap).sum(dim=2, keepdim=True)  # a^2 - b^2
+    rise = squares / (a * torch.sqrt(1 + b * b) + b * torch.sqrt(1 + a * a))  # sinh(r - s)
+    rise = rise[..., 0].square()
+    across = gap - squares / (a + b) * (n + m) / 2  # (a + b) (n - m) / 2
+    ratio = (a / (a + b) * (b / (a + b)))[..., 0]
+    return rise / (2 + 2 * torch.sqrt(1 + rise)) + ratio * across.square().sum(dim=2)
+
+
+def squares(v: Tensor, w: Tensor | None = None) -> Tensor:
+    """Squared distances (k, l), of all pairs of v where w is absent; differentiable."""
+    half = _halves(v, v if w is None else w)
+    tiny = torch.finfo(v.dtype).eps ** 2
+    near = half <= tiny  # d^2 = 4 half there, and the root has no slope at 0
+    far = 2 * torch.asinh(torch.sqrt(torch.where(near, 1, half)))
+    return torch.where(near, 4 * half, far.square())
+
+
+def boost(v: Tensor, m: Tensor) -> Tensor:
+    """v after the isometry that carries the origin to m along their geodesic, (k, q).
+
+    It is v + (z_0 + <m, v> / (1 + m_0)) m, of which the terms that cancel are taken together; -m
+    undoes it.
+    """
+    (a, n), (b, e) = _polar(v), _polar(m)
+    both = n + e  # of which half the square is 1 + <n, e>
+    more = b * b / (1 + torch.sqrt(1 + b * b)) * both.square().sum(dim=-1, keepdim=True) / 2
+    return torch.sinh(torch.asinh(b) - torch.asinh(a)) * e + a * (both + more * e)
+
+
+def exp(x: Tensor, m: Tensor) -> Tensor:
+    """Ends of the geodesics from m in the directions x, of lengths |x|; an isometry at x = 0."""
+    length, direction = _polar(x)
+    return boost(torch.sinh(length) * direction, m)
+
+
+def log(v: Tensor, m: Tensor) -> Tensor:
+    """x of ``exp``, (k, q): normal coordinates of v around m."""
+    size, direction = _polar(boost(v, -m))
+    return torch.asinh(size) * direction
+
+
+def centres(v: Tensor, shares: Tensor) -> Tensor:
+    """Means in the surrounding space, pushed back to the sheet along their rays, (c, q).
+
+    Rows of ``shares`` (c, k) sum to 1, or to 0 for the origin. The Lorentz square of a mean is
+    minus the mean of cosh d over pairs.
+    """
+    size = 1 + 2 * (shares @ _halves(v, v) * shares).sum(dim=1, keepdim=True)
+    return shares @ v / size.sqrt()
+
+
+def mean(v: Tensor) -> Tensor:
+    """The point with the least sum of squared distances to those of v, (q,).
+
+    Newton's method in normal coordinates: half of d^2 has the second derivative 1 along its
+    geodesic and d coth d across. It is convex, so G, the mean of the directions to the points,
+    vanishes at the minimum alone, and a short enough step of Newton's shortens G.
+    """
+    m = centres(v, v.new_full((1, len(v)), 1 / len(v)))
+    x = log(v, m)
+    G, eye = x.mean(dim=0), torch.eye(v.shape[1]).to(v)
+    while True:
+        length, direction = _polar(x)
+        across = torch.where(length < 1e-6, 1, length / torch.tanh(length))
+        H = across.mean() * eye + ((1 - across) * direction).T @ direction / len(v)
+        step = torch.linalg.solve(H, G)[None]
+        while True:
+            closer = exp(step, m)
+            new = log(v, closer)
+            if float(new.mean(dim=0).norm()) < float(G.norm()):
+                break
+            step = step / 2
+            if not float(step.norm()) > torch.finfo(v.dtype).eps * float(length.max()):
+                return m[0]  # what is left is rounding
+        m, x, G = closer, new, new.mean(dim=0)

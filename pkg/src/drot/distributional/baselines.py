@@ -2,52 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import get_args
 
+import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import Seed, as_points, as_rng, check_choice, check_count, check_positive
-from .._core.run import OnFailure, settle
+from .._core.checks import Seed, as_points, as_rng, check_choice, check_count
+from .._core.run import OnFailure, iterate, read_limits, settle
 from ..gromov.contraction import Loss, as_weights
 from .loss import Normalization
 from .reduction import (
     Clustering,
-    Coupling,
+    Descent,
     DistributionalReduction,
     OutputKernel,
     Reduction,
-    cluster,
     read_problem,
 )
 
-_TOL = 1e-3  # of positions: few points come to rest
+TOL = 1e-3  # of positions: few points come to rest
 
 
 def cluster_first(
-    problem: Reduction, k: int, q: int, how: Clustering, tol: float, max_iter: int, rng
-) -> Iterator[tuple[Tensor, Coupling, float]]:
+    problem: Reduction, how: Clustering, tol: float, max_iter: int, rng: np.random.Generator
+) -> Iterator[Descent]:
     """Positions and plan of clusters of the data, the positions being the best for the plan."""
     while True:
-        labels = cluster(problem, None, None, how, k, int(rng.integers(2**31)))
-        c = problem.hard(labels, k)
-        Z = problem.place(c, problem.start(c, q, rng), tol, max_iter)
-        yield Z, c, problem.slope(c, Z)
+        c = problem.cluster(how, rng)
+        Z = problem.place(problem.start(c, rng), c, tol, max_iter)
+        yield Descent(Z, c, problem.slope(Z, c), (problem.objective(Z, c),))
 
 
 def reduce_first(
-    problem: Reduction, k: int, q: int, how: Clustering, tol: float, max_iter: int, rng
-) -> Iterator[tuple[Tensor, Coupling, float]]:
+    problem: Reduction, how: Clustering, tol: float, max_iter: int, rng: np.random.Generator
+) -> Iterator[Descent]:
     """Centres and plans of clusters of one embedding of all points, clustered again and again."""
     every = problem.identity()
-    Z = problem.place(every, problem.start(every, q, rng), tol, max_iter)
-    residual = problem.slope(every, Z)
+    all_Z = problem.place(problem.start(every, rng), every, tol, max_iter)
+    residual = problem.slope(all_Z, every)
     while True:
-        labels = cluster(problem, every, Z, how, k, int(rng.integers(2**31)))
-        c = problem.hard(labels, k)
-        yield problem.centres(c, Z), c, residual
+        c = problem.cluster(how, rng, all_Z, every)
+        Z = problem.centres(all_Z, c)
+        yield Descent(Z, c, residual, (problem.objective(Z, c),))
 
 
 def cluster_then_reduce(
@@ -106,12 +105,11 @@ def cluster_then_reduce(
     >>> sorted(round(x, 3) for x in cluster_then_reduce(C, 2).weights.tolist())
     [0.333, 0.667]
     """
-    return _sequence(
-        "cluster_then_reduce",
-        cluster_first,
-        read_problem(similarity, n_prototypes, n_components, kernel, normalization, loss, weights),
-        (n_components, clustering, tol, max_iter, random_state, on_failure),
+    problem = read_problem(
+        similarity, n_prototypes, n_components, kernel, normalization, loss, weights
     )
+    limits = clustering, tol, max_iter, random_state, on_failure
+    return _sequence("cluster_then_reduce", cluster_first, problem, *limits)
 
 
 def reduce_then_cluster(
@@ -169,24 +167,27 @@ def reduce_then_cluster(
     >>> sorted(round(z, 9) for z in found.Z[:, 0].tolist())
     [-4.5, 4.5]
     """
-    return _sequence(
-        "reduce_then_cluster",
-        reduce_first,
-        read_problem(similarity, n_prototypes, n_components, kernel, normalization, loss, weights),
-        (n_components, clustering, tol, max_iter, random_state, on_failure),
+    problem = read_problem(
+        similarity, n_prototypes, n_components, kernel, normalization, loss, weights
     )
+    limits = clustering, tol, max_iter, random_state, on_failure
+    return _sequence("reduce_then_cluster", reduce_first, problem, *limits)
 
 
-def _sequence(where: str, method, read: tuple[Reduction, int], limits) -> DistributionalReduction:
-    problem, k = read
-    n_components, clustering, tol, max_iter, random_state, on_failure = limits
-    tol = _TOL if tol is None else check_positive("tol", tol)
-    check_choice("on_failure", on_failure, ("raise", "warn", "ignore"))
-    max_iter = check_count("max_iter", max_iter, 1)
-    rng = as_rng(random_state)
-    Z, c, residual = next(method(problem, k, n_components, clustering, tol, max_iter, rng))
-    value = problem.objective(Z, c)
-    return problem.result(Z, c, residual, tol, [value], [value], where, on_failure)
+def _sequence(
+    where: str,
+    method: Callable[..., Iterator[Descent]],
+    problem: Reduction,
+    clustering: Clustering,
+    tol: float | None,
+    max_iter: int,
+    random_state: Seed,
+    on_failure: OnFailure,
+) -> DistributionalReduction:
+    tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
+    check_choice("clustering", clustering, get_args(Clustering))
+    found = next(method(problem, clustering, tol, max_iter, as_rng(random_state)))
+    return problem.result(where, [found], tol, on_failure)
 
 
 def coot_clustering(
@@ -251,62 +252,64 @@ def coot_clustering(
     >>> found.labels.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
     True
     """
-    check_choice("on_failure", on_failure, get_args(OnFailure))
     X = as_points(X, "X")
     n, p = X.shape
     k = check_count("n_prototypes", n_prototypes, 1, n)
     q = check_count("n_components", n_components, 1, p)
-    n_starts, max_iter = check_count("n_starts", n_starts, 1), check_count("max_iter", max_iter, 1)
-    tol = check_positive("tol", tol)
-    try:
-        from ot.lp import emd
-    except ImportError:
-        raise ImportError(
-            "coot_clustering calls POT, which is not installed; pip install POT"
-        ) from None
+    n_starts = check_count("n_starts", n_starts, 1)
+    tol, max_iter = read_limits(tol, max_iter, on_failure, X.dtype)
     w = as_weights(weights, n, X, "weights")
     centre = X.mean()  # Z follows a shift of X, and squares of what all entries share would cancel
-    X = X - centre
-    h, v, g = (torch.full((m,), 1 / m).to(X) for m in (k, p, q))
-    rng = as_rng(random_state)
-    best: tuple[Tensor, Tensor, float, list[float]] | None = None
-    values = []
+    rng, ends = as_rng(random_state), []
     for _ in range(n_starts):
-        costs = (torch.from_numpy(rng.random(shape)).to(X) for shape in ((n, k), (p, q)))
-        T, S = (emd(a, b, cost) for a, b, cost in zip((w, v), (h, g), costs, strict=True))
-        trace: list[float] = []
-        while True:
-            Z = k * q * (T.T @ X @ S)  # (k, q)
-            trace.append(_coot(X, Z, T, S))
-            residual = (trace[-2] - trace[-1]) / trace[0] if len(trace) > 1 and trace[0] else 1.0
-            if trace[-1] == 0 or residual <= tol or len(trace) > max_iter:
-                residual = 0.0 if trace[-1] == 0 else residual
-                break
-            cost = (v @ X.T.square())[:, None] + Z.square() @ g - 2 * X @ S @ Z.T
-            T = emd(w, h, cost)
-            cost = (w @ X.square())[:, None] + Z.T.square() @ h - 2 * X.T @ T @ Z
-            S = emd(v, g, cost)
-        values.append(trace[-1])
-        if best is None or trace[-1] < best[3][-1]:
-            best = (Z, T, residual, trace)
-    assert best is not None
-    Z, T, residual, trace = best
+        steps = _coot(X - centre, w, k, q, rng)
+        course = iterate("coot_clustering", steps, tol, max_iter, on_failure="ignore")
+        ends.append(course)
+        if course.stopped:
+            on_failure = "ignore"
+            break
+    best = min(ends, key=lambda end: end.state[2][-1])
+    Z, T, trace = best.state
     Z = Z + centre
     return DistributionalReduction(
         Z=Z,
         plan=T,
         structure=Z @ Z.T,
         objective=trace[-1],
-        residual=residual,
-        n_iter=len(trace) - 1,
-        converged=settle("coot_clustering", residual, tol, len(trace) - 1, on_failure),
-        trace=tuple(trace),
-        values=tuple(values),
+        residual=best.residual,
+        n_iter=best.n_iter,
+        converged=settle("coot_clustering", best.residual, tol, best.n_iter, on_failure),
+        trace=trace,
+        values=tuple(end.state[2][-1] for end in ends),
         products=0.0,
     )
 
 
-def _coot(X: Tensor, Z: Tensor, T: Tensor, S: Tensor) -> float:
+def _coot(
+    X: Tensor, w: Tensor, k: int, q: int, rng: np.random.Generator
+) -> Iterator[tuple[tuple[Tensor, Tensor, tuple[float, ...]], float]]:
+    """Means for the couplings of rows and columns, then these for the means; how far they fell."""
+    try:
+        from ot.lp import emd
+    except ImportError:
+        raise ImportError(
+            "coot_clustering calls POT, which is not installed; pip install POT"
+        ) from None
+    h, v, g = (torch.full((m,), 1 / m).to(X) for m in (k, X.shape[1], q))
+    T, S = (
+        emd(a, b, torch.from_numpy(rng.random((len(a), len(b)))).to(X)) for a, b in ((w, h), (v, g))
+    )
+    trace: tuple[float, ...] = ()
+    while True:
+        Z = k * q * (T.T @ X @ S)  # (k, q)
+        trace = (*trace, _between(X, Z, T, S))
+        fall = (trace[-2] - trace[-1]) / trace[0] if len(trace) > 1 and trace[0] else 1.0
+        yield (Z, T, trace), fall if trace[-1] else 0.0
+        T = emd(w, h, (X.square() @ v)[:, None] + Z.square() @ g - 2 * X @ S @ Z.T)
+        S = emd(v, g, (w @ X.square())[:, None] + h @ Z.square() - 2 * X.T @ T @ Z)
+
+
+def _between(X: Tensor, Z: Tensor, T: Tensor, S: Tensor) -> float:
     """The objective over the pairs that vertices couple: squares alone, of which none cancels."""
     i, k = T.nonzero(as_tuple=True)  # at most n + k - 1
     j, m = S.nonzero(as_tuple=True)  # at most p + q - 1

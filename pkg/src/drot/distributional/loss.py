@@ -30,7 +30,7 @@ _FLOOR = {torch.float64: 1e-12, torch.float32: 1e-5}  # rounding of a row sum
 _MOST = 1000  # products for one normalisation
 
 
-def log_kernel(Z: Tensor, kernel: Kernel) -> Tensor:
+def log_kernel(Z: Tensor, kernel: str) -> Tensor:
     """log K (k, k) of positions Z (k, q); no digit cancels."""
     D = torch.zeros(len(Z), len(Z), dtype=Z.dtype, device=Z.device)
     for z in Z.T:
@@ -47,73 +47,94 @@ def _least(x: Tensor) -> float:
     return _tiny(x) ** 0.5
 
 
-def balance(
-    kernel: Products, q: Tensor, r: Tensor, f: Tensor | None, tol: float
-) -> tuple[Tensor, Tensor, int]:
-    """f (k,) such that the rows of q_k q_l e^(f_k + f_l) K_kl sum to r_k; those sums; products.
-
-    Sinkhorn with the momentum that SNEkhorn uses: divided by r, the plan is a stochastic matrix
-    similar to a positive semidefinite one, and the spectrum to invert lies in [1, 2]. Points
-    without mass, or of sum 0, change no other. The former take the factor that would give them the
-    mean of C, had they the least mass: without any, their own sums may be too small for a factor.
-    """
-    target = torch.where(q > 0, r / torch.where(q > 0, q, 1), r.sum())  # sum of M: the mean of C
-    target = target.clamp_min(_tiny(q))
-    used = (q > 0) & (r > 0)
-    mass = torch.where(used, q, 0)
-    products = 0
-    if f is None:
-        f, products = (target.log() - (kernel @ mass).log()) / 2, 1
-    f = torch.where(used, f, 0)  # of the others any finite number
-    momentum, rate, direction = 0.0, 2 / 3, torch.zeros_like(f)
-    while True:
-        scale = f.exp()
-        sums = scale * (kernel @ (mass * scale))  # (k,) to be the target
-        products += 1
-        ratio = torch.where(used, sums / target, 1)
-        residual = float((ratio - 1).abs().max())
-        if residual <= tol:
-            break
-        if products >= _MOST or not math.isfinite(residual):
-            raise NotConverged(
-                f"the plan of the prototypes: row sums are {residual:.1e} off after {products} "
-                "products; the embedding has points that are not finite or too far apart"
-            )
-        direction = momentum * direction - ratio.log()
-        f = f + rate * direction
-        momentum = rate**2 / 8 if momentum == 0 else rate**2 / 16
-        rate = 1 / (3 / 2 - momentum / rate)
-    seen = kernel @ (mass * scale)  # e^f (seen + least e^f) = target, a quadratic for the rest
-    root = torch.hypot(seen, 2 * math.sqrt(_least(q)) * target.sqrt())
-    return torch.where(used, f, (2 * target).log() - (seen + root).log()), mass * sums, products
+def ratio(x: Tensor, mass: Tensor) -> Tensor:
+    """x / mass, and 0 where there is no mass."""
+    return torch.where(mass > 0, x / torch.where(mass > 0, mass, 1), 0)
 
 
 def factors(
+    kernel: Products,
+    q: Tensor,
+    r: Tensor,
+    normalization: Normalization,
+    warm: Tensor | None = None,
+    tol: float = 0.0,
+) -> tuple[Tensor, Tensor, float]:
+    r"""log u and log v (k,) of :math:`Q_{kl} = q_k q_l u_k v_l K_{kl}`, and the mass of Q.
+
+    The best for ``kl``: the sums of Q are those of M, whose rows sum to r; ``tol`` bounds the error
+    of those that are iterated on, from ``warm``. A point without mass takes the factor that would
+    give it the mean of C, and changes no other.
+    """
+    zero, used = torch.zeros_like(q), q > 0
+    if normalization == "none":
+        return zero, zero, float(q @ (kernel @ q))
+    if normalization == "sum":
+        half = zero + (r.sum().log() - (q @ (kernel @ q)).log()) / 2
+        return half, half, total(r)
+    target = torch.where(used, ratio(r, q), r.sum()).clamp_min(_tiny(q))  # sum of M: mean of C
+    if normalization == "rows":
+        seen = kernel @ q
+        return target.log() - torch.where(used, seen, seen + _least(q)).log(), zero, total(r)
+    f = (target.log() - (kernel @ q).log()) / 2 if warm is None else warm
+    f, sums = balance(kernel, q, r, target, f, max(tol, _FLOOR[q.dtype]))
+    return f, f, total(sums)
+
+
+def balance(
+    kernel: Products, q: Tensor, r: Tensor, target: Tensor, f: Tensor, tol: float
+) -> tuple[Tensor, Tensor]:
+    """f (k,) such that the rows of q_k q_l e^(f_k + f_l) K_kl sum to r_k, and those sums.
+
+    Sinkhorn with the momentum that SNEkhorn uses: divided by r, the plan is a stochastic matrix
+    similar to a positive semidefinite one, and the spectrum to invert lies in [1, 2]. Points
+    without mass, or of sum 0, change no other. The former take the factor that would give them
+    ``target``, had they the least mass: without any, their own sums may be too small for a factor.
+    """
+    used = (q > 0) & (r > 0)
+    mass = torch.where(used, q, 0)
+    f = torch.where(used, f, 0)  # of the others any finite number
+    momentum, rate, direction = 0.0, 2 / 3, torch.zeros_like(f)
+    for products in range(1, _MOST + 1):  # noqa: B007
+        scale = f.exp()
+        seen = kernel @ (mass * scale)  # (k,)
+        off = torch.where(used, scale * seen / target, 1)
+        residual = float((off - 1).abs().max())
+        if residual <= tol:
+            # e^f (seen + least e^f) = target, a quadratic for the rest
+            root = torch.hypot(seen, 2 * math.sqrt(_least(q)) * target.sqrt())
+            rest = (2 * target).log() - (seen + root).log()
+            return torch.where(used, f, rest), mass * scale * seen
+        if not math.isfinite(residual):
+            break
+        direction = momentum * direction - off.log()
+        f = f + rate * direction
+        momentum = rate**2 / 8 if momentum == 0 else rate**2 / 16
+        rate = 1 / (3 / 2 - momentum / rate)
+    raise NotConverged(
+        f"the plan of the prototypes: row sums are {residual:.1e} off after {products} products; "
+        "the embedding has points that are not finite or too far apart"
+    )
+
+
+def structure(
     log_K: Tensor, M: Tensor, q: Tensor, normalization: Normalization, loss: Loss
 ) -> tuple[Tensor, Tensor]:
-    r"""log u and log v (k,) of :math:`\bar C_{kl} = u_k v_l K_{kl}`, the best for M and q."""
-    K, zero = log_K.exp(), torch.zeros_like(q)
-    if normalization == "none":
-        return zero, zero
-    if loss == "square":
-        half = _best_scale(K, M, q).log() / 2
-        return zero + half, zero + half
-    mean, seen = M.sum(), K @ q
-    if normalization == "sum":
-        half = (mean.log() - (q @ seen).log()) / 2
-        return zero + half, zero + half
-    if normalization == "rows":
-        target = torch.where(q > 0, M.sum(dim=1) / torch.where(q > 0, q, 1), mean)
-        seen = torch.where(q > 0, seen, seen + _least(q))  # as balance
-        return target.clamp_min(_tiny(q)).log() - seen.log(), zero
-    f = balance(K, q, M.sum(dim=1), None, _FLOOR[K.dtype])[0]
-    return f, f
+    """Cbar (k, k) of a kernel with the best factors, and its logarithm, which is always finite."""
+    K = log_K.exp()
+    if loss == "kl":
+        u, v, _ = factors(K, q, M.sum(dim=1), normalization)
+        log_K = log_K + (u[:, None] + v)  # symmetric to the last bit if u is v
+    elif normalization == "sum":  # the s that minimises sum q q (s K)^2 - 2 s <M, K>
+        best = (M * K).sum() / (q @ (K.square() @ q))
+        log_K = log_K + best.clamp_min(_tiny(K)).log()
+    return log_K.exp(), log_K
 
 
-def _best_scale(K: Tensor, M: Tensor, q: Tensor) -> Tensor:
-    """s >= 0 that minimises sum q q (s K)^2 - 2 s <M, K>."""
-    best = (M * K).sum() / (q @ (K.square() @ q))
-    return best.clamp_min(_tiny(K))
+def forces(C: Tensor, M: Tensor, q: Tensor, loss: Loss) -> tuple[Tensor, Tensor]:
+    """Weights (k, k) that attract and repel: minus their difference is dE / d log K."""
+    mass = q[:, None] * q
+    return (M, mass * C) if loss == "kl" else (2 * C * M, 2 * C * mass * C)
 
 
 class PrototypeLoss(KernelLoss):
@@ -150,52 +171,28 @@ class PrototypeLoss(KernelLoss):
         plan = M
         if loss == "square":  # weights for starts and steps, in the unit of the gradient
             mass = torch.outer(q, q)
-            norm = total(torch.where(mass > 0, M.square() / torch.where(mass > 0, mass, 1), 0))
             plan = M.clamp_min(0)
             plan = plan if bool((plan > 0).any()) else mass
-            plan = plan * (2 * (norm or 1.0) / total(plan))
+            plan = plan * (2 * (total(ratio(M.square(), mass)) or 1.0) / total(plan))
         super().__init__(plan, kernel, symmetric=True, diagonal=True)
         self.symmetric = normalization != "rows"
-        self.r, self.total = M.sum(dim=1), total(M)
-
-    @property
-    def constant(self) -> float:
-        """Nothing: the value is E_L."""
-        return 0.0
+        self.r = M.sum(dim=1)
 
     def normalize(
         self, kernel: Products, shift: Tensor | None, warm: Tensor | None, tol: float
     ) -> Normalizer:
-        q, m, c = self.q, self.total, self.offset
-        if self.normalization == "doubly_stochastic":
-            floor = max(tol, _FLOOR[q.dtype])
-            f, sums, products = balance(kernel, q, self.r, warm, floor)
-            dual = total(2 * f * self.r - sums)  # f maximises it: errors are of second order
-            scale = q * f.exp()
-            return Normalizer(value=c - dual, left=scale, right=scale, dual=f, products=products)
-        seen = kernel @ q
-        if self.normalization == "none":
-            return Normalizer(value=c + float(q @ seen), left=q, right=q)
-        if self.normalization == "sum":
-            mass = float(q @ seen)
-            value = c + m - m * math.log(m / mass)
-            return Normalizer(value=value, left=q * (m / mass), right=q)
-        used = (q > 0) & (self.r > 0)
-        ratio = torch.where(used, self.r / torch.where(used, q * seen, 1), 1)
-        value = c + m - total(self.r * ratio.log())
-        return Normalizer(value=value, left=torch.where(used, q * ratio, 0), right=q)
+        q = self.q
+        u, v, mass = factors(kernel, q, self.r, self.normalization, warm, tol)
+        value = self.offset + mass - total(self.r * (u + v))
+        return Normalizer(value=value, left=q * u.exp(), right=q * v.exp(), dual=v)
 
     def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
         if self.loss == "kl":
             return super().evaluate(Z, warm=warm, tol=tol)
-        K, _, _ = self._kernel(Z)
-        assert isinstance(K, Tensor)  # as M
-        s = _best_scale(K, self.M, self.q) if self.normalization == "sum" else K.new_ones(())
-        C = s * K
-        mass = self.q[:, None] * self.q
-        value = self.offset + total(mass * C.square()) - 2 * total(self.M * C)
-        pull, push = 2 * C * self.M, 2 * C * mass * C  # dE / d cost is their difference
-        if self.kernel == "student":
-            pull, push = pull * K, push * K
-        attract, repel = self._pull(Z, lambda rows, _: (pull[rows], push[rows]))
+        log_K = log_kernel(Z, self.kernel)
+        C, _ = structure(log_K, self.M, self.q, self.normalization, self.loss)
+        value = self.offset + float(self.q @ (C.square() @ self.q)) - 2 * total(self.M * C)
+        chain = log_K.exp() if self.kernel == "student" else 1.0  # of |z_k - z_l|^2
+        weights = (chain * w for w in forces(C, self.M, self.q, self.loss))
+        attract, repel = (4 * (w.sum(dim=1, keepdim=True) * Z - w @ Z) for w in weights)
         return Evaluation(value=value, attraction=attract, repulsion=repel)

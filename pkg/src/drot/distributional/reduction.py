@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.checks import check_choice, check_count
+from .._core.checks import as_points, check_choice, check_count
 from .._core.run import OnFailure, settle
-from ..costs.array import Pairwise
 from ..costs.factored import Factored, gram
-from ..embeddings.descent import radius
-from ..embeddings.embed import descend
+from ..embeddings.descent import lbfgs, metric_of, radius
 from ..embeddings.starts import random_start, spectral_start
 from ..gromov.contraction import (
     Contraction,
@@ -27,11 +25,12 @@ from ..gromov.contraction import (
     as_weights,
     hard_plan,
     total,
+    with_rows,
 )
-from ..gromov.descent import Problem
-from ..gromov.semirelaxed import SemiRelaxedGW, Watch, _Run
+from ..gromov.descent import Problem, State, conditional_gradient, row_moves
+from ..gromov.semirelaxed import SHORT, SemiRelaxedGW
 from ..gromov.starts import clusters, spectral_labels
-from .loss import Normalization, PrototypeLoss, factors, log_kernel
+from .loss import Normalization, PrototypeLoss, log_kernel, ratio, structure
 
 OutputKernel = Literal["student", "gaussian", "gram"]
 Clustering = Literal["spectral", "kmeans"]
@@ -39,7 +38,8 @@ Clustering = Literal["spectral", "kmeans"]
 _GAP = {torch.float64: 1e-9, torch.float32: 1e-4}  # of a plan, as in semi_relaxed_gw
 _STEPS = {torch.float64: 2000, torch.float32: 200}  # of a plan; in float32 rounding goes round
 _ROUNDS = 20  # plans with the factors of the kernel following
-_INNER = 200  # iterations of an embedding between two plans
+_MEMORY = 10  # pairs of L-BFGS
+_REACH = 0.1  # longest step of L-BFGS, in radii of the map
 _SLACK = {torch.float64: 1e-13, torch.float32: 1e-6}  # rounding of E_L, as a share of its terms
 
 
@@ -83,163 +83,131 @@ class DistributionalReduction(SemiRelaxedGW):
 
 
 class Coupling(NamedTuple):
-    """A plan and what the positions see of it."""
+    """A plan, its product with C, and what the positions see of it."""
 
     T: Tensor  # (n, k)
+    CT: Tensor  # (n, k)
     M: Tensor  # (k, k) T^T C T
     q: Tensor  # (k,) column sums
 
 
+class Descent(NamedTuple):
+    """Where positions and plan are, and how they came there."""
+
+    Z: Tensor  # (k, q)
+    coupling: Coupling
+    residual: float
+    trace: tuple[float, ...]  # E_L at the start and after each block
+
+
 class Reduction:
-    """E_L between C and the similarity of k positions, with row sums w."""
+    """E_L between C and the similarity of k positions in q dimensions, for plans of row sums w.
+
+    A subclass is another space of positions: how similar they are (``log_kernel`` or
+    ``structure``), where they begin (``start``, ``chance``), and how they move (``place``, until
+    ``slope`` is small).
+    """
 
     def __init__(
         self,
-        cost: Pairwise,
-        w: Tensor,
+        similarity,
+        n_prototypes: int,
+        n_components: int,
         kernel: OutputKernel,
-        normalization: Normalization,
-        loss: Loss,
+        normalization: Normalization | None,
+        loss: Loss | None,
+        weights,
     ):
-        self.base = alone(cost, w, loss)
-        self.cost, self.w, self.loss, self.n = cost, w, loss, len(w)
-        self.kernel, self.normalization = kernel, normalization
-        self.constant = self.base.constant(w)
-        self.diagonal, self.size = self.base.diagonal(), self.base.scale(w)
-        self.gap = _GAP[w.dtype]
+        check_choice("kernel", kernel, get_args(OutputKernel))
+        usual: tuple[Loss, Normalization] = (
+            ("square", "none") if kernel == "gram" else ("kl", "sum")
+        )
+        loss = usual[0] if loss is None else loss
+        normalization = usual[1] if normalization is None else normalization
+        check_choice("loss", loss, get_args(Loss))
+        check_choice("normalization", normalization, get_args(Normalization))
+        if kernel == "gram" and (loss, normalization) != ("square", "none"):
+            raise ValueError(
+                "kernel='gram' has entries of both signs: it goes with loss='square' and "
+                f"normalization='none', not {loss!r} and {normalization!r}"
+            )
+        if loss == "square" and normalization not in ("sum", "none"):
+            raise ValueError(
+                f"normalization={normalization!r} goes with loss='kl'; with 'square' pass 'sum', "
+                "one factor for all pairs, or 'none'"
+            )
+        self.kernel, self.normalization, self.loss = kernel, normalization, loss
+        self.cost = as_structure(getattr(similarity, "plan", similarity), "similarity", loss)
+        self.n = self.cost.shape[0]
+        self.k = check_count("n_prototypes", n_prototypes, 2, self.n)
+        self.n_components = check_count("n_components", n_components, 1)
+        self.w = as_weights(weights, self.n, self.cost, "weights")
+        self.base = alone(self.cost, self.w, loss)
+        self.constant, self.diagonal = self.base.constant(self.w), self.base.diagonal()
+        self.size, self.tol = self.base.scale(self.w), _GAP[self.w.dtype]
         self.products = 0.0
+
+    # plans
 
     def couple(self, T: Tensor) -> Coupling:
         self.products += 1
-        return Coupling(T, self.base.between(T, self.base.left(T)), T.sum(dim=0))
+        CT = self.base.left(T)
+        return Coupling(T, CT, self.base.between(T, CT), T.sum(dim=0))
+
+    def hard(self, labels: Tensor) -> Coupling:
+        return self.couple(hard_plan(labels, self.w, self.k))
 
     def identity(self) -> Coupling:
         """Each point its own prototype, with its own weight: dense, n x n."""
-        w = self.w
-        return Coupling(torch.diag(w), w[:, None] * self.base.dense() * w, w)
+        T, CT = torch.diag(self.w), self.base.dense() * self.w
+        return Coupling(T, CT, self.w[:, None] * CT, self.w)
 
-    def log_kernel(self, Z: Tensor) -> Tensor:
-        assert self.kernel != "gram"  # which has entries of both signs
-        return log_kernel(Z, self.kernel)
+    def cluster(
+        self,
+        how: Clustering,
+        rng: np.random.Generator,
+        Z: Tensor | None = None,
+        c: Coupling | None = None,
+    ) -> Coupling:
+        """The plan of clusters of the data, or of the points of an embedding Z with the plan c."""
+        rng = np.random.default_rng(int(rng.integers(2**31)))
+        if self.n == self.k:
+            return self.hard(torch.arange(self.k, device=self.w.device))
+        if how == "spectral" and not (Z is None and isinstance(self.cost, Factored)):
+            C = self.cost.dense() if Z is None or c is None else self.structure(Z, c)[0]
+            if bool((C >= 0).all()):
+                weights = (C + C.T).mul_(self.w).mul_(self.w[:, None])
+                return self.hard(spectral_labels(weights, self.k, rng))
+        source = self.cost if Z is None else gram(Z)
+        return self.hard(clusters(source, self.w, self.k, "kmeans", rng))
 
-    def structure(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
-        """Cbar (k, k), and what h2 makes of it, without the underflow of a kernel's logarithm."""
-        if self.kernel == "gram":
-            C = Z @ Z.T
-            return C, 2 * C
-        log = self.log_kernel(Z)
-        u, v = factors(log, c.M, c.q, self.normalization, self.loss)
-        log = log + (u[:, None] + v)  # symmetric to the last bit if u is v
-        C = log.exp()
-        return C, (log if self.loss == "kl" else 2 * C)
-
-    def objective(self, Z: Tensor, c: Coupling) -> float:
-        C, h2 = self.structure(Z, c)
-        return self.constant + float(c.q @ (self.base.f2_of(C) @ c.q)) - total(c.M * h2)
-
-    # positions
-
-    def place(self, c: Coupling, Z: Tensor, tol: float, max_iter: int) -> Tensor:
-        """Better positions for a plan; the best ones for inner products."""
-        if self.kernel == "gram":
-            return self._eigen(c, Z)
-        found = descend(
-            self._loss(c),
-            Z,
-            Z.shape[1],
-            "lbfgs",
-            0.1,
-            tol,
-            max_iter,
-            0,
-            None,
-            "ignore",
-            inner=True,  # an interrupt ends the rounds too
-        )
-        return found.Z
-
-    def _loss(self, c: Coupling) -> PrototypeLoss:
-        assert self.kernel != "gram"  # whose best positions are known
-        return PrototypeLoss(c.M, c.q, self.constant, self.kernel, self.normalization, self.loss)
-
-    def _eigen(self, c: Coupling, Z: Tensor) -> Tensor:
-        """diag(q)^1/2 Z Z^T diag(q)^1/2 is the best positive part of that rank."""
-        root = c.q.sqrt()
-        inverse = torch.where(root > 0, 1 / torch.where(root > 0, root, 1), 0)
-        values, vectors = torch.linalg.eigh(inverse[:, None] * c.M * inverse)
-        values, vectors = values.flip(0), vectors.flip(1)
-        some = min(Z.shape[1], len(values))
-        best = torch.zeros_like(Z)
-        best[:, :some] = vectors[:, :some] * values[:some].clamp_min(0).sqrt()
-        largest = best.abs().argmax(dim=0)  # a sign that does not depend on the solver
-        best = best * torch.where(best.gather(0, largest[None]) < 0, -1, 1)
-        return torch.where(root[:, None] > 0, inverse[:, None] * best, Z)
-
-    def slope(self, c: Coupling, Z: Tensor) -> float:
-        """The length of dE/dZ, in units of its part that pulls (:meth:`Evaluation.residual`)."""
-        if self.kernel != "gram":
-            loss = self._loss(c)
-            return loss.evaluate(Z).residual(radius(Z - Z.mean(dim=0)), loss.mass)
-        pull = c.M @ Z
-        off = (c.q[:, None] * c.q * (Z @ Z.T)) @ Z - pull
-        return float(off.norm()) / (float(pull.norm()) or 1.0)
-
-    def start(self, c: Coupling, n_components: int, rng: np.random.Generator) -> Tensor:
-        """Positions to begin with: slow eigenvectors of M, or chance where it is too small."""
-        k = len(c.q)
-        if self.kernel == "gram":
-            return self._eigen(c, c.q.new_zeros(k, n_components))
-        if k > n_components + 2 and bool((c.q > 0).all()):
-            seed = int(rng.integers(2**31))
-            return spectral_start(self._loss(c).plan, n_components=n_components, random_state=seed)
-        return self.chance(k, n_components, rng)
-
-    def chance(self, k: int, n_components: int, rng: np.random.Generator) -> Tensor:
-        """Standard normal positions."""
-        return random_start(
-            k,
-            n_components=n_components,
-            random_state=int(rng.integers(2**31)),
-            dtype=self.w.dtype,
-            device=self.w.device,
-        )
-
-    def centres(self, c: Coupling, Z: Tensor) -> Tensor:
-        """Means of positions of points (n, q) by prototype, (k, q)."""
-        mass = c.q[:, None]
-        return torch.where(mass > 0, c.T.T @ Z / torch.where(mass > 0, mass, 1), 0)
-
-    # plan
-
-    def transport(self, Z: Tensor, c: Coupling) -> tuple[Coupling, float]:
-        """A plan that is no worse for these positions, and its Frank-Wolfe gap.
+    def transport(self, Z: Tensor, c: Coupling) -> Coupling:
+        """A plan that is no worse for these positions.
 
         The factors of the kernel are those of the plan it starts from; they follow, for the
         better, and the plan after them.
         """
-        gap = math.inf
         for _ in range(_ROUNDS):
-            problem = self._problem(Z, c)
-            watch = Watch(_STEPS[self.w.dtype], None)
-            run = _Run(problem, "conditional_gradient", True, None, self.gap, watch)
-            state, gap, _ = run.lowest(iter([c.T]))
-            before, new = problem.state(c.T).value, problem.state(state.T).value
+            problem, now = self._plans(Z, c)
+            found = _lowest_plan(problem, now, self.tol, _STEPS[self.w.dtype])
             self.products += problem.products
-            if not new < before - _SLACK[self.w.dtype] * problem.scale:
-                return c, _gap(problem, c.T)
-            c = self.couple(state.T)
-            if self.kernel == "gram" or self.normalization == "none":
+            moved = self.couple(with_rows(found.T, self.w))
+            new = problem.state(moved.T, moved.CT @ problem.contraction.h2)
+            if not new.value < now.value - _SLACK[self.w.dtype] * problem.scale:
                 break
-            gap = self.plan_gap(Z, c)
-            if gap <= self.gap:
+            c = moved
+            if self.gap(Z, c) <= self.tol:
                 break
-        return c, gap
+        return c
 
-    def plan_gap(self, Z: Tensor, c: Coupling) -> float:
+    def gap(self, Z: Tensor, c: Coupling) -> float:
         """Frank-Wolfe gap of a plan, at its own factors."""
-        return _gap(self._problem(Z, c), c.T)
+        problem, state = self._plans(Z, c)
+        g = problem.half_gradient(state)
+        return problem.gap(state, g, g.min(dim=1).values)
 
-    def _problem(self, Z: Tensor, c: Coupling) -> Problem:
+    def _plans(self, Z: Tensor, c: Coupling) -> tuple[Problem, State]:
+        """E_L over plans at fixed positions and factors, and where c stands there."""
         C, h2 = self.structure(Z, c)
         terms = Contraction(self.cost, (C + C.T) / 2, self.loss)
         f2 = self.base.f2_of(C)
@@ -249,143 +217,143 @@ class Reduction:
         problem._diagonal = self.diagonal
         used = c.q > 0  # E_L does not see the others, which are of any similarity to themselves
         problem.scale = self.size + float(terms.f2[used][:, used].mean()) or 1.0
-        return problem
+        return problem, problem.state(c.T, c.CT @ terms.h2)
 
-    def hard(self, labels: Tensor, k: int) -> Coupling:
-        return self.couple(hard_plan(labels, self.w, k))
+    # positions
+
+    def log_kernel(self, Z: Tensor) -> Tensor:
+        assert self.kernel != "gram"  # which has entries of both signs
+        return log_kernel(Z, self.kernel)
+
+    def structure(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
+        """Cbar (k, k), and what h2 makes of it."""
+        C, log = structure(self.log_kernel(Z), c.M, c.q, self.normalization, self.loss)
+        return C, (log if self.loss == "kl" else 2 * C)
+
+    def objective(self, Z: Tensor, c: Coupling) -> float:
+        return self.value(*self.structure(Z, c), c)
+
+    def value(self, C: Tensor, h2: Tensor, c: Coupling) -> float:
+        return self.constant + float(c.q @ (self.base.f2_of(C) @ c.q)) - total(c.M * h2)
+
+    def drawing(self, c: Coupling) -> PrototypeLoss:
+        """E_L as a function of the positions alone."""
+        assert self.kernel != "gram"  # whose best positions are known
+        return PrototypeLoss(c.M, c.q, self.constant, self.kernel, self.normalization, self.loss)
+
+    def place(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
+        """Better positions for a plan, by L-BFGS."""
+        loss = self.drawing(c)
+
+        def evaluate(Z: Tensor, warm: Tensor | None):
+            return loss.evaluate(Z, warm=warm, tol=tol / 1000)
+
+        steps = lbfgs(evaluate, _centred(Z), metric_of(loss.attraction), _MEMORY, _REACH)
+        for step in islice(steps, max_iter + 1):
+            Z = step.Z
+            if step.found.residual(radius(Z), loss.mass) <= tol:
+                break
+        return _centred(Z)
+
+    def slope(self, Z: Tensor, c: Coupling) -> float:
+        """The length of dE/dZ, in units of its part that pulls (:meth:`Evaluation.residual`)."""
+        loss = self.drawing(c)
+        return loss.evaluate(Z).residual(radius(_centred(Z)), loss.mass)
+
+    def start(self, c: Coupling, rng: np.random.Generator) -> Tensor:
+        """Positions to begin with: slow eigenvectors of M, or chance where it is too small."""
+        k, q = len(c.q), self.n_components
+        if k > q + 2 and bool((c.q > 0).all()):
+            seed = int(rng.integers(2**31))
+            return spectral_start(self.drawing(c).plan, n_components=q, random_state=seed)
+        return self.chance(k, rng)
+
+    def chance(self, k: int, rng: np.random.Generator) -> Tensor:
+        """Standard normal positions."""
+        seed = int(rng.integers(2**31))
+        return random_start(k, n_components=self.n_components, random_state=seed).to(self.w)
+
+    def centres(self, Z: Tensor, c: Coupling) -> Tensor:
+        """Means of positions of points (n, q) by prototype, (k, q)."""
+        return ratio(c.T.T @ Z, c.q[:, None])
+
+    def read(self, Z) -> Tensor:
+        """Positions as a result gives them."""
+        return as_points(Z, "init").to(self.w)
+
+    def show(self, Z: Tensor) -> Tensor:
+        """What ``read`` takes."""
+        return Z
 
     def result(
-        self,
-        Z: Tensor,
-        c: Coupling,
-        residual: float,
-        tol: float,
-        trace: Sequence[float],
-        values: Sequence[float],
-        where: str,
-        on_failure: OnFailure,
+        self, where: str, ends: Sequence[Descent], tol: float, on_failure: OnFailure
     ) -> DistributionalReduction:
-        n_iter = (len(trace) - 1) // 2
+        """The lowest of some descents."""
+        Z, c, residual, trace = min(ends, key=lambda end: end.trace[-1])
+        n_iter = len(trace) // 2
         return DistributionalReduction(
-            Z=Z,
+            Z=self.show(Z),
             plan=c.T,
             structure=self.structure(Z, c)[0],
             objective=trace[-1],
             residual=residual,
             n_iter=n_iter,
             converged=settle(where, residual, tol, n_iter, on_failure),
-            trace=tuple(trace),
-            values=tuple(values),
+            trace=trace,
+            values=tuple(end.trace[-1] for end in ends),
             products=self.products,
         )
 
 
-def _gap(problem: Problem, T: Tensor) -> float:
-    state = problem.state(T)
-    g = problem.half_gradient(state)
-    return problem.gap(state, g, g.min(dim=1).values)
+class InnerProducts(Reduction):
+    """Cbar = Z Z^T: the best positions for a plan are known."""
+
+    def structure(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
+        C = Z @ Z.T
+        return C, 2 * C
+
+    def place(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
+        """diag(q)^1/2 Z Z^T diag(q)^1/2 is the best positive part of that rank."""
+        root = c.q.sqrt()
+        inverse = ratio(torch.ones_like(root), root)
+        values, vectors = torch.linalg.eigh(inverse[:, None] * c.M * inverse)
+        values, vectors = values.flip(0), vectors.flip(1)
+        some = min(self.n_components, len(values))
+        best = c.q.new_zeros(len(root), self.n_components)
+        best[:, :some] = vectors[:, :some] * values[:some].clamp_min(0).sqrt()
+        largest = best.abs().argmax(dim=0)  # a sign that does not depend on the solver
+        best = best * torch.where(best.gather(0, largest[None]) < 0, -1, 1)
+        return torch.where(root[:, None] > 0, inverse[:, None] * best, Z)
+
+    def slope(self, Z: Tensor, c: Coupling) -> float:
+        pull = c.M @ Z
+        off = (c.q[:, None] * c.q * (Z @ Z.T)) @ Z - pull
+        return float(off.norm()) / (float(pull.norm()) or 1.0)
+
+    def start(self, c: Coupling, rng: np.random.Generator) -> Tensor:
+        zero = c.q.new_zeros(len(c.q), self.n_components)
+        return self.place(zero, c, 0.0, 1)
 
 
-class Run:
-    """Positions and plan in turn, from one start after another."""
-
-    def __init__(self, problem: Reduction, tol: float, max_iter: int, callback=None):
-        self.problem, self.tol, self.max_iter, self.callback = problem, tol, max_iter, callback
-        self.stopped, self._count = False, 0
-
-    def descend(self, Z: Tensor, c: Coupling) -> Descent:
-        """Go down until neither positions nor plan have a slope, or nothing moves."""
-        problem, residual = self.problem, math.inf
-        trace = [problem.objective(Z, c)]
-        try:
-            while True:
-                last = trace[-1]
-                new = problem.place(c, Z, self.tol, _INNER)
-                value = problem.objective(new, c)
-                if value <= last:  # rounding aside, always
-                    Z, last = new, value
-                trace.append(last)
-                moved, gap = problem.transport(Z, c)
-                value = problem.objective(Z, moved)
-                if value <= last:
-                    c, last = moved, value
-                trace.append(last)
-                residual = max(problem.slope(c, Z), gap)
-                if self.callback is not None and self.callback(self._count, residual, Z):
-                    self.stopped = True
-                self._count += 1
-                stalled = not trace[-1] < trace[-3]
-                full = len(trace) > 2 * self.max_iter
-                if residual <= self.tol or stalled or self.stopped or full:
-                    break
-        except KeyboardInterrupt:
-            self.interrupted()
-        return Descent(Z, c, residual, trace)
-
-    def interrupted(self) -> None:
-        """No further start; what there is counts."""
-        self.stopped = True
-        warnings.warn(
-            f"distributional reduction: interrupted after {self._count} rounds; the result is "
-            "what they gave",
-            RuntimeWarning,
-            stacklevel=4,
-        )
+def read_problem(similarity, n_prototypes: int, n_components: int, kernel, *terms) -> Reduction:
+    """The problem for a kernel or inner products; terms are normalization, loss and weights."""
+    kind = InnerProducts if isinstance(kernel, str) and kernel == "gram" else Reduction
+    return kind(similarity, n_prototypes, n_components, kernel, *terms)
 
 
-class Descent(NamedTuple):
-    """Where positions and plan ended."""
-
-    Z: Tensor
-    coupling: Coupling
-    residual: float
-    trace: list[float]
+def _centred(Z: Tensor) -> Tensor:
+    return Z - Z.mean(dim=0)
 
 
-def read_problem(
-    similarity,
-    n_prototypes: int,
-    n_components: int,
-    kernel: OutputKernel,
-    normalization: Normalization | None,
-    loss: Loss | None,
-    weights,
-) -> tuple[Reduction, int]:
-    """Check what all reductions take, and fill in what goes with a kernel."""
-    check_choice("kernel", kernel, get_args(OutputKernel))
-    if loss is None:
-        loss = "square" if kernel == "gram" else "kl"
-    if normalization is None:
-        normalization = "none" if kernel == "gram" else "sum"
-    check_choice("loss", loss, get_args(Loss))
-    check_choice("normalization", normalization, get_args(Normalization))
-    if kernel == "gram" and (loss, normalization) != ("square", "none"):
-        raise ValueError(
-            "kernel='gram' has entries of both signs: it goes with loss='square' and "
-            f"normalization='none', not {loss!r} and {normalization!r}"
-        )
-    if loss == "square" and normalization not in ("sum", "none"):
-        raise ValueError(
-            f"normalization={normalization!r} goes with loss='kl'; with 'square' pass 'sum', one "
-            "factor for all pairs, or 'none'"
-        )
-    cost = as_structure(getattr(similarity, "plan", similarity), "similarity", loss)
-    k = check_count("n_prototypes", n_prototypes, 2, cost.shape[0])
-    check_count("n_components", n_components, 1)
-    w = as_weights(weights, cost.shape[0], cost, "weights")
-    return Reduction(cost, w, kernel, normalization, loss), k
-
-
-def cluster(
-    problem: Reduction, c: Coupling | None, Z: Tensor | None, how: Clustering, k: int, seed: int
-) -> Tensor:
-    """Labels (n,) below k: of the data where Z is None, else of the points of an embedding."""
-    check_choice("clustering", how, get_args(Clustering))
-    rng = np.random.default_rng(seed)
-    if problem.n == k:
-        return torch.arange(k, device=problem.w.device)
-    if how == "spectral" and not (Z is None and isinstance(problem.cost, Factored)):
-        C = problem.cost.dense() if Z is None or c is None else problem.structure(Z, c)[0]
-        if bool((C >= 0).all()):
-            return spectral_labels((C + C.T).mul_(problem.w).mul_(problem.w[:, None]), k, rng)
-    return clusters(problem.cost if Z is None else gram(Z), problem.w, k, "kmeans", rng)
+def _lowest_plan(problem: Problem, start: State, tol: float, most: int) -> State:
+    """Conditional gradient while steps gain what their gap promises, then moves of single rows."""
+    last, promised = start, 0.0
+    for now, gap in islice(conditional_gradient(problem, start), most):
+        short = last.value - now.value < SHORT * promised
+        last, promised = now, gap * problem.scale
+        # a short step is a sign of mass on several places, which rows find sooner
+        if gap <= tol or short:
+            break
+    for now, _ in islice(row_moves(problem, last, tol), most):
+        last = now
+    return last

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import count, islice
+from operator import itemgetter
 from typing import Literal, get_args
 
 import numpy as np
@@ -12,11 +14,11 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import Seed, as_points, as_rng, check_choice, check_count, check_positive
-from .._core.run import OnFailure
+from .._core.checks import Seed, as_rng, check_choice, check_count
+from .._core.run import OnFailure, iterate, read_limits
 from ..gromov.contraction import Loss
 from ..gromov.semirelaxed import as_init
-from .baselines import cluster_first, reduce_first
+from .baselines import TOL, cluster_first, reduce_first
 from .loss import Normalization
 from .reduction import (
     Clustering,
@@ -25,16 +27,14 @@ from .reduction import (
     DistributionalReduction,
     OutputKernel,
     Reduction,
-    Run,
-    cluster,
     read_problem,
 )
 
 Init = Literal["cluster_then_reduce", "reduce_then_cluster", "random"]
 Callback = Callable[[int, float, Tensor], bool | None]
 
-_TOL = 1e-3  # of positions: few points come to rest
 _PLACE = 2000  # iterations of an embedding to start from
+_INNER = 200  # iterations of an embedding between two plans
 
 
 def distributional_reduction(
@@ -58,7 +58,7 @@ def distributional_reduction(
     callback: Callback | None = None,
     on_failure: OnFailure = "raise",
 ) -> DistributionalReduction:
-    r"""Stand for many points by a few weighted ones in few dimensions.
+    r"""Distributional reduction (DistR): few weighted prototypes in few dimensions.
 
     .. math::
 
@@ -89,7 +89,8 @@ def distributional_reduction(
     PCA.
 
     Source: (DistR) and its computation in section 4.1 of Van Assel et al. (2024), section 5.3
-    of the thesis; book ``eq-distr``, ``thm-distr-split`` and ``prp-distr-descent``.
+    of the thesis; book ``eq-distr``, ``thm-distr-split``, ``alg-distr`` and
+    ``prp-distr-descent``.
 
     Parameters
     ----------
@@ -160,61 +161,69 @@ def distributional_reduction(
     >>> found.labels.unique().numel() <= 3, round(float(found.weights.sum()), 9)
     (True, 1.0)
     """
-    problem, k = read_problem(
+    problem = read_problem(
         similarity, n_prototypes, n_components, kernel, normalization, loss, weights
     )
-    limits = (init, n_starts, clustering, tol, max_iter, random_state, callback, on_failure)
-    return solve(problem, k, n_components, "distributional_reduction", *limits)
+    tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
+    begin = starts(problem, init, n_starts, clustering, tol, random_state)
+    return solve("distributional_reduction", problem, begin, tol, max_iter, callback, on_failure)
 
 
 def solve(
-    problem: Reduction,
-    k: int,
-    q: int,
     where: str,
-    init,
-    n_starts: int,
-    clustering: Clustering,
-    tol: float | None,
+    problem: Reduction,
+    begin: Iterator[tuple[Tensor, Coupling]],
+    tol: float,
     max_iter: int,
-    random_state: Seed,
     callback: Callback | None,
     on_failure: OnFailure,
 ) -> DistributionalReduction:
-    """The best end of the descents from all starts."""
-    tol = _TOL if tol is None else check_positive("tol", tol)
-    max_iter = check_count("max_iter", max_iter, 1)
-    n_starts = check_count("n_starts", n_starts, 1)
-    check_choice("clustering", clustering, get_args(Clustering))
-    check_choice("on_failure", on_failure, get_args(OnFailure))
-    run = Run(problem, tol, max_iter, callback)
+    """The lowest end of the descents from all starts."""
+    rounds = count()
+
+    def hear(_: int, residual: float, Z: Tensor) -> bool:
+        """Pass on the rounds, counted over all starts, and not the starts themselves."""
+        if callback is None or residual == math.inf:
+            return False
+        return bool(callback(next(rounds), residual, Z))
+
+    steps = descents(problem, begin, tol, max_iter)  # which end by themselves
+    course = iterate(where, steps, -math.inf, sys.maxsize, hear, "ignore")
+    return problem.result(where, course.state, tol, "ignore" if course.stopped else on_failure)
+
+
+def descents(
+    problem: Reduction, begin: Iterator[tuple[Tensor, Coupling]], tol: float, max_iter: int
+) -> Iterator[tuple[list[Descent], float, Tensor]]:
+    """Go down from one start after another; yields where all of them are, and the last."""
     ends: list[Descent] = []
-    try:
-        for Z, coupling in _starts(problem, k, q, init, n_starts, clustering, tol, random_state):
-            ends.append(run.descend(Z, coupling))
-            if run.stopped:
+    for Z, c in begin:
+        for now in islice(descent(problem, Z, c, tol), max_iter + 1):
+            yield [*ends, now], now.residual, now.Z
+            if now.residual <= tol:
                 break
-    except KeyboardInterrupt:  # while the next start was made
-        if not ends:
-            raise
-        run.interrupted()
-    best = min(ends, key=lambda end: end.trace[-1])
-    return problem.result(
-        best.Z,
-        best.coupling,
-        best.residual,
-        tol,
-        best.trace,
-        [end.trace[-1] for end in ends],
-        where,
-        "ignore" if run.stopped else on_failure,
-    )
+        ends.append(now)
 
 
-def _starts(
+def descent(problem: Reduction, Z: Tensor, c: Coupling, tol: float) -> Iterator[Descent]:
+    """Place, transport, repeat, until nothing moves (book ``alg-distr``)."""
+    value, residual = problem.objective(Z, c), math.inf
+    trace, by_value = [value], itemgetter(1)
+    while len(trace) < 3 or trace[-1] < trace[-3]:
+        yield Descent(Z, c, residual, tuple(trace))
+        placed = problem.place(Z, c, tol, _INNER)
+        # rounding aside, what is new is lower
+        Z, value = min((placed, problem.objective(placed, c)), (Z, value), key=by_value)
+        trace.append(value)
+        moved = problem.transport(Z, c)
+        c, value = min((moved, problem.objective(Z, moved)), (c, value), key=by_value)
+        trace.append(value)
+        residual = max(problem.slope(Z, c), problem.gap(Z, c))
+    yield Descent(Z, c, residual, tuple(trace))
+
+
+def starts(
     problem: Reduction,
-    k: int,
-    q: int,
     init,
     n_starts: int,
     clustering: Clustering,
@@ -222,36 +231,33 @@ def _starts(
     random_state: Seed,
 ) -> Iterator[tuple[Tensor, Coupling]]:
     """Positions and plans to start from, made when their turn comes."""
+    n_starts = check_count("n_starts", n_starts, 1)
+    check_choice("clustering", clustering, get_args(Clustering))
     rng = as_rng(random_state)
-    kinds = as_init(init, problem.w, k, get_args(Init))
+    kinds = as_init(init, problem.w, problem.k, get_args(Init))
     if isinstance(kinds, Tensor):
-        coupling = problem.couple(kinds)
-        if isinstance(init, DistributionalReduction):
-            Z = as_points(init.Z, "init").to(problem.w)
-        else:
-            Z = problem.start(coupling, q, rng)
-        yield Z, coupling
+        c = problem.couple(kinds)
+        given = isinstance(init, DistributionalReduction)
+        yield problem.read(init.Z) if given else problem.start(c, rng), c
         return
-    if isinstance(random_state, np.random.Generator | torch.Generator):
-        seed = int(rng.integers(2**31))
-    else:
-        seed = random_state
+    drawn = isinstance(random_state, np.random.Generator | torch.Generator)
+    seed = int(rng.integers(2**31)) if drawn else random_state
     methods = {
         "cluster_then_reduce": cluster_first,
         "reduce_then_cluster": reduce_first,
         "random": _chance,
     }
     for kind in kinds:
-        found = methods[kind](problem, k, q, clustering, tol, _PLACE, np.random.default_rng(seed))
-        for Z, coupling, _ in islice(found, n_starts):
-            yield Z, coupling
+        found = methods[kind](problem, clustering, tol, _PLACE, as_rng(seed))
+        for end in islice(found, n_starts):
+            yield end.Z, end.coupling
 
 
 def _chance(
-    problem: Reduction, k: int, q: int, how: Clustering, tol: float, max_iter: int, rng
-) -> Iterator[tuple[Tensor, Coupling, float]]:
+    problem: Reduction, how: Clustering, tol: float, max_iter: int, rng: np.random.Generator
+) -> Iterator[Descent]:
     """Standard normal positions, and the plan that clusters of the data lead to."""
     while True:
-        labels = cluster(problem, None, None, how, k, int(rng.integers(2**31)))
-        Z = problem.chance(k, q, rng)
-        yield Z, problem.transport(Z, problem.hard(labels, k))[0], math.inf
+        c = problem.cluster(how, rng)
+        Z = problem.chance(problem.k, rng)
+        yield Descent(Z, problem.transport(Z, c), math.inf, ())

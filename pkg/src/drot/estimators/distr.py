@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import get_args
 
-import numpy as np
-import torch
 from sklearn.base import ClusterMixin
 from torch import Tensor
 
@@ -24,10 +22,15 @@ from ..graphs.graph import fuzzy_union
 from .base import BaseEmbedding, _bar, warn_stopped
 
 _SIMILARITIES = ("symmetric_entropic", "symmetrized_entropic", "umap", "gram", "precomputed")
+# parameters that the function has under the same name
+_OPTIONS = (
+    *("n_components", "kernel", "normalization", "loss", "init", "n_starts", "clustering"),
+    *("tol", "max_iter"),
+)
 
 
 class DistR(ClusterMixin, BaseEmbedding):
-    r"""Cluster and embed at once: few weighted prototypes stand for all points.
+    r"""Distributional reduction (DistR): few weighted prototypes stand for all points.
 
     A similarity C between the rows of X is matched with one between the positions Z of k
     prototypes, :math:`\min_{Z, T} E_L(C, \bar C(Z), T)`, by
@@ -93,6 +96,7 @@ class DistR(ClusterMixin, BaseEmbedding):
 
     Examples
     --------
+    >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(30, 4)) + 9 * np.repeat([0, 1, 2], 10)[:, None]
     >>> model = DistR(3, perplexity=5, random_state=0).fit(X)
     >>> model.labels_.reshape(3, 10).std(axis=1).tolist(), model.prototypes_.shape
@@ -141,42 +145,29 @@ class DistR(ClusterMixin, BaseEmbedding):
         points, seed = self._read(X)
         check_choice("kernel", self.kernel, get_args(OutputKernel))
         k = check_count("n_prototypes", self.n_prototypes, 2, len(points))
+        cost, options = (
+            self._cost(points),
+            {name: getattr(self, name) for name in _OPTIONS},
+        )
         with _bar("reduction", self.verbose) as callback:
             found = distributional_reduction(
-                self._cost(points),
-                k,
-                n_components=self.n_components,
-                kernel=self.kernel,
-                normalization=self.normalization,
-                loss=self.loss,
-                init=self.init,
-                n_starts=self.n_starts,
-                clustering=self.clustering,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                random_state=seed,
-                callback=callback,
-                on_failure="ignore",
+                cost, k, **options, random_state=seed, callback=callback, on_failure="ignore"
             )
         warn_stopped(self, found.converged, found.residual)
         self.result_ = found = _ordered(found)
-        self.labels_ = found.labels.cpu().numpy()
-        self.prototypes_ = found.Z.cpu().numpy()
-        self.weights_ = found.weights.cpu().numpy()
-        self.plan_ = found.plan.cpu().numpy()
-        share = self.plan_ / self.plan_.sum(axis=1, keepdims=True)
-        self.embedding_ = share @ self.prototypes_
+        self.labels_, self.prototypes_, self.weights_, self.plan_ = (
+            x.cpu().numpy() for x in (found.labels, found.Z, found.weights, found.plan)
+        )
+        self.embedding_ = self.plan_ / self.plan_.sum(axis=1, keepdims=True) @ self.prototypes_
         self.objective_, self.n_iter_ = found.objective, max(1, found.n_iter)
         return self
 
-    @property
-    def _similarity(self) -> str:
-        default = "gram" if self.kernel == "gram" else "symmetric_entropic"
-        return default if self.similarity is None else self.similarity
-
     def _cost(self, points: Tensor):
-        check_choice("similarity", self._similarity, _SIMILARITIES)
-        match self._similarity:
+        """The similarity of the points, or X itself."""
+        default = "gram" if self.kernel == "gram" else "symmetric_entropic"
+        similarity = default if self.similarity is None else self.similarity
+        check_choice("similarity", similarity, _SIMILARITIES)
+        match similarity:
             case "gram":
                 return gram(points - points.mean(dim=0))
             case "symmetrized_entropic":
@@ -197,14 +188,6 @@ class DistR(ClusterMixin, BaseEmbedding):
 
 def _ordered(found: DistributionalReduction) -> DistributionalReduction:
     """Prototypes in the order of their first points; those without any at the end."""
-    labels, k = found.labels.cpu().numpy(), found.plan.shape[1]
-    first = np.full(k, len(labels))
-    used, place = np.unique(labels, return_index=True)
-    first[used] = place
-    order = torch.from_numpy(np.argsort(first, kind="stable")).to(found.Z.device)
-    return replace(
-        found,
-        Z=found.Z[order],
-        plan=found.plan[:, order],
-        structure=found.structure[order][:, order],
-    )
+    order = list(dict.fromkeys([*found.labels.tolist(), *range(found.plan.shape[1])]))
+    structure = found.structure[order][:, order]
+    return replace(found, Z=found.Z[order], plan=found.plan[:, order], structure=structure)

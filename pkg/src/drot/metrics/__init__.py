@@ -1,9 +1,23 @@
-"""How well a plan keeps its constraints, and what a clustering of it is worth."""
+"""Scores of plans and of embeddings."""
 
-from .plans import ConstraintErrors, constraint_errors, spectral_clustering_ari
-from .prototypes import prototype_homogeneity, prototype_nmi, weighted_silhouette
+from .neighborhoods import (
+    NeighborhoodCurve,
+    continuity,
+    neighborhood_curve,
+    neighborhood_preservation,
+    trustworthiness,
+)
+from .plans import (
+    ConstraintErrors,
+    constraint_errors,
+    prototype_homogeneity,
+    prototype_nmi,
+    spectral_clustering_ari,
+    weighted_silhouette,
+)
 
 __all__ = [
-    "ConstraintErrors", "constraint_errors", "prototype_homogeneity", "prototype_nmi",
-    "spectral_clustering_ari", "weighted_silhouette",
+    "ConstraintErrors", "NeighborhoodCurve", "constraint_errors", "continuity",
+    "neighborhood_curve", "neighborhood_preservation", "prototype_homogeneity", "prototype_nmi",
+    "spectral_clustering_ari", "trustworthiness", "weighted_silhouette",
 ]  # fmt: skip

@@ -30,7 +30,7 @@ def costs() -> drot.Pairwise:
     assert_type(drot.nearest(cost, 4), drot.Pairwise)
     assert_type(drot.gram(array), drot.Factored)
     factored = assert_type(drot.factored_sqeuclidean(rows), drot.Factored)
-    assert_type(factored.product(tensor), Tensor)
+    assert_type(factored @ tensor, Tensor)
     assert_type(drot.gaussian_kernel(array).dense(), Tensor)
     for part, tile in cost.tiles(most=5):
         assert_type(part, slice)

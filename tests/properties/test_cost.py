@@ -270,3 +270,17 @@ def test_costs_are_copied(kind, block):
     if cost.shape[0] == cost.shape[1]:
         affinity = drot.entropic_affinity(cost, 2.0, diagonal="drop")
         assert torch.equal(pickle.loads(pickle.dumps(affinity)).plan, affinity.plan)
+
+
+@pytest.mark.parametrize("block", [None, 4])
+@pytest.mark.parametrize("kind", COPIED)
+def test_costs_multiply_and_tell_their_diagonal(kind, block):
+    """A V for vectors and thin matrices, and A_ii: of any cost what its dense array gives."""
+    cost = COPIED[kind](block)
+    whole = cost.dense()
+    V = torch.randn(whole.shape[1], 2, dtype=torch.float64)
+    if kind != "nearest":  # infinite entries
+        torch.testing.assert_close(cost @ V, whole @ V)
+        torch.testing.assert_close(cost @ V[:, 0], whole @ V[:, 0])
+    if cost.shape[0] == cost.shape[1]:
+        torch.testing.assert_close(cost.diagonal(), whole.diagonal())

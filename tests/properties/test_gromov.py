@@ -379,8 +379,8 @@ def test_a_factored_similarity_is_a_cost():
     assert [rows.stop - rows.start for rows, _ in C.tiles()] == [10, 10, 5]
     torch.testing.assert_close(C.dense(), drot.sqeuclidean(X).dense(), rtol=0, atol=1e-12)
     T = soft(weights(25), 3)
-    torch.testing.assert_close(C.product(T), C.dense() @ T)
-    torch.testing.assert_close(C.diagonal, C.dense().diagonal())
+    torch.testing.assert_close(C @ T, C.dense() @ T)
+    torch.testing.assert_close(C.diagonal(), C.dense().diagonal())
     one = drot.Factored(X, block=4)
     torch.testing.assert_close(one.dense(), X @ X.T)
 

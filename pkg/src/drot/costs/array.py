@@ -149,6 +149,15 @@ class Pairwise:
             return self._keep().clone()
         return self.join(tile for _, tile in self.tiles())
 
+    def __matmul__(self, V: Tensor) -> Tensor:
+        """A V, (n, ...), for V (m, ...)."""
+        return self.join(tile @ V for _, tile in self.tiles())
+
+    def diagonal(self) -> Tensor:
+        """The entries (i, i) of a square array, (n,)."""
+        # a view would keep the whole tile
+        return self.join(tile.diagonal(rows.start).clone() for rows, tile in self.tiles())
+
     def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
         """Yield ``(rows, entries, columns)``: the finite entries of some rows, (b, k) each.
 

@@ -32,7 +32,7 @@ class Factored(Pairwise):
     Examples
     --------
     >>> C = Factored([[1.0, 0.0], [1.0, 2.0]])
-    >>> C.dense().tolist(), C.product(torch.tensor([[1.0], [1.0]]).double()).tolist()
+    >>> C.dense().tolist(), (C @ torch.tensor([[1.0], [1.0]]).double()).tolist()
     ([[1.0, 1.0], [1.0, 5.0]], [[2.0], [6.0]])
     """
 
@@ -75,13 +75,10 @@ class Factored(Pairwise):
             block = check_count("block (rows per tile)", block, 1)
         self.block = block or tile_rows(self)  # with a block, nothing of size n x m is kept
 
-    def product(self, T: Tensor) -> Tensor:
-        """C T, (n, k), for T (m, k)."""
-        return self.left @ (self.right.T @ T)
+    def __matmul__(self, V: Tensor) -> Tensor:
+        return self.left @ (self.right.T @ V)
 
-    @property
     def diagonal(self) -> Tensor:
-        """The entries (i, i), (n,)."""
         return (self.left * self.right).sum(dim=1)
 
     def with_factors(self, left: Tensor, right: Tensor | None = None) -> Factored:

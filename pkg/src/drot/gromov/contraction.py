@@ -72,9 +72,7 @@ class Contraction:
 
     def left(self, T: Tensor) -> Tensor:
         """C T, (n, k)."""
-        if isinstance(self.cost, Factored):
-            return self.cost.product(T)
-        return self.cost.join(tile @ T for _, tile in self.cost.tiles())
+        return self.cost @ T
 
     def met(self, T: Tensor) -> Tensor:
         """C T by tiles, (n, k): exactly 0 where T meets zeros of C alone."""
@@ -131,9 +129,7 @@ class Contraction:
 
     def diagonal(self) -> Tensor:
         """C_ii, (n,)."""
-        if isinstance(self.cost, Factored):
-            return self.cost.diagonal
-        return self.cost.join(tile.diagonal(rows.start).clone() for rows, tile in self.cost.tiles())
+        return self.cost.diagonal()
 
     def constant(self, w: Tensor) -> float:
         """sum_ij f1(C_ij) w_i w_j, the part that no plan changes."""

@@ -25,7 +25,7 @@ from drot.gromov.descent import (
     mirror_descent,
     row_moves,
 )
-from drot.gromov.lloyd import lloyd
+from drot.gromov.kmeans import lloyd
 from drot.gromov.semirelaxed import Watch, _Descent, _Run
 from plans import LOSSES, cloud, energy, problem, soft, weights
 from sklearn.cluster import KMeans
@@ -384,7 +384,7 @@ def test_points_that_do_not_pay_end_kernel_kmeans(monkeypatch):
     X = torch.cat([cloud(20, 2), cloud(20, 2, 1) + 20])
     labels, w = torch.arange(40) // 20, weights(40)
     terms = Contraction(as_pairwise(X @ X.T), torch.zeros(1, 1).double(), "square")
-    made, means = [], drot.gromov.lloyd._Means
+    made, means = [], drot.gromov.kmeans._Means
 
     class Promising(means):
         def __init__(self, contraction, diagonal, w, labels, k):
@@ -397,7 +397,7 @@ def test_points_that_do_not_pay_end_kernel_kmeans(monkeypatch):
             gains[torch.arange(40), self.labels] = torch.inf
             return gains
 
-    monkeypatch.setattr(drot.gromov.lloyd, "_Means", Promising)
+    monkeypatch.setattr(drot.gromov.kmeans, "_Means", Promising)
     found, value, steps = lloyd(terms, terms.diagonal(), w, labels, 2, 100)
     assert torch.equal(found, labels) and steps == 0
     within = sum((w[g] * (X[g] - w[g] @ X[g] / w[g].sum()).square().sum(dim=1)).sum()

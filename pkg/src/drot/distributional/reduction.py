@@ -6,6 +6,8 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -27,9 +29,10 @@ from ..gromov.contraction import (
     as_weights,
     hard_plan,
     total,
+    with_rows,
 )
-from ..gromov.descent import Problem
-from ..gromov.semirelaxed import SemiRelaxedGW, Watch, _Run
+from ..gromov.descent import Problem, conditional_gradient, descent, end_of, row_moves
+from ..gromov.semirelaxed import SemiRelaxedGW
 from ..gromov.starts import clusters, spectral_labels
 from .loss import Normalization, PrototypeLoss, factors, log_kernel
 
@@ -71,7 +74,7 @@ class DistributionalReduction(SemiRelaxedGW):
         if cost.shape[0] != n:
             raise ValueError(f"similarity compares {cost.shape[0]} points and the plan has {n}")
         T = self.plan.to(cost.device, cost.dtype)
-        best = alone(cost, T[:, 0]).left(T).argmax(dim=0)
+        best = (cost @ T).argmax(dim=0)
         return torch.where(self.weights > 0, best, -1)
 
     def __repr__(self) -> str:
@@ -105,13 +108,14 @@ class Reduction:
         self.cost, self.w, self.loss, self.n = cost, w, loss, len(w)
         self.kernel, self.normalization = kernel, normalization
         self.constant = self.base.constant(w)
-        self.diagonal, self.size = self.base.diagonal(), self.base.scale(w)
+        self.diagonal = cost.diagonal()
+        self.size = self.base.scale(w, self.constant)
         self.gap = _GAP[w.dtype]
         self.products = 0.0
 
     def couple(self, T: Tensor) -> Coupling:
         self.products += 1
-        return Coupling(T, self.base.between(T, self.base.left(T)), T.sum(dim=0))
+        return Coupling(T, self.base.between(T, self.cost @ T), T.sum(dim=0))
 
     def identity(self) -> Coupling:
         """Each point its own prototype, with its own weight: dense, n x n."""
@@ -220,10 +224,17 @@ class Reduction:
         gap = math.inf
         for _ in range(_ROUNDS):
             problem = self._problem(Z, c)
-            watch = Watch(_STEPS[self.w.dtype], None)
-            run = _Run(problem, "conditional_gradient", True, None, self.gap, watch)
-            state, gap, _ = run.lowest(iter([c.T]))
-            before, new = problem.state(c.T).value, problem.state(state.T).value
+            start = problem.state(c.T)
+            steps = descent(
+                conditional_gradient(problem, start),
+                problem.scale,
+                self.gap,
+                partial(row_moves, problem, tol=self.gap),
+            )
+            end = end_of(islice(steps, 1 + _STEPS[self.w.dtype]))
+            state = problem.state(with_rows(end.T, self.w))
+            gap = _gap(problem, state.T)
+            before, new = start.value, state.value
             self.products += problem.products
             if not new < before - _SLACK[self.w.dtype] * problem.scale:
                 return c, _gap(problem, c.T)
@@ -246,7 +257,7 @@ class Reduction:
         # with a symmetric C, the symmetric parts are all that counts
         terms.f2, terms.h2 = (f2 + f2.T) / 2, (h2 + h2.T) / 2
         problem = Problem(terms, self.w, self.constant)
-        problem._diagonal = self.diagonal
+        problem.diagonal = self.diagonal
         used = c.q > 0  # E_L does not see the others, which are of any similarity to themselves
         problem.scale = self.size + float(terms.f2[used][:, used].mean()) or 1.0
         return problem

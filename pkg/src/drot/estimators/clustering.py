@@ -10,7 +10,7 @@ from .._core.checks import check_choice, check_count
 from ..affinities.symmetric import symmetric_entropic_affinity
 from ..costs.distances import sqeuclidean
 from ..costs.factored import factored_sqeuclidean, gram
-from ..gromov.clustering import SemiRelaxedBarycenter, srgw_barycenter
+from ..gromov.barycenter import SemiRelaxedBarycenter, srgw_barycenter
 from .base import _bar, _read, warn_stopped
 
 _SIMILARITIES = ("sqeuclidean", "gram", "entropic", "precomputed")

@@ -160,7 +160,8 @@ def semi_relaxed_gw(
     n_starts : int
         Starts of each kind that draws at random.
     refine : bool
-        Whether to end with moves of single rows and exchanges of two columns.
+        Whether to end with moves of single rows and exchanges of two columns, from the first
+        step that gains less than 2 % of what its gap promised.
     epsilon : float, optional
         :math:`\varepsilon` of mirror descent, in units of the gradient. Default: adapted so that
         the objective falls.

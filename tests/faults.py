@@ -749,8 +749,10 @@ COLUMNS: dict[str, dict[str, list[Fault]]] = {
     "coupling": {
         **ARRAYS,
         "negative": [Fault(put(2, 1, -0.01), "NAME has negative entries")],
-        "wrong ndim": [Fault(lambda v: v[0], r"NAME must be \(10, 3\).*got \(3,\)")],
-        "wrong length": [Fault(lambda v: v[:, :2], r"NAME must be \(10, 3\).*got \(10, 2\)")],
+        "wrong ndim": [Fault(lambda v: v[0], r"NAME must be a \(10, 3\) plan.*got shape \(3,\)")],
+        "wrong length": [
+            Fault(lambda v: v[:, :2], r"NAME must be a \(10, 3\) plan.*got shape \(10, 2\)")
+        ],
         "wrong sum": [Fault(lambda v: 2 * v, "NAME must have total mass 1; got 2.* Divide")],
     },
     "plan of prototypes": {
@@ -962,7 +964,7 @@ SAYS: dict[tuple[str, str, str], str] = {
     ("drot.gromov_monge", "cost_z", "one point"): "at most 7 points; got 5 and 1",
     ("drot.gromov_wasserstein", "cost_z", "one point"): r"one number per point \(1\)",
     **{
-        (f"drot.{name}", "cost_z", "one point"): r"plan must be \(10, 1\), cost_x by cost_z"
+        (f"drot.{name}", "cost_z", "one point"): r"plan must be a \(10, 1\) plan, cost_x by cost_z"
         for name in ("gw_objective", "gw_gradient")
     },
     ("drot.mrf_log_density", "graph", "one point"): "X has 10 points and the graph 1 nodes",

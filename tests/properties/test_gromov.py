@@ -297,7 +297,7 @@ def test_other_errors(monkeypatch):
     A, B = problem(0, 3, 2)
     with pytest.raises(ValueError, match=r"plan must have total mass 1; got 6"):
         drot.gw_objective(A, B, np.ones((3, 2)))
-    with pytest.raises(ValueError, match=r"plan must be \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"plan must be a \(3, 2\)"):
         drot.gw_gradient(A, B, np.ones((2, 3)) / 6)
     with pytest.raises(ValueError, match=r"at most 7 points; got 8 and 8"):
         drot.gromov_monge(np.ones((8, 8)), np.ones((8, 8)))
@@ -326,23 +326,6 @@ def test_one_cluster_and_as_many_as_points():
     assert drot.kernel_kmeans(A @ A.T, 1).objective == pytest.approx(
         float((A - A.mean(0)).square().sum(1).mean())
     )
-
-
-@pytest.mark.parametrize("offset", [1e2, 1e4, 1e6, 1e9])
-def test_kl_of_similarities_that_are_all_alike(offset):
-    """What is left keeps its digits: (C - Cbar)^2 over twice C / 3 + 2 Cbar / 3."""
-    A, B = problem(0, 8, 3)
-    T = soft(weights(8), 3)
-    a = (A - A.mean() + offset).numpy()
-    b = (B - B.mean() + offset).numpy()
-    gap, mean = (a - offset)[:, :, None, None] - (b - offset), offset + (b - offset) * 2 / 3
-    mean = mean + (a - offset)[:, :, None, None] / 3  # but for terms of fourth order
-    value = np.einsum("ijkl,ik,jl->", gap**2 / (2 * mean), T, T)
-    found = drot.gw_objective(a, b, T, loss="kl")
-    assert found == pytest.approx(value, rel=max(1e-16 * offset, 30 / offset**2))
-    flat = np.full((8, 8), offset)
-    same = drot.gw_objective(flat, np.full((3, 3), offset), T, loss="kl")
-    assert same == pytest.approx(0, abs=1e-24 * offset)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -9,9 +9,9 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.gromov.barycenter import Reduced, _change
+from drot.gromov.barycenter import _merges, _promising, _splits, _upper, merge_and_split
 from drot.gromov.contraction import alone, as_structure
-from drot.gromov.merges import _merges, _promising, _splits, _upper, merge_and_split
+from drot.gromov.reduced import Reduced, _change
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
@@ -156,7 +156,7 @@ def test_merging_keeps_to_its_limits():
     assert spent.trace == stopped.trace
     two = reduced(X, 2, "square")
     cell = two.hard(torch.from_numpy(y % 2))
-    assert list(merge_and_split(two, cell, torch.from_numpy(X), lambda cell: cell)) == []
+    assert list(merge_and_split(two, cell, torch.from_numpy(X), lambda cell: [(cell, 0.0)])) == []
 
 
 def expected_trials(problem: Reduced, cell, points: Tensor) -> list[list[int]]:
@@ -182,7 +182,7 @@ def test_merging_takes_only_what_is_lower():
     def settle(trial):
         tried.append(trial.T.argmax(dim=1).tolist())
         rounding = dataclasses.replace(cell, value=cell.value - 1e-15 * problem.scale)
-        return rounding if len(tried) % 2 else trial
+        return [(rounding if len(tried) % 2 else trial, 0.0)]
 
     assert list(merge_and_split(problem, cell, points, settle)) == []
     assert tried == expected_trials(problem, cell, points) and len(tried) == 12
@@ -197,7 +197,7 @@ def test_merging_goes_on_from_where_it_came():
 
     def settle(trial):
         tried.append(trial.T.argmax(dim=1).tolist())
-        return better if len(tried) == 3 else cell
+        return [(better if len(tried) == 3 else cell, 0.0)]
 
     (found,) = merge_and_split(problem, cell, points, settle)
     assert found is better

@@ -53,8 +53,8 @@ from .graphs.priors import (
     sample_graph,
     sample_graphs,
 )
-from .gromov.clustering import KernelKMeans, SemiRelaxedBarycenter, kernel_kmeans, srgw_barycenter
-from .gromov.coarsening import Coarsening, coarsen
+from .gromov.barycenter import SemiRelaxedBarycenter, srgw_barycenter
+from .gromov.kmeans import Coarsening, KernelKMeans, coarsen, kernel_kmeans
 from .gromov.objective import (
     GromovMonge,
     GromovWasserstein,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 import torch
@@ -76,11 +78,87 @@ def iterate(
         if not trace:
             raise
         stopped = True
-        text = f"{where}: interrupted after {len(trace) - 1} iterations; this is what they gave"
-        warnings.warn(text, RuntimeWarning, stacklevel=_outside())
+        _interrupted(where, len(trace) - 1)
     n_iter = len(trace) - 1
     converged = settle(where, trace[-1], tol, n_iter, "ignore" if stopped else on_failure)
     return Course(state, tuple(trace), n_iter, converged, stopped)
+
+
+@dataclass(frozen=True)
+class Lowest(Generic[State]):
+    """The lowest of several ends."""
+
+    state: State
+    residual: float
+    trace: tuple[float, ...]  # value at its start and after each iteration
+    values: tuple[float, ...]  # of the ends
+    stopped: bool  # by the callback, or from the keyboard
+
+    @property
+    def n_iter(self) -> int:
+        return len(self.trace) - 1
+
+    def settle(self, where: str, tol: float, on_failure: OnFailure) -> bool:
+        """Whether the residual is at most ``tol``; a chosen end is no failure."""
+        on_failure = "ignore" if self.stopped else on_failure
+        return settle(where, self.residual, tol, self.n_iter, on_failure)
+
+
+def lowest(
+    where: str,
+    starts: Iterable,
+    descend: Callable[[Any], Iterable[tuple]],
+    max_iter: int,
+    callback: Callable[..., Any] | None = None,
+    finish: Callable[[Any, float], Iterable[tuple]] | None = None,
+) -> Lowest:
+    """Follow ``descend(start)`` from each start, and ``finish(state, residual)`` from the lowest.
+
+    Both yield ``(state, residual, *more)`` as for :func:`iterate`, until nothing is to be gained;
+    a state has a ``value``. ``callback(k, residual, *more)`` hears of each state once, k counted on
+    over the starts. If it returns true, or at an interrupt, the lowest end so far is kept.
+    """
+    count = itertools.count()
+
+    def follow(steps: Iterable[tuple], room: int, known: int = 0) -> Lowest:
+        trace: list[float] = []
+
+        def noted() -> Iterator[tuple]:
+            for step in steps:
+                trace.append(step[0].value)
+                yield step
+
+        def hear(k: int, residual: float, *more: Any) -> bool:
+            return k >= known and callback is not None and callback(next(count), residual, *more)
+
+        course = iterate(where, noted(), -math.inf, room, hear, "ignore")
+        return Lowest(course.state, course.residual, tuple(trace), (), course.stopped)
+
+    ends: list[Lowest] = []
+    stopped = False
+    try:
+        for start in starts:
+            ends.append(follow(descend(start), max_iter))
+            if stopped := ends[-1].stopped:
+                break
+    except KeyboardInterrupt:  # while a start was made
+        if not ends:
+            raise
+        stopped = True
+        _interrupted(where, next(count))
+    best = min(ends, key=lambda end: end.state.value)
+    values = tuple(end.trace[-1] for end in ends)
+    if finish is None or stopped:
+        return replace(best, values=values, stopped=stopped)
+    last = follow(finish(best.state, best.residual), max_iter - best.n_iter, 1)
+    if last.state.value <= best.state.value:
+        best = replace(last, trace=best.trace[:-1] + last.trace)
+    return replace(best, values=values, stopped=last.stopped)
+
+
+def _interrupted(where: str, n_iter: int) -> None:
+    text = f"{where}: interrupted after {n_iter} iterations; this is what they gave"
+    warnings.warn(text, RuntimeWarning, stacklevel=_outside())
 
 
 def settle(where: str, residual: float, tol: float, n_iter: int, on_failure: OnFailure) -> bool:

@@ -75,20 +75,17 @@ class Factored(Pairwise):
             self.left - w @ self.left, None if same else self.right - w @ self.right
         )
 
-    def shifted(self, w: Tensor, offset: float | None = None) -> tuple[Factored, float]:
-        """C - m and m: the mean w^T C w, unless an offset is given.
+    def shifted(self, w: Tensor) -> tuple[Factored, float]:
+        """C - m and m, the mean w^T C w.
 
         With a and b the means of the factors and A and B what they leave, C is
         A B^T + (A b) 1^T + 1 (B a)^T + a^T b, whose last term is m: it is left out, not cancelled.
         """
         a, b = w @ self.left, w @ self.right  # (r,)
-        A, B, one = self.left - a, self.right - b, torch.ones_like
-        mean = float(a.double() @ b.double())
-        m = mean if offset is None else offset
-        u, v = A @ b, B @ a + (mean - m)  # (n,), (m,)
-        left = torch.cat([A, u[:, None], one(u)[:, None]], dim=1)
-        right = torch.cat([B, one(v)[:, None], v[:, None]], dim=1)
-        return self.with_factors(left, right), m
+        A, B, one = self.left - a, self.right - b, torch.ones_like(self.left[:, :1])
+        left = torch.cat([A, (A @ b)[:, None], one], dim=1)
+        right = torch.cat([B, one, (B @ a)[:, None]], dim=1)
+        return self.with_factors(left, right), float(a.double() @ b.double())
 
     @property
     def bound(self) -> float:
@@ -97,13 +94,8 @@ class Factored(Pairwise):
         return float(left @ right)
 
     def divided(self, size: float) -> Factored:
-        """C / size, the columns of the left factor brought to a size of about 1.
-
-        So that squares of neither factor leave the range of the dtype.
-        """
-        tiny = torch.finfo(self.dtype).tiny
-        unit = self.left.abs().amax(dim=0).clamp_min(tiny).log2().round().exp2()  # (r,)
-        return self.with_factors(self.left / unit, self.right * (unit / size))
+        """C / size."""
+        return self.with_factors(self.left / size**0.5, self.right / size**0.5)
 
 
 class GaussianKernel(Pairwise):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Literal, NamedTuple, get_args
 
@@ -27,8 +28,8 @@ from ..gromov.contraction import (
     total,
     with_rows,
 )
-from ..gromov.descent import Problem, State, conditional_gradient, row_moves
-from ..gromov.semirelaxed import SHORT, SemiRelaxedGW
+from ..gromov.descent import Problem, State, conditional_gradient, descent, end_of, row_moves
+from ..gromov.semirelaxed import SemiRelaxedGW
 from ..gromov.starts import clusters, spectral_labels
 from .loss import Normalization, PrototypeLoss, log_kernel, ratio, structure
 
@@ -71,7 +72,7 @@ class DistributionalReduction(SemiRelaxedGW):
         if cost.shape[0] != n:
             raise ValueError(f"similarity compares {cost.shape[0]} points and the plan has {n}")
         T = self.plan.to(cost.device, cost.dtype)
-        best = alone(cost, T[:, 0]).left(T).argmax(dim=0)
+        best = (cost @ T).argmax(dim=0)
         return torch.where(self.weights > 0, best, -1)
 
     def __repr__(self) -> str:
@@ -143,15 +144,15 @@ class Reduction:
         self.n_components = check_count("n_components", n_components, 1)
         self.w = as_weights(weights, self.n, self.cost, "weights")
         self.base = alone(self.cost, self.w, loss)
-        self.constant, self.diagonal = self.base.constant(self.w), self.base.diagonal()
-        self.size, self.tol = self.base.scale(self.w), _GAP[self.w.dtype]
+        self.constant, self.diagonal = self.base.constant(self.w), self.cost.diagonal()
+        self.size, self.tol = self.base.scale(self.w, self.constant), _GAP[self.w.dtype]
         self.products = 0.0
 
     # plans
 
     def couple(self, T: Tensor) -> Coupling:
         self.products += 1
-        CT = self.base.left(T)
+        CT = self.cost @ T
         return Coupling(T, CT, self.base.between(T, CT), T.sum(dim=0))
 
     def hard(self, labels: Tensor) -> Coupling:
@@ -214,7 +215,7 @@ class Reduction:
         # with a symmetric C, the symmetric parts are all that counts
         terms.f2, terms.h2 = (f2 + f2.T) / 2, (h2 + h2.T) / 2
         problem = Problem(terms, self.w, self.constant)
-        problem._diagonal = self.diagonal
+        problem.diagonal = self.diagonal
         used = c.q > 0  # E_L does not see the others, which are of any similarity to themselves
         problem.scale = self.size + float(terms.f2[used][:, used].mean()) or 1.0
         return problem, problem.state(c.T, c.CT @ terms.h2)
@@ -346,14 +347,7 @@ def _centred(Z: Tensor) -> Tensor:
 
 
 def _lowest_plan(problem: Problem, start: State, tol: float, most: int) -> State:
-    """Conditional gradient while steps gain what their gap promises, then moves of single rows."""
-    last, promised = start, 0.0
-    for now, gap in islice(conditional_gradient(problem, start), most):
-        short = last.value - now.value < SHORT * promised
-        last, promised = now, gap * problem.scale
-        # a short step is a sign of mass on several places, which rows find sooner
-        if gap <= tol or short:
-            break
-    for now, _ in islice(row_moves(problem, last, tol), most):
-        last = now
-    return last
+    """Conditional gradient, and moves of single rows from where it gains little."""
+    steps = conditional_gradient(problem, start)
+    moves = partial(row_moves, problem, tol=tol)
+    return end_of(islice(descent(steps, problem.scale, tol, moves), most))

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, get_args
+
 import numpy as np
+import torch
+from numpy.random import RandomState
 from sklearn.base import BaseEstimator, ClusterMixin
 from torch import Tensor
 
@@ -10,12 +15,14 @@ from .._core.checks import check_choice, check_count
 from ..affinities.symmetric import symmetric_entropic_affinity
 from ..costs.distances import sqeuclidean
 from ..costs.factored import factored_sqeuclidean, gram
-from ..gromov.clustering import SemiRelaxedBarycenter, srgw_barycenter
+from ..gromov.barycenter import SemiRelaxedBarycenter, srgw_barycenter
+from ..gromov.contraction import Loss
 from .base import _bar, _read, warn_stopped
 
-_SIMILARITIES = ("sqeuclidean", "gram", "entropic", "precomputed")
+Similarity = Literal["sqeuclidean", "gram", "entropic", "precomputed"]
 
 
+@dataclass(eq=False, repr=False)
 class SemiRelaxedGWClustering(ClusterMixin, BaseEstimator):
     r"""Cluster points by the small similarity that is closest to theirs.
 
@@ -76,48 +83,30 @@ class SemiRelaxedGWClustering(ClusterMixin, BaseEstimator):
     ([0.0, 0.0, 0.0], [0.33, 0.33, 0.33])
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        similarity="sqeuclidean",
-        perplexity: float = 30.0,
-        loss="square",
-        init="kmeans",
-        n_starts: int = 4,
-        max_iter: int = 1000,
-        tol: float | None = None,
-        random_state=None,
-        device=None,
-        dtype=None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.similarity = similarity
-        self.perplexity = perplexity
-        self.loss = loss
-        self.init = init
-        self.n_starts = n_starts
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.device = device
-        self.dtype = dtype
-        self.verbose = verbose
+    n_clusters: int = 8
+    _: KW_ONLY
+    similarity: Similarity = "sqeuclidean"
+    perplexity: float = 30.0
+    loss: Loss = "square"
+    init: Any = "kmeans"
+    n_starts: int = 4
+    max_iter: int = 1000
+    tol: float | None = None
+    random_state: int | RandomState | None = None
+    device: str | torch.device | None = None
+    dtype: str | torch.dtype | type | None = None
+    verbose: int = 0
 
     def fit(self, X, y=None):
         """Cluster the rows of X (n, p), or of the similarity X (n, n); ``y`` is not used."""
         points, seed = _read(self, X)
         k = check_count("n_clusters", self.n_clusters, 1, len(points))
+        names = ("loss", "init", "n_starts", "max_iter", "tol")
         with _bar("clustering", self.verbose) as callback:
             found = srgw_barycenter(
                 self._cost(points),
                 k,
-                loss=self.loss,
-                init=self.init,
-                n_starts=self.n_starts,
-                max_iter=self.max_iter,
-                tol=self.tol,
+                **{name: getattr(self, name) for name in names},
                 random_state=seed,
                 callback=callback,
                 on_failure="ignore",
@@ -135,7 +124,7 @@ class SemiRelaxedGWClustering(ClusterMixin, BaseEstimator):
         return self
 
     def _cost(self, points: Tensor):
-        check_choice("similarity", self.similarity, _SIMILARITIES)
+        check_choice("similarity", self.similarity, get_args(Similarity))
         match self.similarity:
             case "sqeuclidean":
                 return factored_sqeuclidean(points)

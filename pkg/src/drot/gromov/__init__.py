@@ -1,7 +1,7 @@
 """Gromov-Wasserstein and its semi-relaxed form (Chapters 9 to 11)."""
 
-from .clustering import KernelKMeans, SemiRelaxedBarycenter
-from .coarsening import Coarsening
+from .barycenter import SemiRelaxedBarycenter
+from .kmeans import Coarsening, KernelKMeans
 from .objective import GromovMonge, GromovWasserstein
 from .semirelaxed import SemiRelaxedGW
 

@@ -1,229 +1,257 @@
-r"""Descents of the reduced objective of a barycentre (Chapter 11).
+r"""Barycentres of one similarity, and how they leave local minima (Chapter 11).
 
-For a plan T with column sums q the best structure is :math:`\bar C = T^\top C T / (q q^\top)`, for
-both losses, and what is left is :math:`\sum f_1(C_{ij}) w_i w_j - \sum q_k q_l f_1(\bar C_{kl})`.
+A merge of clusters a and b adds rows and columns of :math:`T^\top C T`, and a split of c needs the
+product of C with one half of it; all splits together take one product. So the change that each
+merge or split makes is known before any is tried, and the pairs that promise most are.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
+from typing import get_args
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .contraction import Contraction, hard_plan, total
-from .descent import _SMALL, Line, Problem, row_moves
+from .._core.checks import Seed, as_rng, check_choice, check_count
+from .._core.run import OnFailure, lowest, read_limits
+from .contraction import Loss, as_structure, as_weights, hard_plan, standard
+from .descent import SMALL, descent, end_of
+from .reduced import Cell, Reduced, reduced_descent, refined
+from .semirelaxed import Callback, SemiRelaxedGW, as_init
+from .starts import Clusters as Init
+from .starts import features, hard_start, starts
 
-_INNER = 20  # steps of the plan at a fixed structure
-_MOVES = 5  # rounds of moves before the structure follows
-
-
-@dataclass
-class Cell:
-    """A plan, its products with C, and the best structure for it."""
-
-    T: Tensor  # (n, k)
-    CT: Tensor  # (n, k)
-    q: Tensor  # (k,)
-    M: Tensor  # (k, k) T^T C T
-    structure: Tensor  # (k, k) M / (q q^T), 0 where a cluster is empty
-    value: float
+_TRIES = 16  # pairs of a merge and a split that are tried before the search ends
+_FEW = 16  # merges, and splits, of which the pairs are made
+_POWERS = 8  # steps towards the leading direction of a cluster
 
 
-class Reduced:
-    """min over Cbar of E_L(C, Cbar, T), as a function of the plan T with row sums w."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SemiRelaxedBarycenter(SemiRelaxedGW):
+    """A small similarity that stands for a large one, with the plan that joins them."""
 
-    def __init__(self, contraction: Contraction, w: Tensor, k: int):
-        self.contraction, self.w, self.k, self.n = contraction, w, k, contraction.n
-        self.constant = contraction.constant(w)
-        self.scale = contraction.scale(w) or 1.0
-        self.diagonal = contraction.diagonal()
-        self.products = 0.0
-
-    def cell(self, T: Tensor, CT: Tensor | None = None) -> Cell:
-        if CT is None:
-            CT = self.contraction.left(T)
-            self.products += 1
-        q, M = T.sum(dim=0), self.contraction.between(T, CT)
-        structure = _ratio(M, torch.outer(q, q))
-        return Cell(T, CT, q, M, structure, self.constant - total(self.terms(M, q)))
-
-    def hard(self, labels: Tensor) -> Cell:
-        self.products += 1
-        return self.cell(
-            hard_plan(labels, self.w, self.k), self.contraction.left_labels(labels, self.w, self.k)
-        )
-
-    def terms(self, M: Tensor, q: Tensor) -> Tensor:
-        """q_k q_l f1(M_kl / (q_k q_l)), (k, k)."""
-        return self.weighed(M, torch.outer(q, q))
-
-    def weighed(self, M: Tensor, mass: Tensor) -> Tensor:
-        """mass f1(M / mass), entry by entry; 0 for an empty cluster."""
-        if self.contraction.loss == "kl":  # sums of what is not negative, to rounding
-            M = M.clamp_min(0)
-        return mass * self.contraction.f1_of(_ratio(M, mass))
-
-    def half_gradient(self, cell: Cell) -> Tensor:
-        """Half of the derivative by T, which is that at the fixed best structure, (n, k)."""
-        c = self.contraction
-        return c.f2_of(cell.structure) @ cell.q - cell.CT @ c.h2_of(cell.structure)
-
-    def gap(self, cell: Cell, g: Tensor) -> float:
-        slope = total(g * cell.T) - total(self.w * g.min(dim=1).values)
-        return max(2 * slope / self.scale, 0.0)  # in this order what is not a number stays so
+    structure: Tensor  # (k, k) Cbar, 0 in the rows of an empty cluster
 
 
-def _ratio(M: Tensor, mass: Tensor) -> Tensor:
-    return torch.where(mass > 0, M / torch.where(mass > 0, mass, 1), 0)
+def srgw_barycenter(
+    cost_x,
+    n_clusters: int,
+    *,
+    weights_x: ArrayLike | None = None,
+    loss: Loss = "square",
+    init: Init | Sequence[Init] | ArrayLike | SemiRelaxedGW = "kmeans",
+    n_starts: int = 4,
+    refine: bool = True,
+    tol: float | None = None,
+    max_iter: int = 1000,
+    random_state: Seed = 0,
+    callback: Callback | None = None,
+    on_failure: OnFailure = "raise",
+) -> SemiRelaxedBarycenter:
+    r"""Solve for the semi-relaxed Gromov-Wasserstein barycentre of a similarity with k points.
 
+    .. math::
 
-def reduced_descent(problem: Reduced, cell: Cell) -> Iterator[tuple[Cell, float]]:
-    """Conditional gradient: all of the way where that pays, as it does where it is concave.
+        \min_{\bar C \in \mathbb R^{k \times k}} \; \min_{T \ge 0, \, T \mathbf 1 = w} \;
+        E_L(C, \bar C, T).
 
-    Otherwise by the best length at the fixed structure, whose objective lies above the reduced
-    one and touches it at the plan, so that both fall.
+    For a plan with column sums q the best :math:`\bar C` is :math:`T^\top C T / (q q^\top)`, the
+    mean of C between clusters; what is left is a function of the plan, concave for ``"square"``
+    when C or -C is conditionally positive definite, so that some best plan is hard.
+    Conditional gradient lowers that function. With ``refine``, points are then moved one by one,
+    with :math:`\bar C` following, while that lowers the objective; and at the best end of all
+    starts two clusters are merged and a third is split, for as long as that leads lower.
+
+    Source: (srGWB) in section 4.2, lemma D.1 and theorem 4.1 of Van Assel et al. (2024); book
+    ``lem-reduced-barycenter`` and ``thm-hard-plans``.
+
+    Parameters
+    ----------
+    cost_x : array_like, Pairwise or Factored, shape (n, n), symmetric
+        :math:`C`. Non-negative for ``"kl"``.
+    n_clusters : int
+        :math:`k`, from 1 to n. Some clusters may stay empty.
+    weights_x : array_like, shape (n,), optional
+        :math:`w`, of sum 1. Default: uniform.
+    loss : {"square", "kl"}
+    init : {"kmeans", "spectral", "random"}, several of them, (n, k) plan, or result
+        Where the clusters start: k-means on the points of C or on its leading eigenvectors, or
+        labels by chance. A plan, or an earlier result, is one start.
+    n_starts : int
+        Starts of each kind.
+    refine : bool
+        Whether to end with moves of single points, merges and splits.
+    tol : float, optional
+        Largest accepted Frank-Wolfe gap of the reduced objective, as a share of
+        :math:`\sum_{ij} (C_{ij} - m)^2 w_i w_j` with :math:`m = w^\top C w` (``"kl"``: of m).
+        Default 1e-9 in float64, 1e-4 in float32.
+    max_iter : int
+        Iterations from each start.
+    random_state : int, numpy Generator or torch Generator
+        Same seed, same plan on the same device.
+    callback : callable, optional
+        Called as ``callback(iteration, residual, plan)``, starts counted on; true ends the run,
+        as an interrupt from the keyboard does: the best plan so far is returned.
+    on_failure : {"raise", "warn", "ignore"}
+
+    Returns
+    -------
+    SemiRelaxedBarycenter
+        ``structure`` (k, k) in the unit of C, ``plan`` (n, k) of total mass 1, ``labels``, and
+        what :func:`semi_relaxed_gw` reports; the ``objective`` can be lower than all ``values``.
+
+    Raises
+    ------
+    ValueError
+        If the similarity is not symmetric, n_clusters or weights are out of range, or ``init``
+        does not fit.
+    NotConverged
+        If the best start did not reach ``tol`` and ``on_failure="raise"``.
+
+    Notes
+    -----
+    One product of C with an (n, k) matrix an iteration, :math:`O(n k^2)` a round of moves. Not
+    differentiable.
+
+    Examples
+    --------
+    >>> C = torch.block_diag(torch.ones(2, 2), torch.ones(4, 4)).double()
+    >>> found = srgw_barycenter(C, 2)
+    >>> found.structure.sort(dim=1).values.tolist(), abs(found.objective) < 1e-12
+    ([[0.0, 1.0], [0.0, 1.0]], True)
     """
-    while True:
-        g = problem.half_gradient(cell)
-        yield cell, problem.gap(cell, g)
-        new = problem.hard(g.argmin(dim=1))
-        D, CD = new.T - cell.T, new.CT - cell.CT
-        t = _line(problem, cell, g, D, CD).minimum()
-        if t < 1 and t > 0 and new.value > cell.value - _SMALL * problem.scale:
-            new = problem.cell(cell.T + t * D, cell.CT + t * CD)
-        if not new.value < cell.value - _SMALL * problem.scale:
-            return
-        cell = new
+    check_choice("loss", loss, get_args(Loss))
+    cost = as_structure(cost_x, "cost_x", loss)
+    tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
+    n, _ = cost.shape
+    k = check_count("n_clusters", n_clusters, 1, n)
+    n_starts = check_count("n_starts", n_starts, 1)
+    w, rng = as_weights(weights_x, n, cost), as_rng(random_state)
+    kinds = as_init(init, w, k, get_args(Init))
+    seen, unit = standard(cost, w, loss)
+    problem = Reduced(seen, w, k)
 
+    def moves(cell: Cell) -> Iterator[tuple[Cell, float]]:
+        return islice(refined(problem, cell, tol), 1 + max_iter)
 
-def alternation(problem: Reduced, cell: Cell, tol: float) -> Iterator[tuple[Cell, float]]:
-    """Plan and structure in turn, each to a minimum with the other held fixed."""
-    while True:
-        g = problem.half_gradient(cell)
-        gap = problem.gap(cell, g)
+    def descend(plan: Tensor) -> Iterator[tuple]:
+        steps = reduced_descent(problem, problem.cell(plan))
+        return descent(steps, problem.scale, tol, moves if refine else None)
+
+    def finish(cell: Cell, gap: float) -> Iterator[tuple]:
         yield cell, gap
-        T, CT, inner = cell.T, cell.CT, cell
-        for _ in range(_INNER):
-            labels = g.argmin(dim=1)
-            S, CS = hard_plan(labels, problem.w, problem.k), None
-            CS = problem.contraction.left_labels(labels, problem.w, problem.k)
-            problem.products += 1
-            t = _line(problem, cell, g, S - T, CS - CT).minimum()
-            T, CT = (S, CS) if t == 1 else (T + t * (S - T), CT + t * (CS - CT))
-            inner = Cell(T, CT, T.sum(dim=0), cell.M, cell.structure, 0.0)
-            g = problem.half_gradient(inner)
-            if t == 0 or problem.gap(inner, g) <= max(tol, 1e-2 * gap):
-                break
-        new = problem.cell(T, CT)
-        if not new.value < cell.value - _SMALL * problem.scale:
-            return
-        cell = new
+        if refine and k > 2:
+            points = features(cost, w, k, rng)
+            for lower in merge_and_split(problem, cell, points, moves):
+                yield lower, problem.slope(lower), lower.T
+
+    plans = starts(kinds, n_starts, partial(hard_start, cost, w, k, rng))
+    found = lowest("srgw_barycenter", plans, descend, max_iter, callback, finish)
+    cell = problem.cell(found.state.T)  # without the rounding of the steps
+    return SemiRelaxedBarycenter(
+        plan=cell.T,
+        structure=torch.where(torch.outer(cell.q, cell.q) > 0, unit.entries(cell.structure), 0),
+        objective=unit.objectives([found.state.value])[0],
+        residual=found.residual,
+        n_iter=found.n_iter,
+        converged=found.settle("srgw_barycenter", tol, on_failure),
+        trace=unit.objectives(found.trace),
+        values=unit.objectives(found.values),
+        products=problem.products,
+    )
 
 
-def _line(problem: Reduced, cell: Cell, g: Tensor, D: Tensor, CD: Tensor) -> Line:
-    """E_L along D at the fixed structure of the cell."""
-    c, qD = problem.contraction, D.sum(dim=0)
-    a = float(qD @ (c.f2_of(cell.structure) @ qD)) - total((CD @ c.h2_of(cell.structure)) * D)
-    return Line(a, 2 * total(g * D))
+def merge_and_split(
+    problem: Reduced,
+    cell: Cell,
+    points: Tensor,
+    moves: Callable[[Cell], Iterable[tuple[Cell, float]]],
+) -> Iterator[Cell]:
+    """Cells of ever lower value: clusters merged and split, then led down by ``moves``.
 
-
-def reassign(problem: Reduced, cell: Cell, tol: float) -> Iterator[tuple[Cell, float]]:
-    """Move single rows between clusters, the structure following, while that pays.
-
-    Moving d_i from a to b changes two rows and columns of M, so the change of the reduced
-    objective has a closed form, O(k) for each of the n k candidates. Many rows move together
-    when that pays, fewer otherwise. Ends when no single row gains.
+    Ends when none of the most promising pairs leads lower. ``points`` (n, r) say how to split.
     """
-    bound, most = max(_SMALL, 1e-3 * tol) * problem.scale, problem.n
-    while True:
-        yield cell, problem.gap(cell, problem.half_gradient(cell))
-        source = cell.T.argmax(dim=1)
-        amount = cell.T.gather(1, source[:, None])[:, 0]
-        change = torch.stack(
-            [_change(problem, cell, source, amount, b) for b in range(problem.k)], dim=1
-        )  # (n, k)
-        gain, target = change.min(dim=1)
-        rows = (gain < -bound).nonzero()[:, 0]
-        if not len(rows):
-            return
-        rows = rows[gain[rows].argsort()]
-        most = min(most, len(rows))
-        while True:
-            some = rows[:most]
-            d = amount[some]
-            D = hard_plan(target[some], d, problem.k) - hard_plan(source[some], d, problem.k)
-            T = cell.T.clone()
-            T[some] += D
-            T[some, source[some]] = 0.0
-            new = problem.cell(T, cell.CT + problem.contraction.columns(some, D))
-            problem.products += len(some) / problem.n
-            if new.value <= cell.value + 0.3 * float(gain[rows[0]]):
+    improved = True
+    while improved:
+        improved = False
+        labels = cell.T.argmax(dim=1)
+        upper = _upper(points, labels, problem.w, problem.k)
+        for a, b, c in _promising(_merges(problem, cell), _splits(problem, cell, upper)):
+            trial = torch.where(labels == b, a, labels)
+            trial = torch.where((labels == c) & upper, b, trial)
+            new = end_of(moves(problem.hard(trial)))
+            if new.value < cell.value - SMALL * problem.scale:
+                cell, improved = new, True
+                yield cell
                 break
-            if most == 1:
-                return  # what is left is rounding
-            most = max(1, most // 4)
-        cell, most = new, 2 * most
 
 
-def polish(problem: Reduced, cell: Cell, tol: float) -> Iterator[tuple[Cell, float]]:
-    """Parts of the mass of single rows at the fixed structure, then the structure, in turn.
-
-    For the points that a similarity which is not conditionally definite leaves between clusters.
-    """
-    while True:
-        yield cell, problem.gap(cell, problem.half_gradient(cell))
-        c = Contraction(problem.contraction.cost, cell.structure, problem.contraction.loss)
-        fixed = Problem(c, problem.w, problem.constant)
-        moves = row_moves(fixed, fixed.state(cell.T, c.right(cell.CT)), tol, exchanges=False)
-        T = deque(islice(moves, 1 + _MOVES), maxlen=1)[0][0].T
-        new = problem.cell(T)
-        if new.value > cell.value + _SMALL * problem.scale or bool((T == cell.T).all()):
-            return
-        cell = new
+def _promising(merges: Tensor, splits: Tensor) -> list[tuple[int, int, int]]:
+    """Merges of a and b, with splits of another c, that change the objective least."""
+    k = len(splits)
+    values, places = merges.flatten().sort(stable=True)
+    pairs = [
+        (float(value) + float(splits[c]), int(place) // k, int(place) % k, int(c))
+        for value, place in zip(values[:_FEW], places[:_FEW], strict=True)
+        for c in splits.argsort(stable=True)[:_FEW]
+    ]
+    apart = [pair for pair in sorted(pairs) if pair[0] < torch.inf and pair[3] not in pair[1:3]]
+    return [pair[1:] for pair in apart[:_TRIES]]
 
 
-def refined(problem: Reduced, start: Cell, tol: float) -> Iterator[tuple[Cell, float]]:
-    """The cells that moves of single points lead to, and polishing where a gap is left."""
-    last = start
-    for last, gap in islice(reassign(problem, start, tol), 1, None):
-        yield last, gap
-    for step, (cell, gap) in enumerate(polish(problem, last, tol)):
-        if step:  # the first one is the cell that is known
-            yield cell, gap
-        if gap <= tol:
-            return
+def _merges(problem: Reduced, cell: Cell) -> Tensor:
+    """The change of the objective when clusters a < b become one, (k, k); inf elsewhere."""
+    M, q, k = cell.M, cell.q, problem.k
+    found = torch.full_like(M, torch.inf)
+    terms = problem.terms(M, q)
+    corner = terms.diagonal()
+    for a in range(k):
+        row, mass = M[a] + M[a + 1 :], q[a] + q[a + 1 :]  # (m, k), (m,)
+        both = problem.weighed(row, mass[:, None] * q)
+        own = M[a, a] + M.diagonal()[a + 1 :] + 2 * M[a, a + 1 :]
+        inside = both[:, a] + both[:, a + 1 :].diagonal()
+        after = 2 * (both.sum(dim=1) - inside) + problem.weighed(own, mass.square())
+        before = 2 * (terms[a].sum() + terms[a + 1 :].sum(dim=1) - terms[a, a + 1 :])
+        before = before - corner[a] - corner[a + 1 :]
+        found[a, a + 1 :] = before - after
+    return found
 
 
-def _change(problem: Reduced, cell: Cell, source: Tensor, d: Tensor, b: int) -> Tensor:
-    """The change of the reduced objective when row i sends d_i from source_i to b, (n,)."""
-    n, k = cell.T.shape
-    rows = torch.arange(n, device=d.device)
-    u = d[:, None] * cell.CT  # (n, k) what the move carries along
-    own = d.square() * problem.diagonal  # (n,)
-    a = source
-    # rows a and b of M after the move
-    Ma, Mb = cell.M[a] - u, cell.M[b] + u  # (n, k) but for the columns a and b
-    aa, bb = cell.M[a, a] - 2 * u[rows, a] + own, cell.M[b, b] + 2 * u[:, b] + own
-    ab = cell.M[a, b] + u[rows, a] - u[:, b] - own
-    Ma[rows, a], Ma[:, b], Mb[rows, a], Mb[:, b] = aa, ab, ab, bb
-    q = cell.q.expand(n, k).clone()
-    q[rows, a] -= d
-    q[:, b] += d
-    empty = q[rows, a] <= 1e-12 * cell.q.max()  # rounding
-    q[rows, a] = torch.where(empty, 0.0, q[rows, a])
+def _splits(problem: Reduced, cell: Cell, upper: Tensor) -> Tensor:
+    """The change of the objective when a cluster's upper half becomes one more, (k,)."""
+    H = torch.where(upper[:, None], cell.T, 0.0)  # (n, k)
+    CH = problem.contraction.cost @ H
+    problem.products += 1
+    q, half = cell.q, H.sum(dim=0)
+    lower = q - half
+    with_upper = cell.T.T @ CH  # (k, k) of cluster l with the upper half of c, in l, c
+    with_lower = cell.M - with_upper
+    own = (H.T @ CH).diagonal()
+    cross = with_upper.diagonal() - own
+    terms = problem.terms(cell.M, q)
+    up = problem.weighed(with_upper, torch.outer(q, half))
+    low = problem.weighed(with_lower, torch.outer(q, lower))
+    after = 2 * (up + low).sum(dim=0) - 2 * (up + low).diagonal()
+    after = after + problem.weighed(own, half.square()) + 2 * problem.weighed(cross, half * lower)
+    after = after + problem.weighed(cell.M.diagonal() - own - 2 * cross, lower.square())
+    before = 2 * terms.sum(dim=0) - terms.diagonal()
+    return torch.where((half > 0) & (lower > 0), before - after, torch.inf)
 
-    def terms(M: Tensor, head: Tensor, q: Tensor) -> Tensor:
-        return problem.weighed(M, head[:, None] * q)
 
-    before = terms(cell.M[a], cell.q[a], cell.q.expand(n, k))
-    before_b = terms(cell.M[b].expand(n, k), cell.q[b].expand(n), cell.q.expand(n, k))
-    after, after_b = terms(Ma, q[rows, a], q), terms(Mb, q[:, b], q)
-    # each pair (a, l) and (b, l) counts twice, the corners (a, a) and (b, b) once, (a, b) twice
-    change = 2 * (before + before_b - after - after_b).sum(dim=1)
-    corner = before[rows, a] + before_b[:, b] + 2 * before[:, b]
-    corner_after = after[rows, a] + after_b[:, b] + 2 * after[:, b]
-    return torch.where(a == b, 0.0, change - corner + corner_after)
+def _upper(points: Tensor, labels: Tensor, w: Tensor, k: int) -> Tensor:
+    """Which points lie beyond the mean of their cluster along its leading direction, (n,)."""
+    member = hard_plan(labels, w, k)  # (n, k)
+    mass = member.sum(dim=0)
+    mass = torch.where(mass > 0, mass, 1)
+    X = points - ((member.T @ points) / mass[:, None])[labels]
+    X = X / X.abs().max().clamp_min(torch.finfo(X.dtype).tiny)
+    ways = X[hard_plan(labels, X.square().sum(dim=1), k).argmax(dim=0)]  # (k, r) to the farthest
+    for _ in range(_POWERS):
+        along = (X * ways[labels]).sum(dim=1)
+        ways = torch.nn.functional.normalize(member.T @ (along[:, None] * X), dim=1)
+    return (X * ways[labels]).sum(dim=1) > 0

@@ -8,27 +8,21 @@ along a direction D costs the one product that makes P(D), and a line search cos
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from itertools import islice
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from .contraction import Contraction, hard_plan, total, with_rows
 
-_SMALL = 1e-14  # of the scale of E: a smaller decrease is rounding
+SMALL = 1e-14  # of the scale of E: a smaller decrease is rounding
+_SHORT = 0.02  # steps that gain less of what the gap promised are left to moves of rows
 _FACE = 50  # most steps of conjugate gradient, each a product, between rounds of moves
-
-
-@dataclass
-class State:
-    """A plan with what is known of it."""
-
-    T: Tensor  # (n, k)
-    P: Tensor  # (n, k) C T h2(Cbar)
-    q: Tensor  # (k,) column sums
-    value: float  # E_L
 
 
 class Line(NamedTuple):
@@ -47,6 +41,20 @@ class Line(NamedTuple):
         return (self.a * t + self.b) * t
 
 
+@dataclass
+class State:
+    """A plan with what is known of it."""
+
+    T: Tensor  # (n, k)
+    P: Tensor  # (n, k) C T h2(Cbar)
+    q: Tensor  # (k,) column sums
+    value: float  # E_L
+
+    def moved(self, T: Tensor, t: float, qD: Tensor, PD: Tensor, line: Line) -> State:
+        """At T, which is t D away."""
+        return State(T, self.P + t * PD, self.q + t * qD, self.value + line.change(t))
+
+
 class Problem:
     """E_L between two similarities over the plans with row sums w."""
 
@@ -54,15 +62,12 @@ class Problem:
         self.contraction, self.w = contraction, w
         self.n, self.k = contraction.n, contraction.k
         self.constant = contraction.constant(w) if constant is None else constant
-        self.scale = contraction.scale(w) or 1.0  # C = 0 and Cbar = 0: E_L is 0 everywhere
+        self.scale = contraction.scale(w, self.constant) or 1.0  # C = 0 and Cbar = 0: E_L is 0
         self.products = 0.0  # products of C with an (n, k) matrix
-        self._diagonal: Tensor | None = None
 
-    @property
+    @cached_property
     def diagonal(self) -> Tensor:
-        if self._diagonal is None:
-            self._diagonal = self.contraction.diagonal()
-        return self._diagonal
+        return self.contraction.cost.diagonal()
 
     def state(self, T: Tensor, P: Tensor | None = None) -> State:
         """Evaluate a plan; P is taken as given where it is known."""
@@ -77,16 +82,40 @@ class Problem:
         """Half of dE_L/dT without the term that is constant in each row, (n, k)."""
         return self.contraction.f2 @ state.q - state.P
 
-    def line(self, state: State, D: Tensor, PD: Tensor, g: Tensor) -> Line:
+    def line(self, D: Tensor, PD: Tensor, g: Tensor) -> Line:
         """The quadratic along D, with g the half gradient."""
         qD = D.sum(dim=0)
         curvature = float(qD @ (self.contraction.f2 @ qD)) - total(PD * D)
         return Line(a=curvature, b=2 * total(g * D))
 
-    def gap(self, state: State, g: Tensor, best: Tensor) -> float:
+    def gap(self, state: Any, g: Tensor, best: Tensor) -> float:
         """Frank-Wolfe gap max <dE/dT, T - S> over plans S, in units of the scale."""
         slope = total(g * state.T) - total(self.w * best)
         return max(2 * slope / self.scale, 0.0)  # in this order what is not a number stays so
+
+
+def descent(
+    steps: Iterator[tuple], scale: float, tol: float, moves: Callable | None = None
+) -> Iterator[tuple]:
+    """Steps to the tolerance; then, from where they gain little, ``moves(state)`` to their end.
+
+    A step that gains less than 2 % of what the gap promised is a sign of mass on several places,
+    which moves of single rows find sooner. Yields ``(state, gap, plan)``.
+    """
+    value, promised = math.inf, 0.0
+    for state, gap in steps:
+        yield state, gap, state.T
+        if gap <= tol or (moves is not None and value - state.value < _SHORT * promised):
+            break
+        value, promised = state.value, gap * scale
+    if moves is not None:
+        for cell, gap in islice(moves(state), 1, None):  # the first is known
+            yield cell, gap, cell.T
+
+
+def end_of(steps: Iterable[tuple]):
+    """The last state that is yielded."""
+    return deque(steps, maxlen=1)[0][0]
 
 
 def conditional_gradient(problem: Problem, state: State) -> Iterator[tuple[State, float]]:
@@ -96,35 +125,27 @@ def conditional_gradient(problem: Problem, state: State) -> Iterator[tuple[State
     that of the one before where few points moved.
     """
     contraction = problem.contraction
-    known: tuple[Tensor, Tensor] | None = None  # labels of a hard plan, and its product
+    labels, P = None, state.P  # of the last hard plan
     while True:
         g = problem.half_gradient(state)
         best, new = g.min(dim=1)
         yield state, problem.gap(state, g, best)
-        few = known is not None and 2 * int((new != known[0]).sum()) < problem.n
-        if known is not None and few and contraction.kept:
-            labels, P = known
-            moved = (new != labels).nonzero()[:, 0]
+        moved = None if labels is None else (new != labels).nonzero()[:, 0]
+        if moved is not None and contraction.cost.block is None and 2 * len(moved) < problem.n:
             change = contraction.h2[new[moved]] - contraction.h2[labels[moved]]  # (m, k)
             P = P + contraction.columns(moved, change * problem.w[moved, None])
             problem.products += len(moved) / problem.n
         else:
-            P = contraction.product_labels(new, problem.w)
+            P = contraction.product_labels(new, problem.w, problem.k, contraction.h2)
             problem.products += 1
-        known = new, P
-        S = hard_plan(new, problem.w, problem.k)
+        labels, S = new, hard_plan(new, problem.w, problem.k)
         D, PD = S - state.T, P - state.P
-        line = problem.line(state, D, PD, g)
+        line = problem.line(D, PD, g)
         t = line.minimum()
         if t == 1:
             state = problem.state(S, P)
         else:
-            state = State(
-                state.T + t * D,
-                state.P + t * PD,
-                state.q + t * D.sum(dim=0),
-                state.value + line.change(t),
-            )
+            state = state.moved(state.T + t * D, t, D.sum(dim=0), PD, line)
 
 
 def mirror_descent(
@@ -154,10 +175,10 @@ def mirror_descent(
             P = problem.contraction.product(T)
             problem.products += 1
             D = T - state.T
-            line = problem.line(state, D, P - state.P, g)
+            line = problem.line(D, P - state.P, g)
             # of rows that sum to the same, each term of the divergence is 0 or more
             ratio = torch.where(T > 0, log_K - log_T, 0.0)
-            if not adapt or line.a <= eps * total(T * ratio - D) + _SMALL * problem.scale:
+            if not adapt or line.a <= eps * total(T * ratio - D) + SMALL * problem.scale:
                 break
             eps *= 2
         state = State(T, P, T.sum(dim=0), state.value + line.change(1.0))
@@ -179,7 +200,7 @@ def row_moves(
     descents, and ends when nothing gains.
     """
     f2_pairs, h2_pairs = _squares(problem.contraction.f2), _squares(problem.contraction.h2)
-    bound = max(_SMALL, 1e-3 * tol) * problem.scale
+    bound = max(SMALL, 1e-3 * tol) * problem.scale
     share = tol * problem.scale / (problem.n * problem.k)
     most, rounds = problem.n, 0  # rows that may move together, and how often some did
     while True:
@@ -207,9 +228,10 @@ def row_moves(
             continue
         rows = rows[gain[rows].argsort()]
         most = min(most, len(rows))
-        moves = _Moves(rows, source[rows, 0], target[rows], amount[rows, target[rows]])
         while True:
-            new, change = _move(problem, state, g, moves.first(most))
+            some = rows[:most]
+            a, b = source[some, 0], target[some]
+            new, change = _move(problem, state, g, some, a, b, amount[some, b])
             if change <= 0.3 * float(gain[rows[0]]):
                 break
             if most == 1:
@@ -220,55 +242,31 @@ def row_moves(
 
 
 def _on_face(problem: Problem, state: State, share: float) -> State:
-    """Lower E_L among the plans that have mass in no other place, to a minimum if that is near.
+    """Lower E_L among the plans that have mass in no other place, by conjugate gradient.
 
-    As many steps of conjugate gradient as the face has dimensions find the minimum of a quadratic;
-    moves of single rows approach it by a factor a round. Where an entry comes to 0 it stays there,
-    and the directions start anew.
+    Moves of single rows approach the minimum of such a quadratic by a factor a round. Where an
+    entry comes to 0 it stays there, and the directions start anew.
     """
-    free = state.T > 0
-    D, last, left = torch.zeros_like(state.T), math.inf, _dimension(free)
+    D, last = torch.zeros_like(state.T), math.inf
     for _ in range(_FACE):
-        g = problem.half_gradient(state)
+        g, free = problem.half_gradient(state), state.T > 0
         mean = (g * free).sum(dim=1, keepdim=True) / free.sum(dim=1, keepdim=True).clamp_min(1)
         r = torch.where(free, g - mean, 0)  # (n, k) of row sums 0
-        if left == 0 or 2 * float((state.T * r).abs().max()) <= share:
+        if 2 * float((state.T * r).abs().max()) <= share:
             break
         norm = total(r.square())
-        D, last, left = norm / last * D - r, norm, left - 1
+        D = norm / last * D - r
         PD = problem.contraction.product(D)
         problem.products += 1
-        line = problem.line(state, D, PD, r)
+        line = problem.line(D, PD, r)
         if not line.b < 0:  # rounding
             break
         room = torch.where(D < 0, -state.T / D, math.inf)  # (n, k) steps to the ends of the face
-        t = float(room.min())
-        inside = -line.b / (2 * line.a) < t if line.a > 0 else False
-        if inside:
-            t = -line.b / (2 * line.a)
+        wall = float(room.min())
+        t = min(-line.b / (2 * line.a), wall) if line.a > 0 else wall
         T = torch.where(room <= t, 0, (state.T + t * D).clamp_min(0))
-        state = State(T, state.P + t * PD, state.q + t * D.sum(dim=0), state.value + line.change(t))
-        if not inside:
-            free, last = T > 0, math.inf
-            left = _dimension(free)
+        state, last = state.moved(T, t, D.sum(dim=0), PD, line), norm if t < wall else math.inf
     return state
-
-
-def _dimension(free: Tensor) -> int:
-    """Of the plans with mass in these places (n, k) and given row sums."""
-    return int(free.sum() - free.any(dim=1).sum())
-
-
-class _Moves(NamedTuple):
-    """Amounts of mass that some rows send from one place to another."""
-
-    rows: Tensor  # (m,)
-    source: Tensor
-    target: Tensor
-    amount: Tensor
-
-    def first(self, m: int) -> _Moves:
-        return _Moves(*(part[:m] for part in self))
 
 
 def _squares(x: Tensor) -> Tensor:
@@ -277,24 +275,19 @@ def _squares(x: Tensor) -> Tensor:
     return d[:, None] + d - 2 * x
 
 
-def _move(problem: Problem, state: State, g: Tensor, moves: _Moves) -> tuple[State, float]:
-    """The state after the moves, all by the same best share, and the change of E_L."""
-    rows, a, b, d = moves
+def _move(
+    problem: Problem, state: State, g: Tensor, rows: Tensor, a: Tensor, b: Tensor, d: Tensor
+) -> tuple[State, float]:
+    """Amounts d go from a to b in some rows, (m,), all by the same best share; and the change."""
     contraction = problem.contraction
     D = hard_plan(b, d, problem.k) - hard_plan(a, d, problem.k)  # (m, k)
-    Dh = (contraction.h2[b] - contraction.h2[a]) * d[:, None]  # (m, k)  D h2
-    qD = D.sum(dim=0)
-    PD = contraction.columns(rows, Dh)  # (n, k)
+    PD = contraction.columns(rows, (contraction.h2[b] - contraction.h2[a]) * d[:, None])  # (n, k)
     problem.products += len(rows) / problem.n
-    curvature = float(qD @ (contraction.f2 @ qD)) - total(PD[rows] * D)
-    line = Line(curvature, 2 * total(g[rows] * D))
+    line = problem.line(D, PD[rows], g[rows])
     t = line.minimum()
-    if t == 0:
-        return state, 0.0
     T = state.T.clone()
     T[rows] += t * D
-    change = line.change(t)
-    return State(T.clamp_min_(0), state.P + t * PD, state.q + t * qD, state.value + change), change
+    return state.moved(T.clamp_min_(0), t, D.sum(dim=0), PD, line), line.change(t)
 
 
 def _swap(problem: Problem, state: State, bound: float) -> State | None:
@@ -303,7 +296,7 @@ def _swap(problem: Problem, state: State, bound: float) -> State | None:
     With M = T^T C T the objective is c + <q q^T, f2> - <M, h2>, and an exchange permutes M and q.
     """
     contraction = problem.contraction
-    CT = contraction.left(state.T)
+    CT = contraction.cost @ state.T
     M = state.T.T @ CT  # (k, k)
     problem.products += 1
     change = _exchange(torch.outer(state.q, state.q), contraction.f2)
@@ -314,7 +307,7 @@ def _swap(problem: Problem, state: State, bound: float) -> State | None:
     order = torch.arange(problem.k, device=M.device)
     a, b = divmod(best, problem.k)
     order[a], order[b] = b, a
-    return problem.state(state.T[:, order], contraction.right(CT[:, order]))
+    return problem.state(state.T[:, order], CT[:, order] @ contraction.h2)
 
 
 def _exchange(M: Tensor, h: Tensor) -> Tensor:

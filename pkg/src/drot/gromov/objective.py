@@ -10,12 +10,12 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import as_real, check_count, check_finite, check_positive
-from .contraction import Alike, Contraction, Loss, as_plan, as_weights, contraction
+from .._core.checks import check_count, check_positive
+from .contraction import Contraction, Loss, as_plan, as_weights, contraction, standard
 
 
 def gw_objective(cost_x, cost_z, plan, *, loss: Loss = "square") -> float:
-    r"""How badly a plan matches the pairs of one similarity with those of another.
+    r"""Evaluate the Gromov-Wasserstein objective of a plan between two similarities.
 
     .. math::
 
@@ -64,21 +64,18 @@ def gw_objective(cost_x, cost_z, plan, *, loss: Loss = "square") -> float:
     0.5
     """
     problem = contraction(cost_x, cost_z, loss)
-    return _value(problem, as_plan(plan, problem.n, problem.k, problem.cost))
+    return _value(problem, as_plan(plan, "plan", problem.n, problem.k, problem.cost))
 
 
 def _value(problem: Contraction, T: Tensor) -> float:
     """E_L(T), as a sum of what C and Cbar differ by."""
     w = T.sum(dim=1)
-    if problem.loss == "kl":
-        measured, m = Alike.of(problem, w)
-        return m * max(measured.objective(T, measured.constant(w)), 0.0)
-    measured, unit = problem.standard(w)
-    return unit.objectives([measured.objective(T, measured.constant(w))])[0]
+    seen, unit = standard(problem.cost, w, problem.loss, problem.structure)
+    return unit.objectives([seen.objective(T, seen.constant(w))])[0]
 
 
 def gw_gradient(cost_x, cost_z, plan, *, loss: Loss = "square") -> Tensor:
-    r"""Derivative of the objective by the plan, its marginals free.
+    r"""Gradient of the Gromov-Wasserstein objective by the plan, its marginals free.
 
     With :math:`w = T \mathbf 1` and :math:`q = T^\top \mathbf 1`, symmetric similarities give
 
@@ -109,7 +106,7 @@ def gw_gradient(cost_x, cost_z, plan, *, loss: Loss = "square") -> Tensor:
     [[0.0, 2.0], [2.0, 0.0]]
     """
     problem = contraction(cost_x, cost_z, loss)
-    T = as_plan(plan, problem.n, problem.k, problem.cost)
+    T = as_plan(plan, "plan", problem.n, problem.k, problem.cost)
     w, q = T.sum(dim=1), T.sum(dim=0)
     rows = problem.cost.join(problem.f1_of(tile) @ w for _, tile in problem.tiles())
     half = rows[:, None] + problem.f2 @ q - problem.product(T)
@@ -127,7 +124,7 @@ class GromovMonge(NamedTuple):
 
 
 def gromov_monge(cost_x, cost_z, *, loss: Loss = "square") -> GromovMonge:
-    r"""The permutation that matches two similarities best, by trying all of them.
+    r"""Solve the Gromov-Monge problem of at most 7 points, by trying all permutations.
 
     .. math:: \min_{\sigma \in S_n} \; \frac{1}{n^2}
               \sum_{ij} L(C_{ij}, \bar C_{\sigma_i \sigma_j}).
@@ -195,7 +192,7 @@ def gromov_wasserstein(
     max_iter: int = 10_000,
     tol: float = 1e-9,
 ) -> GromovWasserstein:
-    r"""A coupling with both marginals fixed that matches two similarities, by POT.
+    r"""Solve the Gromov-Wasserstein problem of two similarities, by POT.
 
     .. math::
 
@@ -245,7 +242,7 @@ def gromov_wasserstein(
     # POT holds a start to its marginals closer than float32 can, or than is asked for here
     w, q, start = w.double(), q.double(), None
     if init is not None:
-        start = _start(init, w, q)
+        start = as_plan(init, "init", problem.n, problem.k, w, weights_x=w, weights_z=q)
         w, q = start.sum(dim=1), start.sum(dim=0)
     try:
         from ot.gromov import gromov_wasserstein as solve
@@ -266,18 +263,3 @@ def gromov_wasserstein(
         symmetric=True,
     ).to(problem.cost.dtype)
     return GromovWasserstein(_value(problem, plan), plan)
-
-
-def _start(init, w: Tensor, q: Tensor) -> Tensor:
-    """A plan with the marginals w and q: POT moves between such plans, and keeps what it gets."""
-    T = as_real(init, "init").to(w)
-    if T.shape != (len(w), len(q)):
-        raise ValueError(f"init must be a ({len(w)}, {len(q)}) plan; got shape {tuple(T.shape)}")
-    check_finite(T, "init")
-    off = max(float((T.sum(dim=1) - w).abs().max()), float((T.sum(dim=0) - q).abs().max()))
-    if bool((T < 0).any()) or off > 1e-5 * float(w.max()):
-        raise ValueError(
-            "init must be non-negative with the row sums weights_x and the column sums weights_z; "
-            f"its smallest entry is {float(T.min()):g}, its sums are off by up to {off:g}"
-        )
-    return T

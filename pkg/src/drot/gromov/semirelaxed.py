@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Literal, NamedTuple, get_args
+from functools import partial
+from typing import Literal, get_args
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import (
-    Seed,
-    as_real,
-    as_rng,
-    check_choice,
-    check_count,
-    check_finite,
-    check_positive,
-)
-from .._core.run import OnFailure, read_limits, settle
+from .._core.checks import Seed, as_rng, check_choice, check_count, check_positive
+from .._core.run import OnFailure, lowest, read_limits
 from .._core.saving import read, unpack, write
-from .contraction import Loss, as_weights, contraction, with_rows
-from .descent import Problem, State, conditional_gradient, mirror_descent, row_moves
-from .starts import Init, starts
+from .contraction import Loss, as_plan, as_weights, contraction, standard, with_rows
+from .descent import Problem, State, conditional_gradient, descent, mirror_descent, row_moves
+from .starts import Init, soft_start, starts
 
 Solver = Literal["conditional_gradient", "mirror_descent"]
 Callback = Callable[[int, float, Tensor], bool | None]
 
 _SOFT = 0.1  # a mirror descent cannot leave a plan's zeros: this share of it starts uniform
 _ROUGH = 1e-5  # gap at which a start has shown where it leads
-SHORT = 0.02  # steps that gain less of what the gap promised are left to the row moves
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -131,7 +123,7 @@ def semi_relaxed_gw(
     callback: Callback | None = None,
     on_failure: OnFailure = "raise",
 ) -> SemiRelaxedGW:
-    r"""Send each point's mass to the points of another similarity, in amounts that are learned.
+    r"""Solve the semi-relaxed Gromov-Wasserstein problem of two similarities.
 
     .. math::
 
@@ -168,7 +160,8 @@ def semi_relaxed_gw(
     n_starts : int
         Starts of each kind that draws at random.
     refine : bool
-        Whether to end with moves of single rows and exchanges of two columns.
+        Whether to end with moves of single rows and exchanges of two columns, from the first
+        step that gains less than 2 % of what its gap promised.
     epsilon : float, optional
         :math:`\varepsilon` of mirror descent, in units of the gradient. Default: adapted so that
         the objective falls.
@@ -219,35 +212,49 @@ def semi_relaxed_gw(
     tol, max_iter = read_limits(tol, max_iter, on_failure, terms.cost.dtype)
     n_starts = check_count("n_starts", n_starts, 1)
     w = as_weights(weights_x, terms.n, terms.cost)
-    measured, unit = terms.standard(w)
+    seen, unit = standard(terms.cost, w, loss, terms.structure)
     if epsilon is not None:
         epsilon = check_positive("epsilon", epsilon) / unit.size / unit.size
-    problem = Problem(measured, w)
-    source = measured.cost if unit.far else terms.cost
-    plans = starts(as_init(init, w, terms.k), problem, source, n_starts, as_rng(random_state))
-    run = _Run(problem, solver, refine, epsilon, tol, Watch(max_iter, callback))
-    try:
-        state, residual, trace = run.lowest(plans)
-    except KeyboardInterrupt as error:
-        T, residual, trace = run.watch.keep("semi_relaxed_gw", error)
-        state = problem.state(T)
-        run.values.append(state.value)
-    if run.watch.stopped:
-        on_failure = "ignore"
-    objective = problem.contraction.objective(state.T, problem.constant)
+    problem = Problem(seen, w)
+    kinds = as_init(init, w, terms.k)
+
+    def descend(plan: Tensor, tol: float) -> Iterator[tuple]:
+        start = problem.state(plan)
+        if solver == "mirror_descent":
+            steps = mirror_descent(problem, start, epsilon)
+        else:
+            steps = conditional_gradient(problem, start)
+        moves = partial(row_moves, problem, tol=tol) if refine else None
+        return descent(steps, problem.scale, tol, moves)
+
+    def roughly(plan: Tensor) -> Iterator[tuple]:
+        if solver == "mirror_descent" and bool((plan == 0).any()):
+            plan = (1 - _SOFT) * plan + _SOFT * w[:, None] / problem.k
+        return descend(plan, max(tol, _ROUGH))
+
+    def finish(state: State, gap: float) -> Iterable[tuple]:
+        return descend(state.T, tol) if gap > tol else [(state, gap)]
+
+    draw = partial(soft_start, problem, terms.cost, as_rng(random_state))
+    plans = starts(kinds, n_starts, draw)
+    found = lowest("semi_relaxed_gw", plans, roughly, max_iter, callback, finish)
+    rounding = torch.finfo(w.dtype).eps * w[:, None]  # what the steps left of what went elsewhere
+    T = with_rows(found.state.T.masked_fill(rounding >= found.state.T, 0), w)
+    objective = seen.objective(T, problem.constant)
     if objective == float("inf"):
         raise ValueError(
             "loss='kl' is infinite at every plan that was found: positive entries of cost_x meet "
             "zeros of cost_z; add a small positive number to cost_z, or try other starts"
         )
+    least = min(found.values)
     return SemiRelaxedGW(
-        plan=state.T,
+        plan=T,
         objective=unit.objectives([objective])[0],
-        residual=residual,
-        n_iter=len(trace) - 1,
-        converged=settle("semi_relaxed_gw", residual, tol, len(trace) - 1, on_failure),
-        trace=unit.objectives(trace),
-        values=unit.objectives(run.values),
+        residual=found.residual,
+        n_iter=found.n_iter,
+        converged=found.settle("semi_relaxed_gw", tol, on_failure),
+        trace=unit.objectives((*found.trace[:-1], objective)),
+        values=unit.objectives(objective if end == least else end for end in found.values),
         products=problem.products,
     )
 
@@ -262,124 +269,5 @@ def as_init(
         for name in init:
             check_choice("init", name, names)
         return tuple(init)
-    return as_given(init, w, k)
-
-
-def as_given(init, w: Tensor, k: int) -> Tensor:
-    """One plan with the row sums w."""
-    T = as_real(getattr(init, "plan", init), "init").to(w)
-    if T.shape != (len(w), k):
-        raise ValueError(f"init must be a ({len(w)}, {k}) plan; got shape {tuple(T.shape)}")
-    check_finite(T, "init")
-    off = (T.sum(dim=1) - w).abs()
-    if bool((T < 0).any()) or float(off.max()) > 1e-5 * float(w.max()):
-        i = int(off.argmax())
-        raise ValueError(
-            "init must be non-negative with the row sums weights_x; "
-            f"row {i} sums to {float(T[i].sum()):g}, not {float(w[i]):g}"
-        )
-    return with_rows(T, w)
-
-
-class Watch:
-    """What all descents of a call share: the budget of each, the callback, and the wish to stop."""
-
-    def __init__(self, max_iter: int, callback: Callback | None):
-        self.max_iter, self.callback = max_iter, callback
-        self.stopped, self._count = False, 0
-        self._best: tuple[float, float, Tensor, list[float], int] | None = None
-
-    def full(self, trace: list[float]) -> bool:
-        """Whether the descent must end."""
-        return self.stopped or len(trace) > self.max_iter
-
-    def record(self, value: float, gap: float, T: Tensor, trace: list[float]) -> None:
-        trace.append(value)
-        if self._best is None or value <= self._best[0]:
-            self._best = value, gap, T, trace, len(trace)
-        if self.callback is not None and self.callback(self._count, gap, T):
-            self.stopped = True
-        self._count += 1
-
-    def keep(self, where: str, error: KeyboardInterrupt) -> tuple[Tensor, float, list[float]]:
-        """After an interrupt from the keyboard: the best plan so far, its gap and its trace."""
-        if self._best is None:
-            raise error
-        text = f"{where}: interrupted after {self._count} iterations; this is the best they gave"
-        warnings.warn(text, RuntimeWarning, stacklevel=3)
-        self.stopped = True
-        _, gap, T, trace, length = self._best
-        return T, gap, trace[:length]
-
-
-class _Run:
-    """Descents from several starts that share their limits."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        solver: Solver,
-        refine: bool,
-        epsilon: float | None,
-        tol: float,
-        watch: Watch,
-    ):
-        self.problem, self.solver, self.refine, self.epsilon = problem, solver, refine, epsilon
-        self.tol, self.watch = tol, watch
-        self.values: list[float] = []
-
-    def lowest(self, plans: Iterator[Tensor]) -> tuple[State, float, list[float]]:
-        """Go down from each plan, roughly, and from the lowest point to the tolerance."""
-        best: _Descent | None = None
-        for plan in plans:
-            if self.watch.stopped:
-                break
-            found = self._descend(plan, max(self.tol, _ROUGH))
-            self.values.append(found.state.value)
-            if best is None or found.state.value < best.state.value:
-                best = found
-        assert best is not None
-        if best.gap > self.tol and not self.watch.full(best.trace):
-            place = self.values.index(best.state.value)
-            again = self._descend(best.state.T, self.tol, list(best.trace[:-1]))
-            best = again if again.state.value <= best.state.value else best
-            self.values[place] = best.state.value
-        return best.state, best.gap, best.trace
-
-    def _descend(self, plan: Tensor, tol: float, trace: list[float] | None = None) -> _Descent:
-        problem, trace = self.problem, [] if trace is None else trace
-        if self.solver == "mirror_descent":
-            if not trace and bool((plan == 0).any()):
-                plan = (1 - _SOFT) * plan + _SOFT * problem.w[:, None] / problem.k
-            steps = mirror_descent(problem, problem.state(plan), self.epsilon)
-        else:
-            steps = conditional_gradient(problem, problem.state(plan))
-        last: tuple[State, float] | None = None
-        for state, gap in steps:  # pragma: no branch, they have no end
-            self.watch.record(state.value, gap, state.T, trace)
-            if gap <= tol or self.watch.full(trace):
-                break
-            # a short step is a sign of mass on several places, which rows find sooner
-            if self.refine and last is not None:
-                promised = last[1] * problem.scale
-                if last[0].value - state.value < SHORT * promised:
-                    break
-            last = state, gap
-        if self.refine and not self.watch.full(trace):
-            moves = row_moves(problem, state, tol)
-            next(moves)  # the state that is known
-            for state, gap in moves:
-                self.watch.record(state.value, gap, state.T, trace)
-                if self.watch.full(trace):
-                    break
-        state = problem.state(with_rows(state.T, problem.w))  # without the rounding of the steps
-        trace[-1] = state.value
-        return _Descent(state, gap, trace)
-
-
-class _Descent(NamedTuple):
-    """Where a descent ended."""
-
-    state: State
-    gap: float
-    trace: list[float]
+    plan = getattr(init, "plan", init)
+    return with_rows(as_plan(plan, "init", len(w), k, w, weights_x=w), w)

@@ -308,12 +308,3 @@ def _joint(T: np.ndarray, classes: np.ndarray) -> np.ndarray:
     p = np.zeros((classes.max() + 1, T.shape[1]))
     np.add.at(p, classes, T)
     return p / p.sum()
-
-
-def _square(plan) -> Tensor:
-    """A finite (n, n) tensor."""
-    plan = as_real(plan, "plan")
-    if plan.ndim != 2 or plan.shape[0] != plan.shape[1] or plan.shape[0] < 1:
-        raise ValueError(f"plan must be square (n, n); got shape {tuple(plan.shape)}")
-    check_finite(plan, "plan")
-    return plan

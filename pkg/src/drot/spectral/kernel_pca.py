@@ -110,8 +110,6 @@ def coordinates(
     )
 
 
-
-
 def at_unit_variance(Z: Tensor) -> Tensor:
     """Centred, and divided by the standard deviation of the first column."""
     Z = Z - Z.mean(dim=0)

@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from .._core.checks import as_points, as_real, check_finite
+from .._core.checks import as_points, as_real, check_count, check_finite
 from .array import Pairwise, tile_rows
 
 
@@ -55,8 +55,10 @@ class Factored(Pairwise):
             parts["points"] = self.points
         evaluate, shape = partial(_product, a, b), (len(a), len(b))
         symmetric = symmetric or b is a
-        super().__init__(evaluate, shape, a, block=block, symmetric=symmetric, parts=parts)
-        self.block = self.block or tile_rows(self)  # so nothing of size n x m is kept
+        super().__init__(evaluate, shape, a, symmetric=symmetric, parts=parts)
+        if block is not None:
+            block = check_count("block (rows per tile)", block, 1)
+        self.block = block or tile_rows(self)  # so nothing of size n x m is kept
 
     def __matmul__(self, V: Tensor) -> Tensor:
         return self.left @ (self.right.T @ V)

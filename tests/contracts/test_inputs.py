@@ -10,9 +10,9 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.affinities.tiled import Rows
 from drot.costs.array import as_pairwise, check_symmetric
 from drot.embeddings.losses import KernelLoss
+from drot.embeddings.plans import Rows
 from drot.estimators.base import EmbeddingEstimator
 from drot.plot import draw_graph
 

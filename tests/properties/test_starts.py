@@ -10,8 +10,7 @@ import pytest
 import torch
 from clouds import cloud
 from drot.embeddings.embed import embed
-from drot.embeddings.losses import SNELoss
-from drot.embeddings.snekhorn import SNEkhornLoss
+from drot.embeddings.losses import SNEkhornLoss, SNELoss
 from drot.embeddings.starts import apart, at_scale
 from torch import Tensor
 

@@ -28,8 +28,7 @@ from .distributional.reduction import (
 )
 from .distributional.solve import Callback, Init, solve
 from .embeddings.descent import lbfgs
-from .embeddings.evaluation import Evaluation
-from .embeddings.losses import Kernel
+from .embeddings.losses import Evaluation, Kernel
 from .gromov.contraction import Loss, total
 from .metrics.prototypes import silhouette_of
 

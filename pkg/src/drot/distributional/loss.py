@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from .._core.run import NotConverged
-from ..embeddings.evaluation import Evaluation, Normalizer, Products
-from ..embeddings.losses import Kernel, KernelLoss
+from ..embeddings.kernels import KernelMatrix, pulls
+from ..embeddings.losses import Evaluation, Kernel, KernelLoss, Normalizer
 from ..gromov.contraction import Loss, total
 
 Normalization = Literal["sum", "rows", "doubly_stochastic", "none"]
@@ -30,7 +30,7 @@ _FLOOR = {torch.float64: 1e-12, torch.float32: 1e-5}  # rounding of a row sum
 _MOST = 1000  # products for one normalisation
 
 
-def log_kernel(Z: Tensor, kernel: Kernel) -> Tensor:
+def log_kernel(Z: Tensor, kernel: str) -> Tensor:
     """log K (k, k) of positions Z (k, q); no digit cancels."""
     D = torch.zeros(len(Z), len(Z), dtype=Z.dtype, device=Z.device)
     for z in Z.T:
@@ -48,7 +48,7 @@ def _least(x: Tensor) -> float:
 
 
 def balance(
-    kernel: Products, q: Tensor, r: Tensor, f: Tensor | None, tol: float
+    kernel: Tensor | KernelMatrix, q: Tensor, r: Tensor, f: Tensor | None, tol: float
 ) -> tuple[Tensor, Tensor, int]:
     """f (k,) such that the rows of q_k q_l e^(f_k + f_l) K_kl sum to r_k; those sums; products.
 
@@ -163,9 +163,7 @@ class PrototypeLoss(KernelLoss):
         """Nothing: the value is E_L."""
         return 0.0
 
-    def normalize(
-        self, kernel: Products, shift: Tensor | None, warm: Tensor | None, tol: float
-    ) -> Normalizer:
+    def normalize(self, kernel: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
         q, m, c = self.q, self.total, self.offset
         if self.normalization == "doubly_stochastic":
             floor = max(tol, _FLOOR[q.dtype])
@@ -188,8 +186,7 @@ class PrototypeLoss(KernelLoss):
     def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
         if self.loss == "kl":
             return super().evaluate(Z, warm=warm, tol=tol)
-        K, _, _ = self._kernel(Z)
-        assert isinstance(K, Tensor)  # as M
+        K = log_kernel(Z, self.kernel).exp()
         s = _best_scale(K, self.M, self.q) if self.normalization == "sum" else K.new_ones(())
         C = s * K
         mass = self.q[:, None] * self.q
@@ -197,5 +194,7 @@ class PrototypeLoss(KernelLoss):
         pull, push = 2 * C * self.M, 2 * C * mass * C  # dE / d cost is their difference
         if self.kernel == "student":
             pull, push = pull * K, push * K
-        attract, repel = self._pull(Z, lambda rows, _: (pull[rows], push[rows]))
+        attract, repel = pulls(
+            Z, self.P.slices, lambda rows, _: (pull[rows], push[rows]), symmetric=self.symmetric
+        )
         return Evaluation(value=value, attraction=attract, repulsion=repel)

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -16,8 +17,8 @@ from .._core.checks import check_choice, check_count
 from .._core.run import OnFailure, settle
 from ..costs.array import Pairwise
 from ..costs.factored import Factored, gram
-from ..embeddings.descent import radius
-from ..embeddings.embed import descend
+from ..embeddings.descent import lbfgs, metric_of, radius
+from ..embeddings.losses import Evaluation
 from ..embeddings.starts import random_start, spectral_start
 from ..gromov.contraction import (
     Contraction,
@@ -143,20 +144,15 @@ class Reduction:
         """Better positions for a plan; the best ones for inner products."""
         if self.kernel == "gram":
             return self._eigen(c, Z)
-        found = descend(
-            self._loss(c),
-            Z,
-            Z.shape[1],
-            "lbfgs",
-            0.1,
-            tol,
-            max_iter,
-            0,
-            None,
-            "ignore",
-            inner=True,  # an interrupt ends the rounds too
-        )
-        return found.Z
+        loss, Z = self._loss(c), Z - Z.mean(dim=0)
+
+        def evaluate(Z: Tensor, warm: Tensor | None) -> Evaluation:
+            return loss.evaluate(Z, warm=warm, tol=tol / 1000)
+
+        for step in islice(lbfgs(evaluate, Z, metric_of(loss.attraction), 10, 0.1), max_iter + 1):
+            if step.found.residual(radius(step.Z), loss.mass) <= tol:
+                break
+        return step.Z - step.Z.mean(dim=0)
 
     def _loss(self, c: Coupling) -> PrototypeLoss:
         assert self.kernel != "gram"  # whose best positions are known

@@ -17,11 +17,12 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import cg
 from torch import Tensor
 
-from ..affinities.tiled import PlanRows
-from .evaluation import Evaluation
+from .losses import Evaluation
+from .plans import TiledPlan
 
 Evaluate = Callable[[Tensor, Tensor | None], Evaluation]  # takes Z and a warm start
 
@@ -31,7 +32,6 @@ _TRIALS = 30
 _IDLE = 50  # steps that lower nothing
 _NEAR = 20  # weights of each row that stand for all
 _CG_TOL, _CG_MOST = 1e-6, 1000
-_TINY = np.finfo(np.float64).tiny
 
 
 class Step(NamedTuple):
@@ -48,9 +48,9 @@ class Metric(Protocol):
         """B^-1 g, (n, q)."""
 
 
-def metric_of(weights: Tensor | PlanRows) -> Metric:
+def metric_of(weights: Tensor | TiledPlan) -> Metric:
     """B = 4 L + mu I: all weights where they are kept, the strongest where they are not."""
-    return NearLaplacian(weights) if isinstance(weights, PlanRows) else Laplacian(weights)
+    return NearLaplacian(weights) if isinstance(weights, TiledPlan) else Laplacian(weights)
 
 
 class Laplacian:
@@ -76,7 +76,7 @@ class NearLaplacian:
     CPU. A pair counts if either of its points chose it.
     """
 
-    def __init__(self, weights: PlanRows):
+    def __init__(self, weights: TiledPlan):
         n = weights.shape[0]
         k = min(_NEAR, n - 1)
         values = torch.empty(n, k, dtype=weights.dtype, device=weights.device)
@@ -87,26 +87,18 @@ class NearLaplacian:
         ends = (np.repeat(np.arange(n), k), columns.cpu().numpy().ravel())
         entries = (values.double().cpu().numpy().ravel(), ends)
         near = csr_array(entries, shape=(n, n))
-        self.near = 4 * near.maximum(near.T)
+        near = 4 * near.maximum(near.T)
         shift = _SHIFT * float(weights.sum(dim=1).double().mean())
-        self.diagonal = self.near.sum(axis=1)[:, None] + shift  # (n, 1)
+        diagonal = near.sum(axis=1) + shift  # (n,)
+        self.B = (diags_array(diagonal) - near).tocsr()
+        self.scale = diags_array(1 / diagonal)
 
     def solve(self, g: Tensor) -> Tensor:
-        """B^-1 g, (n, q), to six digits; the columns of g side by side."""
-        r = g.double().cpu().numpy()
-        x, size = np.zeros_like(r), np.linalg.norm(r)
-        p = z = r / self.diagonal
-        rho = (r * z).sum(axis=0)  # (q,)
-        for _ in range(_CG_MOST):
-            if not np.linalg.norm(r) > _CG_TOL * size:
-                break
-            Bp = self.diagonal * p - self.near @ p
-            step = rho / np.maximum((p * Bp).sum(axis=0), _TINY)
-            x, r = x + step * p, r - step * Bp
-            z = r / self.diagonal
-            rho, last = (r * z).sum(axis=0), rho
-            p = z + rho / np.maximum(last, _TINY) * p
-        return torch.from_numpy(x).to(g)
+        """B^-1 g, (n, q), to six digits, column by column."""
+        columns = g.T.double().cpu().numpy()
+        options = {"rtol": _CG_TOL, "maxiter": _CG_MOST, "M": self.scale}
+        found = [cg(self.B, column, **options)[0] for column in columns]
+        return torch.from_numpy(np.stack(found, axis=1)).to(g)
 
 
 class _Pair(NamedTuple):

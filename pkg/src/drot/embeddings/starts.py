@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from .._core.checks import Seed, as_device, as_rng, check_count
 from .._core.eigen import EXTRA, leading
 from ..affinities.base import symmetrize
-from ..affinities.tiled import PlanRows, is_tiled
 from ..spectral.kernel_pca import at_unit_variance
+from .plans import TiledPlan, as_plan
 
 SMALL = 0.1  # spread of a start by chance, which attraction is to sort before it has grown
 _CLOSE = 1e-2  # distance to all neighbours, in units of the spread, that counts as none
@@ -111,61 +109,29 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
     >>> bool((Z[:3].sign() == -Z[3:].sign()).all())  # the two halves
     True
     """
-    if is_tiled(plan):
-        rows = plan if isinstance(plan, PlanRows) else PlanRows(plan)
-        return _by_products(rows, n_components, random_state)
-    matrix = symmetrize(plan)
-    if matrix.device.type != "cpu":
-        return _by_products(matrix, n_components, random_state)
-    from sklearn.manifold import spectral_embedding
-
-    n = matrix.shape[0]
-    n_components = _slow(n_components, n)
-    weights = matrix.cpu().double().numpy()
-    seed = int(as_rng(random_state).integers(2**31))
-    with warnings.catch_warnings():
-        # a plan that falls into its clusters is a good start, not a reason to warn
-        warnings.filterwarnings("ignore", message="Graph is not fully connected")
-        Z = spectral_embedding(
-            weights, n_components=n_components, random_state=np.random.RandomState(seed)
-        )
-    return at_unit_variance(torch.from_numpy(np.ascontiguousarray(Z)).to(matrix))
-
-
-def _slow(n_components: int, n: int) -> int:
-    """The number of slow eigenvectors asked for, if there are as many."""
-    most, asked = max(1, n - 2), check_count("n_components", n_components, 1)
-    if asked > most:
+    P = as_plan(plan, symmetrize)
+    n, loops = P.shape[0], P.diagonal().double()[:, None]
+    most, q = max(1, n - 2), check_count("n_components", n_components, 1)
+    if q > most:
         raise ValueError(
-            f"n_components={asked} is too many for the spectral start of {n} points, which "
+            f"n_components={q} is too many for the spectral start of {n} points, which "
             f"has up to {most}; pass init='random', or positions"
         )
-    return asked
-
-
-def _by_products(rows: Tensor | PlanRows, n_components: int, random_state: Seed) -> Tensor:
-    """The start of a plan by its products with vectors; a tensor is symmetric."""
-    n, loops = rows.shape[0], rows.diagonal().double()[:, None]
-    largest = float(rows.max()) if isinstance(rows, Tensor) else rows.largest
-    k = 1 + _slow(n_components, n)
 
     def weigh(v: Tensor) -> Tensor:
         """W v, with W the plan made symmetric, without its diagonal."""
-        narrow = v.to(rows.dtype)
-        if isinstance(rows, Tensor):
-            return (rows @ narrow).double() - loops * v
-        there, back = rows.both(narrow)
+        there, back = P.both(v.to(P.dtype))
         return (there + back).double() / 2 - loops * v
 
     degrees = weigh(torch.ones_like(loops))  # (n, 1)
-    lonely = degrees <= torch.finfo(rows.dtype).eps * largest
+    lonely = degrees <= torch.finfo(P.dtype).eps * P.largest
     scale = torch.where(lonely, 1.0, degrees).sqrt()
-    block = torch.from_numpy(as_rng(random_state).standard_normal((n, k + EXTRA))).to(scale)
-    tol = 1e-9 if rows.dtype == torch.float64 else 1e-5
-    _, vectors = leading(lambda v: weigh(v / scale) / scale, block, k, tol)
+    block = torch.from_numpy(as_rng(random_state).standard_normal((n, q + 1 + EXTRA))).to(scale)
+    tol = 1e-9 if P.dtype == torch.float64 else 1e-5
+    _, vectors = leading(lambda v: weigh(v / scale) / scale, block, q + 1, tol)
     Z = (vectors / scale).flip(1)[:, 1:]  # without the constant one, the slowest first
     Z = Z * Z.gather(0, Z.abs().argmax(dim=0, keepdim=True)).sign()
-    return at_unit_variance(Z).to(rows.dtype)
+    return at_unit_variance(Z).to(P.dtype)
 
 
 def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:
@@ -190,7 +156,7 @@ def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:
     return Z
 
 
-def apart(Z: Tensor, weights: Tensor | PlanRows, random_state: Seed) -> Tensor:
+def apart(Z: Tensor, weights: Tensor | TiledPlan, random_state: Seed) -> Tensor:
     """Z, centred, with noise for points that lie where all their neighbours lie, and across flats.
 
     There the forces on the points of a part of the plan vanish (book ``prp-one-place``); and no

@@ -53,13 +53,10 @@ def metric_of(weights: Tensor | TiledPlan) -> Metric:
     return NearLaplacian(weights) if isinstance(weights, TiledPlan) else Laplacian(weights)
 
 
-class Laplacian:
-    """The factor of B = 4 L(weights) + mu I, dense: n^3 / 3 multiplications, once."""
+class Factor:
+    """The factor of a positive definite B, dense, which is overwritten: n^3 / 3 multiplications."""
 
-    def __init__(self, weights: Tensor):
-        degrees = weights.sum(dim=1)  # (n,)
-        B = weights.mul(-4.0)
-        B.diagonal().add_(4 * degrees + _SHIFT * degrees.mean())
+    def __init__(self, B: Tensor):
         self.factor = torch.linalg.cholesky(B, out=B)
 
     def solve(self, g: Tensor) -> Tensor:
@@ -67,6 +64,16 @@ class Laplacian:
         # torch.cholesky_solve copies the factor, which takes longer than to read it twice
         half = torch.linalg.solve_triangular(self.factor, g, upper=False)
         return torch.linalg.solve_triangular(self.factor.mT, half, upper=True)
+
+
+class Laplacian(Factor):
+    """B = 4 L(weights) + mu I, factorised once."""
+
+    def __init__(self, weights: Tensor):
+        degrees = weights.sum(dim=1)  # (n,)
+        B = weights.mul(-4.0)
+        B.diagonal().add_(4 * degrees + _SHIFT * degrees.mean())
+        super().__init__(B)
 
 
 class NearLaplacian:

@@ -8,7 +8,7 @@ does not ask which it has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -106,10 +106,6 @@ class DensePlan(Plan):
     def __getitem__(self, rows: slice) -> Tensor:
         return self.array[rows]
 
-    def both(self, v: Tensor) -> tuple[Tensor, Tensor]:
-        product = self.array @ v
-        return product, product if self.symmetric else self.array.T @ v
-
     @cached_property
     def entropy(self) -> float:
         return float(sum(torch.xlogy(p, p).sum(dtype=torch.float64) for _, p in self.tiles()))
@@ -192,10 +188,10 @@ class TiledPlan(Plan):
         return self
 
 
-def as_plan(plan, read: Callable[..., Tensor] = read_plan) -> DensePlan | TiledPlan:
-    """An affinity whose cost is met in tiles is met so too; what ``read`` returns is kept."""
+def as_plan(plan) -> DensePlan | TiledPlan:
+    """An affinity whose cost is met in tiles is met so too; another plan is kept."""
     if isinstance(plan, DensePlan | TiledPlan):
         return plan
     if isinstance(plan, Affinity) and plan.cost.block is not None:
         return TiledPlan(plan)
-    return DensePlan(read(plan))
+    return DensePlan(read_plan(plan))

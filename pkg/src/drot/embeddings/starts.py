@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
+from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 
 from .._core.checks import Seed, as_device, as_rng, check_count
 from .._core.eigen import EXTRA, leading
-from ..affinities.base import symmetrize
 from ..spectral.kernel_pca import at_unit_variance
-from .plans import TiledPlan, as_plan
+from .descent import Factor
+from .plans import DensePlan, TiledPlan, as_plan
 
 SMALL = 0.1  # spread of a start by chance, which attraction is to sort before it has grown
+_SHIFT = 1e-5  # mu: well below what is slow, well above rounding
 _CLOSE = 1e-2  # distance to all neighbours, in units of the spread, that counts as none
 _FLAT = 1e-6  # extent across, in units of that along, that counts as none
 _SHAPES = (1e-2, 1e2)  # spreads, in bandwidths of the kernel, beyond which only the shape counts
@@ -109,7 +112,7 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
     >>> bool((Z[:3].sign() == -Z[3:].sign()).all())  # the two halves
     True
     """
-    P = as_plan(plan, symmetrize)
+    P = as_plan(plan)
     n, loops = P.shape[0], P.diagonal().double()[:, None]
     most, q = max(1, n - 2), check_count("n_components", n_components, 1)
     if q > most:
@@ -126,9 +129,21 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
     degrees = weigh(torch.ones_like(loops))  # (n, 1)
     lonely = degrees <= torch.finfo(P.dtype).eps * P.largest
     scale = torch.where(lonely, 1.0, degrees).sqrt()
-    block = torch.from_numpy(as_rng(random_state).standard_normal((n, q + 1 + EXTRA))).to(scale)
-    tol = 1e-9 if P.dtype == torch.float64 else 1e-5
-    _, vectors = leading(lambda v: weigh(v / scale) / scale, block, q + 1, tol)
+    block = as_rng(random_state).standard_normal((n, q + 1 + EXTRA))
+    if isinstance(P, DensePlan):  # the largest of (L + mu I)^-1, with L the normalised Laplacian
+        L = P.symmetric_part().double().div_(-scale).div_(scale.T)
+        L.diagonal().fill_(1 + _SHIFT)
+        inverse = Factor(L)
+        product = LinearOperator(
+            (n, n),
+            lambda v: inverse.solve(torch.from_numpy(v).to(L).reshape(n, 1)).cpu().numpy(),
+            dtype=np.float64,
+        )
+        vectors = torch.from_numpy(eigsh(product, q + 1, v0=block[:, 0])[1]).to(L)
+    else:  # the largest of I - L, by a pass for a block of products
+        tol = 1e-9 if P.dtype == torch.float64 else 1e-5
+        block = torch.from_numpy(block).to(scale)
+        _, vectors = leading(lambda v: weigh(v / scale) / scale, block, q + 1, tol)
     Z = (vectors / scale).flip(1)[:, 1:]  # without the constant one, the slowest first
     Z = Z * Z.gather(0, Z.abs().argmax(dim=0, keepdim=True)).sign()
     return at_unit_variance(Z).to(P.dtype)

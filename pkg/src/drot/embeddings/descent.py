@@ -132,6 +132,9 @@ def lbfgs(
 ) -> Iterator[Step]:
     """L-BFGS on B's metric; with ``memory=0``, the spectral direction itself.
 
+    The steps are numbered as in the book's ``alg-embed``; ``metric`` is step 1, and who follows the
+    iterates stops (step 3).
+
     One solve with B per iteration: that of the gradient, since B^-1 y is a difference of two.
     No step is longer than ``reach`` radii of the map, root mean squares both. Where it is bounded,
     a step does not enlarge the map if that is to bring less than the share ``growth`` of what the
@@ -140,18 +143,18 @@ def lbfgs(
     Ends when no step along the descent direction lowers the objective any more, or rounding hides
     for many steps whether one does.
     """
-    now = Step(Z, evaluate(Z, None))
-    yield now
+    now = Step(Z, evaluate(Z, None))  # 2
+    yield now  # 3
     lowest, idle = now.found.value, 0
     pairs: deque[_Pair] = deque(maxlen=memory)
     h = metric.solve(now.found.gradient)
     length = 1.0
     while True:
-        direction, longest = _two_loops(now.found.gradient, h, pairs), reach
+        direction, longest = _two_loops(now.found.gradient, h, pairs), reach  # 4
         if reach < math.inf:
             direction = _without_idle_growth(direction, now, growth)
             longest = reach * radius(now.Z) / (radius(direction) or 1.0)
-        new, taken = _search(evaluate, now, direction, length, longest)
+        new, taken = _search(evaluate, now, direction, length, longest)  # 5, and 2 again
         if new is None and pairs:  # forget and try the plain direction
             pairs.clear()
             continue
@@ -166,7 +169,7 @@ def lbfgs(
         else:
             length = taken
         now = new
-        yield now
+        yield now  # 3
         lowest, idle = min(lowest, now.found.value), 0 if now.found.value < lowest else idle + 1
         if idle == _IDLE:
             return

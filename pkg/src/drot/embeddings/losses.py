@@ -183,11 +183,8 @@ class KernelLoss:
     def _swept(self, Z: Tensor) -> TiledKernel:
         """The kernel of Z by sweeps over tiles, kept beside a plan that is kept."""
         self.check_size(Z)
-        options = {
-            "diagonal": self.diagonal,
-            "shifted": self.shifted,
-            "symmetric": self.symmetric,
-        }
+        names = ("diagonal", "shifted", "symmetric")
+        options = {name: getattr(self, name) for name in names}
         if self.P is self.plan:
             return TiledKernel(Z, self.P, self.kernel, **options)
         return DenseKernel(Z, self.P, self.kernel, self._memory, **options)

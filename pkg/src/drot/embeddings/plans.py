@@ -154,16 +154,11 @@ class TiledPlan(Plan):
         return other
 
     def _survey(self) -> None:
-        n = self.shape[0]
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(n, 2))
-        lines = torch.from_numpy(signs.T.copy()).to(self.device, self.dtype)  # (2, n)
-        there, back = torch.empty_like(lines), torch.zeros_like(lines)
-        sums, loops, largest = [], [], 0.0
+        n, largest = self.shape[0], 0.0
+        sums, loops = [], []
         entropy = torch.zeros((), dtype=torch.float64, device=self.device)
         for rows, tile in self.tiles():
             check_finite(tile, f"plan (from row {rows.start} on)")
-            there[:, rows] = lines @ tile.T
-            back.addmm_(lines[:, rows], tile)
             sums.append(tile.sum(dim=1, dtype=torch.float64))
             loops.append(tile.diagonal(rows.start).clone())
             largest = max(largest, float(tile.max()))
@@ -171,7 +166,9 @@ class TiledPlan(Plan):
         exact = torch.cat(sums)
         self.sums, self.mass = exact.to(self.dtype), float(exact.sum())
         self.loops, self.largest, self.entropy = torch.cat(loops), largest, float(entropy)
-        gaps = (there - back).abs().amax(dim=0)  # (n,)
+        signs = torch.from_numpy(np.random.default_rng(0).choice([-1.0, 1.0], size=(n, 2)))
+        there, back = self.both(signs.to(self.device, self.dtype))
+        gaps = (there - back).abs().amax(dim=1)  # (n,)
         self.worst = int(gaps.argmax())
         self.asymmetry = float(gaps.max()) / (n**0.5 * largest) if largest else 0.0
         self.symmetric = self.asymmetry <= _ALIKE[self.dtype]

@@ -133,17 +133,17 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
     if isinstance(P, DensePlan):  # the largest of (L + mu I)^-1, with L the normalised Laplacian
         L = P.symmetric_part().double().div_(-scale).div_(scale.T)
         L.diagonal().fill_(1 + _SHIFT)
-        inverse = Factor(L)
-        product = LinearOperator(
-            (n, n),
-            lambda v: inverse.solve(torch.from_numpy(v).to(L).reshape(n, 1)).cpu().numpy(),
-            dtype=np.float64,
-        )
-        vectors = torch.from_numpy(eigsh(product, q + 1, v0=block[:, 0])[1]).to(L)
+        factor = Factor(L)
+
+        def inverse(v: np.ndarray) -> np.ndarray:
+            return factor.solve(torch.from_numpy(v).to(L).reshape(n, 1)).cpu().numpy()
+
+        found = eigsh(LinearOperator((n, n), inverse, dtype=np.float64), q + 1, v0=block[:, 0])
+        vectors = torch.from_numpy(found[1]).to(L)
     else:  # the largest of I - L, by a pass for a block of products
         tol = 1e-9 if P.dtype == torch.float64 else 1e-5
-        block = torch.from_numpy(block).to(scale)
-        _, vectors = leading(lambda v: weigh(v / scale) / scale, block, q + 1, tol)
+        first = torch.from_numpy(block).to(scale)
+        _, vectors = leading(lambda v: weigh(v / scale) / scale, first, q + 1, tol)
     Z = (vectors / scale).flip(1)[:, 1:]  # without the constant one, the slowest first
     Z = Z * Z.gather(0, Z.abs().argmax(dim=0, keepdim=True)).sign()
     return at_unit_variance(Z).to(P.dtype)

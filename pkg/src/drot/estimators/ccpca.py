@@ -8,7 +8,7 @@ from ..affinities.rows import entropic_affinity
 from ..costs.distances import sqeuclidean
 from ..graphs.priors import Prior
 from ..spectral.connected import ConnectedPCA, ccpca
-from .base import BaseEmbedding, _bar
+from .base import BaseEmbedding, _bar, _read
 
 
 @dataclass(eq=False, repr=False)
@@ -72,7 +72,7 @@ class CCPCA(BaseEmbedding):
 
     def fit(self, X, y=None):
         """Draw the graphs of X (n, p) and embed their components; ``y`` is not used."""
-        points, seed = self._read(X)
+        points, seed = _read(self, X)
         # with a block, tiles are computed when met: nothing of size n x n is kept
         cost = sqeuclidean(points, block=len(points))
         affinity = entropic_affinity(cost, self.perplexity, diagonal="drop")

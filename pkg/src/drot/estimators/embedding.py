@@ -238,16 +238,13 @@ class UMAP(EmbeddingEstimator):
     (30, 2)
     """
 
+    _neighbors = "n_neighbors"
     n_neighbors: int = 15
     _: KW_ONLY
     min_dist: float = 0.1
     spread: float = 1.0
     local_connectivity: float = 1.0
     repulsion: float = 1.0
-
-    @property
-    def _neighbors(self) -> float:
-        return self.n_neighbors
 
     def _plan(self, cost, callback):
         membership = umap_membership(

@@ -174,8 +174,7 @@ class BernoulliLoss(KernelLoss):
 
         The three are memory that the next tile overwrites.
         """
-        shape = 4, self.P.slices[0].stop, self.n
-        memory = torch.empty(shape, dtype=Z.dtype, device=Z.device)
+        memory = Z.new_empty(4, self.P.slices[0].stop, self.n)
         columns = Z.T.contiguous()  # (q, n)
         for rows in self.P.slices:
             work = memory[:, : rows.stop - rows.start]

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .._core.exponentials import exp
 from .._core.kernels import StudentPairs
-from .plans import Plan, Rows
+from .plans import Rows
 
 
 def squared_distances(columns: Tensor, rows: slice, work: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ def pulls(
     q = Z.shape[1]
     lines = torch.cat([Z.T, torch.ones_like(Z[:, :1]).T])  # (q + 1, n)
     sums = lines.new_zeros(2, *lines.shape)  # [Z, 1]^T w^T, or [Z, 1]^T (w + w^T)
-    work = torch.empty(2, tiles[0].stop, len(Z), dtype=Z.dtype, device=Z.device)
+    work = Z.new_empty(2, tiles[0].stop, len(Z))
     for rows in tiles:
         both = weights(rows, work[:, : rows.stop - rows.start])
         for total, w in zip(sums, both, strict=True):
@@ -63,7 +63,7 @@ def pulls(
 
 
 class TiledKernel(Rows):
-    """The kernel of Z (n, q) beside a plan, computed whenever its rows are met.
+    """The kernel of Z (n, q) beside the plan of an objective, computed whenever its rows are met.
 
     Attributes
     ----------
@@ -72,25 +72,15 @@ class TiledKernel(Rows):
         vanishes; written as the rows are met.
     """
 
-    def __init__(
-        self,
-        Z: Tensor,
-        plan: Plan,
-        kernel: str,
-        *,
-        diagonal: bool,
-        shifted: bool,
-        symmetric: bool,
-    ):
-        super().__init__(plan.slices, Z)
-        self.Z, self.plan, self.kernel = Z, plan, kernel
-        self.diagonal, self.symmetric = diagonal, symmetric
-        self.shift = torch.empty_like(Z[:, 0]) if shifted else None
+    def __init__(self, Z: Tensor, loss):
+        super().__init__(loss.P.slices, Z)
+        self.Z, self.plan, self.kernel = Z, loss.P, loss.kernel
+        self.diagonal, self.symmetric = loss.diagonal, loss.symmetric
+        self.shift = torch.empty_like(Z[:, 0]) if loss.shifted else None
         self.value = torch.zeros((), dtype=torch.float64, device=Z.device)  # <P, C_Z>
         self._met = 0  # rows
         self._columns = Z.T.contiguous()  # (q, n)
-        shape = 2, self.slices[0].stop, len(Z)
-        self._work = torch.empty(shape, dtype=Z.dtype, device=Z.device)
+        self._work = Z.new_empty(2, self.slices[0].stop, len(Z))
 
     @property
     def passes(self) -> float:
@@ -144,13 +134,13 @@ class TiledKernel(Rows):
 
 
 class DenseKernel(TiledKernel):
-    """The same, kept in ``memory`` (n, n)."""
+    """The same, kept in the memory of the objective, (n, n)."""
 
-    def __init__(self, Z: Tensor, plan: Plan, kernel: str, memory: Tensor, **options: bool):
-        super().__init__(Z, plan, kernel, **options)
-        self.kept = memory
-        for rows, P in plan.tiles():
-            super()._beside(P, rows, memory[rows])
+    def __init__(self, Z: Tensor, loss):
+        super().__init__(Z, loss)
+        self.kept = loss.memory
+        for rows, P in self.plan.tiles():
+            super()._beside(P, rows, self.kept[rows])
 
     def __getitem__(self, rows: slice) -> Tensor:
         return self.kept[rows]

@@ -161,7 +161,7 @@ class KernelLoss:
         kernel = self._swept(Z)
         found = self.normalize(kernel, None, tol)
         check_fits((self.n, self.n), Z.dtype, Z.device)
-        whole = torch.empty(self.n, self.n, dtype=Z.dtype, device=Z.device)
+        whole = Z.new_empty(self.n, self.n)
         for rows, K in kernel.tiles():
             scaled(K, rows, found.left, found.right, whole[rows])
         return whole
@@ -176,24 +176,20 @@ class KernelLoss:
         """The kernel of Z: by a compiled loop where there is one."""
         self.check_size(Z)
         if self.kernel == "student" and self.symmetric and suits(Z, self.plan):
-            kernel = self._memory if self.balanced else self.plan.new_empty(0, self.n)
+            kernel = self.memory if self.balanced else self.plan.new_empty(0, self.n)
             return StudentPairs(Z, self.plan, kernel, diagonal=self.diagonal)
         return self._swept(Z)
 
     def _swept(self, Z: Tensor) -> TiledKernel:
         """The kernel of Z by sweeps over tiles, kept beside a plan that is kept."""
         self.check_size(Z)
-        names = ("diagonal", "shifted", "symmetric")
-        options = {name: getattr(self, name) for name in names}
-        if self.P is self.plan:
-            return TiledKernel(Z, self.P, self.kernel, **options)
-        return DenseKernel(Z, self.P, self.kernel, self._memory, **options)
+        return TiledKernel(Z, self) if self.P is self.plan else DenseKernel(Z, self)
 
     @cached_property
-    def _memory(self) -> Tensor:
+    def memory(self) -> Tensor:
         """Kept for the kernel, (n, n)."""
         check_fits((self.n, 2 * self.n), self.plan.dtype, self.plan.device)
-        return torch.empty(self.n, self.n, dtype=self.plan.dtype, device=self.plan.device)
+        return self.plan.new_empty(self.n, self.n)
 
 
 class SNELoss(KernelLoss):

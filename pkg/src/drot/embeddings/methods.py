@@ -35,7 +35,7 @@ def snekhorn(
     normalization: Literal["doubly_stochastic", "sum"] = "doubly_stochastic",
     **options: Unpack[Options],
 ) -> Embedding:
-    r"""Place points so that their doubly stochastic plan is close to a given one.
+    r"""SNEkhorn and t-SNEkhorn: fit the doubly stochastic plan of an embedding to a given one.
 
     .. math::
 
@@ -107,7 +107,7 @@ def sne(
     diagonal: Literal["drop", "keep"] = "drop",
     **options: Unpack[Options],
 ) -> Embedding:
-    r"""Place points so that a Gaussian softmax of their distances is close to a given plan.
+    r"""Stochastic neighbour embedding (SNE) and symmetric SNE of a given plan.
 
     ``normalization="sum"`` is symmetric SNE, one softmax over all pairs, ``"rows"`` the original
     SNE, one per row; :class:`SNELoss` has the objectives.

@@ -70,7 +70,10 @@ def random_start(
 
 
 def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Tensor:
-    """The slowest eigenvectors of the plan's normalised Laplacian, the first of variance 1.
+    """Laplacian eigenmaps of a plan, as a start whose first coordinate has variance 1.
+
+    These are the slowest eigenvectors of the plan's normalised Laplacian, divided by the root of
+    the degrees.
 
     Points that the plan holds together start together; its diagonal does not count. Where the
     plan falls into parts that exchange (almost) no mass the eigenvectors separate the parts and
@@ -78,8 +81,8 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
 
     An affinity whose cost is met in tiles is never formed: block Lanczos, one pass over the plan
     for each product with a block of vectors (15 to 60 of them), to a residual of 1e-9 (1e-5 in
-    float32). Memory: some tiles and about 450 n numbers. A plan on a GPU stays there, by the same
-    products.
+    float32). Memory: some tiles and about 450 n numbers. A plan that is kept is factorised on its
+    device in float64, n^3 / 3 multiplications and one more array, and Lanczos runs on its inverse.
 
     Source: Laplacian eigenmaps (Belkin and Niyogi, 2003) as scikit-learn computes them; book
     ``sec-starts``.

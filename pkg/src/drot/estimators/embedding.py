@@ -21,7 +21,7 @@ from .base import EmbeddingEstimator, warn_stopped
 
 @dataclass(eq=False, repr=False)
 class SNE(EmbeddingEstimator):
-    r"""Embed points so that each has the neighbours it had, by a Gaussian kernel.
+    r"""Stochastic neighbour embedding (SNE): Gaussian neighbours, row by row.
 
     Row by row, entropic affinities P of X, without self-loops, are held against the rows of a
     Gaussian kernel of the embedding. In the book's words: one random edge out of each node, in
@@ -92,7 +92,7 @@ class SNE(EmbeddingEstimator):
 
 
 class TSNE(SNE):
-    r"""Embed points so that pairs keep their share of all closeness, by Student's kernel.
+    r"""t-SNE, exact: Student's kernel, one softmax over all pairs.
 
     Exact t-SNE: entropic affinities of X, without self-loops, made symmetric, against one softmax
     over all pairs. In the book's words: one edge out of each node in the data, n edges in all in
@@ -136,7 +136,7 @@ class TSNE(SNE):
 
 @dataclass(eq=False, repr=False)
 class LargeVis(SNE):
-    r"""Embed points so that neighbours are joined and others are not, pair by pair.
+    r"""LargeVis, exact: neighbours are joined and others are not, pair by pair.
 
     Entropic affinities of X, without self-loops, made symmetric, are probabilities of edges that
     Student's kernel of the embedding is to give. In the book's words: one edge out of each
@@ -189,7 +189,7 @@ class LargeVis(SNE):
 
 @dataclass(eq=False, repr=False)
 class UMAP(EmbeddingEstimator):
-    r"""Embed points so that two fuzzy graphs agree, pair by pair.
+    r"""UMAP, exact: two fuzzy graphs agree, pair by pair.
 
     Memberships of X, on nearest neighbours, joined by a fuzzy union, against the probabilities
     :math:`Q = 1 / (1 + a d^{2 b})` of the embedding, all pairs of it: UMAP's cross-entropy without
@@ -266,7 +266,7 @@ class UMAP(EmbeddingEstimator):
 
 @dataclass(eq=False, repr=False)
 class SNEkhorn(EmbeddingEstimator):
-    r"""Embed points so that two doubly stochastic plans agree, with a Gaussian kernel.
+    r"""SNEkhorn: two doubly stochastic plans agree, with a Gaussian kernel.
 
     Squared distances between the rows of X give the symmetric entropic affinity P, in which each
     point has the same perplexity; :func:`drot.snekhorn` then minimises :math:`\mathrm{KL}(P | Q_Z)`
@@ -344,7 +344,7 @@ class SNEkhorn(EmbeddingEstimator):
 
 
 class TSNEkhorn(SNEkhorn):
-    r"""Embed points so that two doubly stochastic plans agree, with Student's kernel.
+    r"""t-SNEkhorn: two doubly stochastic plans agree, with Student's kernel.
 
     As :class:`SNEkhorn`, with :math:`\log(1 + \|z_i - z_j\|^2)` for the cost of the embedding:
     tails as heavy as those of t-SNE, which give clusters room.

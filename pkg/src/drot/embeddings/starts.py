@@ -133,16 +133,10 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
     lonely = degrees <= torch.finfo(P.dtype).eps * P.largest
     scale = torch.where(lonely, 1.0, degrees).sqrt()
     block = as_rng(random_state).standard_normal((n, q + 1 + EXTRA))
-    if isinstance(P, DensePlan):  # the largest of (L + mu I)^-1, with L the normalised Laplacian
-        L = P.symmetric_part().double().div_(-scale).div_(scale.T)
+    if isinstance(P, DensePlan):
+        L = P.symmetric_part().double().div_(-scale).div_(scale.T)  # the normalised Laplacian
         L.diagonal().fill_(1 + _SHIFT)
-        factor = Factor(L)
-
-        def inverse(v: np.ndarray) -> np.ndarray:
-            return factor.solve(torch.from_numpy(v).to(L).reshape(n, 1)).cpu().numpy()
-
-        found = eigsh(LinearOperator((n, n), inverse, dtype=np.float64), q + 1, v0=block[:, 0])
-        vectors = torch.from_numpy(found[1]).to(L)
+        vectors = _slowest(L, q + 1, block[:, 0])
     else:  # the largest of I - L, by a pass for a block of products
         tol = 1e-9 if P.dtype == torch.float64 else 1e-5
         first = torch.from_numpy(block).to(scale)
@@ -150,6 +144,20 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
     Z = (vectors / scale).flip(1)[:, 1:]  # without the constant one, the slowest first
     Z = Z * Z.gather(0, Z.abs().argmax(dim=0, keepdim=True)).sign()
     return at_unit_variance(Z).to(P.dtype)
+
+
+def _slowest(L: Tensor, k: int, first: np.ndarray) -> Tensor:
+    """Eigenvectors (n, k) of the k smallest eigenvalues of a positive definite L, overwritten; the
+    smallest comes last. Lanczos on the inverse, from a vector ``first`` (n,)."""
+    if k == len(L):  # two points
+        return torch.linalg.eigh(L).eigenvectors.flip(1)
+    factor = Factor(L)
+
+    def inverse(v: np.ndarray) -> np.ndarray:
+        return factor.solve(torch.from_numpy(v).to(L).reshape(-1, 1)).cpu().numpy()
+
+    operator = LinearOperator(tuple(L.shape), inverse, dtype=np.float64)
+    return torch.from_numpy(eigsh(operator, k, v0=first)[1]).to(L)
 
 
 def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:

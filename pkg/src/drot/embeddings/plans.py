@@ -9,6 +9,7 @@ does not ask which it has.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -147,9 +148,8 @@ class TiledPlan(Plan):
 
     def __mul__(self, factor: float) -> TiledPlan:
         """The same weights in another unit."""
-        other = object.__new__(TiledPlan)
-        other.__dict__.update(self.__dict__)
-        other.factor = self.factor * factor
+        other = copy(self)
+        other.array, other.factor = other, self.factor * factor
         other.sums, other.loops = self.sums * factor, self.loops * factor
         return other
 

@@ -34,8 +34,7 @@ import recording
 import torch
 from drot.affinities.symmetric import symmetric_entropic_affinity
 from drot.embeddings.embed import embed
-from drot.embeddings.evaluation import Evaluation
-from drot.embeddings.snekhorn import SNEkhornLoss
+from drot.embeddings.losses import Evaluation, SNEkhornLoss
 from drot.embeddings.starts import random_start, spectral_start
 from sklearn.manifold import trustworthiness
 from sklearn.metrics import silhouette_score

@@ -27,7 +27,7 @@ import recording
 import sweep
 import torch
 from drot.embeddings.descent import lbfgs, metric_of, radius
-from drot.embeddings.snekhorn import SNEkhornLoss
+from drot.embeddings.losses import SNEkhornLoss
 from drot.embeddings.starts import apart
 from point_clouds import load
 from torch import Tensor

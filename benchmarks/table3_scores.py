@@ -47,8 +47,7 @@ import recording
 import sweep
 import torch
 from drot.embeddings.embed import embed
-from drot.embeddings.losses import SNELoss
-from drot.embeddings.snekhorn import SNEkhornLoss
+from drot.embeddings.losses import SNEkhornLoss, SNELoss
 from sklearn.manifold import trustworthiness
 from sklearn.metrics import silhouette_score
 from torch import Tensor

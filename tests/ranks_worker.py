@@ -19,7 +19,7 @@ import faults
 import numpy as np
 import torch
 import torch.distributed as dist
-from drot.affinities.tiled import Rows
+from drot.embeddings.plans import Rows
 
 PERPLEXITY = 12
 

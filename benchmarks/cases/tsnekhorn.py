@@ -23,7 +23,7 @@ from typing import Any
 import drot
 import torch
 from drot.embeddings.embed import embed
-from drot.embeddings.snekhorn import SNEkhornLoss
+from drot.embeddings.losses import SNEkhornLoss
 from embeddings import Unrolled
 from machine import Operations, cache_bytes
 from point_clouds import load

@@ -15,8 +15,7 @@ import torch
 from drot._core import memory as _memory
 from drot.affinities.symmetric import symmetric_entropic_affinity
 from drot.embeddings.methods import largevis, sne, snekhorn, tsne, umap
-from drot.estimators.embedding import SNE, TSNE, UMAP, LargeVis
-from drot.estimators.snekhorn import SNEkhorn, TSNEkhorn
+from drot.estimators.embedding import SNE, TSNE, UMAP, LargeVis, SNEkhorn, TSNEkhorn
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline

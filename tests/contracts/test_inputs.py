@@ -10,10 +10,9 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.affinities.tiled import Rows
 from drot.costs.array import as_pairwise, check_symmetric
 from drot.embeddings.losses import KernelLoss
-from drot.estimators.base import EmbeddingEstimator
+from drot.embeddings.plans import Rows
 from drot.plot import draw_graph
 
 
@@ -855,10 +854,6 @@ def test_couplings_leave_their_inputs_alone():
         assert torch.equal(now, then)
 
 
-class Mine(EmbeddingEstimator):
-    """An estimator that says nothing of its own."""
-
-
 BASES = {  # a use of a class that has to be filled in, and what it lacks
     "affinity": (
         lambda: (
@@ -882,14 +877,6 @@ BASES = {  # a use of a class that has to be filled in, and what it lacks
             torch.zeros(3, 2)
         ),
         "KernelLoss does not say how the kernel is normalised",
-    ),
-    "plan of an estimator": (
-        lambda: Mine()._plan(drot.sqeuclidean(points()), None),
-        "Mine does not say what its plan is",
-    ),
-    "method of an estimator": (
-        lambda: Mine()._embed(torch.eye(3), {}),
-        "Mine does not say what its method is",
     ),
 }
 

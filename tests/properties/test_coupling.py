@@ -6,7 +6,7 @@ import itertools
 import math
 
 import drot
-import drot.affinities.tiled
+import drot.embeddings.plans
 import numpy as np
 import pytest
 import torch
@@ -14,9 +14,8 @@ from clouds import cloud, quick
 from drot.affinities.umap import umap_curve, umap_membership
 from drot.embeddings.bernoulli import BernoulliLoss
 from drot.embeddings.embed import embed
-from drot.embeddings.losses import SNELoss, attraction_repulsion
+from drot.embeddings.losses import SNEkhornLoss, SNELoss, attraction_repulsion
 from drot.embeddings.methods import largevis, umap
-from drot.embeddings.snekhorn import SNEkhornLoss
 from drot.embeddings.starts import random_start
 from hypothesis import given
 from hypothesis import strategies as st
@@ -227,9 +226,9 @@ def test_tiles_do_not_matter(name, entries, monkeypatch):
     P = (0.9 * torch.rand(40, 40, dtype=torch.float64)).fill_diagonal_(0)
     Z = random_start(40)
     whole = BERNOULLI[name](P)
-    monkeypatch.setattr(drot.affinities.tiled, "tile_entries", lambda _: 2 * entries)
+    monkeypatch.setattr(drot.embeddings.plans, "tile_entries", lambda _: 2 * entries)
     parts = BERNOULLI[name](P)
-    assert len(whole._tiles) == 1 and len(parts._tiles) > 1
+    assert len(whole.P.slices) == 1 and len(parts.P.slices) > 1
     a, b = whole.evaluate(Z), parts.evaluate(Z)
     assert b.value == pytest.approx(a.value, rel=1e-13)
     torch.testing.assert_close(b.gradient, a.gradient, rtol=0, atol=1e-11)
@@ -642,7 +641,7 @@ def test_objectives_count_the_points(kind, tiled):
         "bernoulli": lambda: BernoulliLoss(drot.entropic_affinity(cost, 5.0, diagonal="drop")),
         "snekhorn": lambda: SNEkhornLoss(drot.doubly_stochastic_affinity(cost, bandwidth=3.0)),
     }[kind]()
-    assert loss.tiled == tiled
+    assert isinstance(loss.plan, torch.Tensor) != tiled
     for Z, says in (
         (random_start(21), "Z has 21 points and the plan 20"),
         (random_start(10), "Z has 10 points and the plan 20"),

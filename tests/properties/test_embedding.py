@@ -7,20 +7,18 @@ import itertools
 import math
 
 import drot
-import drot.affinities.tiled
-import drot.embeddings.snekhorn
+import drot.embeddings.losses
+import drot.embeddings.plans
 import numpy as np
 import pytest
 import torch
 from clouds import cloud, quick
 from drot.embeddings.bernoulli import BernoulliLoss
 from drot.embeddings.descent import Laplacian, Step, _search, lbfgs, radius
-from drot.embeddings.embed import descend, embed
-from drot.embeddings.evaluation import Evaluation
-from drot.embeddings.losses import SNELoss
+from drot.embeddings.embed import Embedding, embed, load_embedding
+from drot.embeddings.losses import Evaluation, SNEkhornLoss, SNELoss
 from drot.embeddings.methods import sne, snekhorn, tsne
-from drot.embeddings.result import Embedding, load_embedding
-from drot.embeddings.snekhorn import SNEkhornLoss
+from drot.embeddings.plans import DensePlan
 from drot.embeddings.starts import apart, random_start, spectral_start
 from drot.spectral.methods import pca_start
 from hypothesis import given
@@ -91,9 +89,7 @@ def test_permutation(name, seed):
     rng = np.random.default_rng(seed)
     Z, order = torch.from_numpy(rng.normal(size=(16, 2))), rng.permutation(16)
     other = LOSSES[name](16)
-    other.plan = other.plan[order][:, order].contiguous()
-    if isinstance(other, SNELoss):
-        other.masses = other.masses[order]
+    other.P = DensePlan(other.plan[order][:, order].contiguous())
     here, there = loss.evaluate(Z, tol=1e-12), other.evaluate(Z[order], tol=1e-12)
     assert there.value == pytest.approx(here.value, abs=1e-9)
     torch.testing.assert_close(there.gradient, here.gradient[order], rtol=0, atol=1e-9)
@@ -143,9 +139,9 @@ def test_tiles_do_not_matter(name, entries, monkeypatch):
     """Tiles of 16, 25 or all rows: the same numbers to rounding."""
     Z = random_start(40)
     whole = LOSSES[name]().evaluate(Z, tol=1e-12)
-    monkeypatch.setattr(drot.affinities.tiled, "tile_entries", lambda _: 2 * entries)
+    monkeypatch.setattr(drot.embeddings.plans, "tile_entries", lambda _: 2 * entries)
     parts = LOSSES[name]()
-    assert len(parts._tiles) == {1: 3, 500: 3, 2**30: 1}[entries]
+    assert len(parts.P.slices) == {1: 3, 500: 3, 2**30: 1}[entries]
     found = parts.evaluate(Z, tol=1e-12)
     assert found.value == pytest.approx(whole.value, rel=1e-13)
     torch.testing.assert_close(found.gradient, whole.gradient, rtol=0, atol=1e-12)
@@ -162,7 +158,7 @@ def test_far_outliers_do_not_overflow(name):
     cost = (Z[:, None] - Z[None]).square().sum(dim=2)
     logs = (-cost).masked_fill(torch.eye(40, dtype=torch.bool), -math.inf)
     if name == "sne":
-        normal = (loss.masses * torch.logsumexp(logs, dim=1)).sum()
+        normal = (loss.plan.sum(dim=1) * torch.logsumexp(logs, dim=1)).sum()
     else:
         normal = loss.mass * torch.logsumexp(logs, dim=(0, 1))
     value = (loss.plan * cost).sum() + normal
@@ -446,9 +442,7 @@ def test_float32(name):
     """Single precision gives the same value, gradient and embedding, to its digits."""
     loss, Z = LOSSES[name](), random_start(40)
     single = LOSSES[name]()
-    single.plan = single.plan.float()
-    if isinstance(single, SNELoss):
-        single.masses = single.masses.float()
+    single.P = DensePlan(single.plan.float())
     a, b = loss.evaluate(Z), single.evaluate(Z.float())
     assert b.gradient.dtype == torch.float32
     assert b.value == pytest.approx(a.value, rel=1e-6)
@@ -464,9 +458,7 @@ def test_devices_agree(name, gpu):
     """Another device gives the same value and gradient, to rounding."""
     loss, Z = LOSSES[name](), random_start(40)
     there = LOSSES[name]()
-    there.plan = there.plan.to(gpu)
-    if isinstance(there, SNELoss):
-        there.masses = there.masses.to(gpu)
+    there.P = DensePlan(there.plan.to(gpu))
     a, b = loss.evaluate(Z, tol=1e-12), there.evaluate(Z.to(gpu), tol=1e-12)
     assert b.value == pytest.approx(a.value, rel=1e-12)
     torch.testing.assert_close(b.gradient.cpu(), a.gradient, rtol=0, atol=1e-10)
@@ -542,10 +534,9 @@ def test_interrupt_keeps_the_work():
     assert found.value == found.values[-1]
 
 
-@pytest.mark.parametrize("keep", [True, False])
 @pytest.mark.parametrize("when", [0, 3])
-def test_interrupt_without_a_result_goes_on(keep, when, monkeypatch):
-    """Ctrl-C at the first evaluation, or in a descent that is part of another: nothing to keep."""
+def test_interrupt_without_a_result_goes_on(when, monkeypatch):
+    """Ctrl-C at the first evaluation: nothing to keep."""
 
     def evaluate(self, Z, **options):
         calls.append(Z)
@@ -555,14 +546,14 @@ def test_interrupt_without_a_result_goes_on(keep, when, monkeypatch):
 
     calls, evaluation = [], SNEkhornLoss.evaluate
     monkeypatch.setattr(SNEkhornLoss, "evaluate", evaluate)
-    options = (2, "lbfgs", 0.1, None, 50, 0, None, "ignore")
-    if keep and when:
+    options = {"init": "random", "max_iter": 50, "on_failure": "ignore"}
+    if when:
         with pytest.warns(RuntimeWarning, match="interrupted after [12] iterations"):
-            found = descend(SNEkhornLoss(plan()), "random", *options, inner=not keep)
+            found = embed(SNEkhornLoss(plan()), **options)
         assert 1 <= found.n_iter < when and len(calls) == when + 1
     else:
         with pytest.raises(KeyboardInterrupt):
-            descend(SNEkhornLoss(plan()), "random", *options, inner=not keep)
+            embed(SNEkhornLoss(plan()), **options)
         assert len(calls) == when + 1
 
 
@@ -649,7 +640,7 @@ def test_plan_of_an_embedding_that_has_none(kernel, monkeypatch):
     f = f - 2 / 3 * (f.exp() * (K @ f.exp())).log()
     second = (f.exp() * (K @ f.exp()) - 1).abs().max()
     for most, residual in ((2, first), (3, second)):
-        monkeypatch.setattr(drot.embeddings.snekhorn, "_MOST", most)
+        monkeypatch.setattr(drot.embeddings.losses, "_MOST", most)
         says = f"^the plan of the embedding: row sums are {residual:.1e} off after {most} products"
         with pytest.raises(drot.NotConverged, match=says):
             loss.evaluate(Z, tol=1e-9)

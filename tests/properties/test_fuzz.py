@@ -606,7 +606,7 @@ def test_hair_at_a_high_perplexity(seed, n, p, xi):
 def test_stalled_affinity_is_not_embedded(monkeypatch):
     """Where the affinity stops far from one, the estimator says so, and not how to call it."""
     early = functools.partial(drot.symmetric_entropic_affinity, max_iter=1)
-    monkeypatch.setattr("drot.estimators.snekhorn.symmetric_entropic_affinity", early)
+    monkeypatch.setattr("drot.estimators.embedding.symmetric_entropic_affinity", early)
     X = wild("scales", 4, 24, 3)
     with (
         pytest.warns(ConvergenceWarning, match="the affinity stopped at a residual"),

@@ -11,8 +11,7 @@ import torch
 from clouds import cloud
 from drot._core.kernels import suits
 from drot.embeddings.bernoulli import BernoulliLoss
-from drot.embeddings.losses import SNELoss
-from drot.embeddings.snekhorn import SNEkhornLoss
+from drot.embeddings.losses import SNEkhornLoss, SNELoss
 from drot.embeddings.starts import random_start
 
 

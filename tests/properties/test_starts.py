@@ -10,8 +10,7 @@ import pytest
 import torch
 from clouds import cloud
 from drot.embeddings.embed import embed
-from drot.embeddings.losses import SNELoss
-from drot.embeddings.snekhorn import SNEkhornLoss
+from drot.embeddings.losses import SNEkhornLoss, SNELoss
 from drot.embeddings.starts import apart, at_scale
 from torch import Tensor
 
@@ -180,3 +179,9 @@ def test_more_dimensions_than_points_span(q):
     found = drot.tsne(drot.symmetrize(rows()), n_components=q, init="random")
     assert found.converged and found.Z.shape == (N, q)
     assert int((torch.linalg.svdvals(found.Z) > 1e-9 * found.size).sum()) <= N - 1
+
+
+def test_spectral_start_of_two_points():
+    """The least that a plan can hold: Lanczos has no room there."""
+    Z = drot.spectral_start([[0.0, 1.0], [1.0, 0.0]], n_components=1)
+    torch.testing.assert_close(Z, torch.tensor([[1.0], [-1.0]], dtype=torch.float64))

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 import drot
 import drot._core.eigen
-import drot.affinities.tiled
 import drot.embeddings.descent
+import drot.embeddings.kernels
 import numpy as np
 import pytest
 import torch
 from clouds import cloud
 from drot._core.eigen import leading
-from drot.affinities.tiled import KernelRows, PlanRows, tiles_of
 from drot.affinities.umap import umap_curve, umap_membership
 from drot.embeddings.bernoulli import BernoulliLoss
 from drot.embeddings.descent import NearLaplacian
-from drot.embeddings.losses import SNELoss
+from drot.embeddings.kernels import TiledKernel
+from drot.embeddings.losses import SNEkhornLoss, SNELoss
 from drot.embeddings.methods import largevis, sne, snekhorn, tsne, umap
-from drot.embeddings.snekhorn import SNEkhornLoss
-from drot.embeddings.starts import _by_products, random_start, spectral_start
+from drot.embeddings.plans import TiledPlan
+from drot.embeddings.starts import random_start, spectral_start
 from memory import needs_linux, numbers
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -82,8 +83,8 @@ METHODS = {
 def test_tiles_give_the_dense_numbers(name, block, scale):
     """Value, constant, gradient, dual, forces and plan, to 1e-12 of the dense ones."""
     dense, tiled = LOSSES[name](45, None), LOSSES[name](45, block)
-    assert isinstance(dense.plan, torch.Tensor) and isinstance(tiled.plan, PlanRows)
-    assert max(rows.stop - rows.start for rows in tiled._tiles) <= block
+    assert isinstance(dense.plan, torch.Tensor) and isinstance(tiled.plan, TiledPlan)
+    assert max(rows.stop - rows.start for rows in tiled.P.slices) <= block
     Z = scale * random_start(45)
     a, b = (loss.evaluate(Z, tol=1e-13) for loss in (dense, tiled))
     assert b.value == pytest.approx(a.value, rel=1e-12)
@@ -123,7 +124,7 @@ def test_nothing_is_kept(name):
     with Largest() as made:
         spectral_start(loss.plan.affinity)
     assert made.entries <= 20 * 11 * n  # a space of 20 blocks of 11 vectors
-    assert "_memory" not in vars(loss)
+    assert "memory" not in vars(loss)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "student"])
@@ -146,12 +147,12 @@ def test_passes_are_counted(name):
     loss = LOSSES[name](45, 16)
     calls = []
 
-    def counted(columns, rows, work, distances=drot.affinities.tiled.squared_distances):
+    def counted(columns, rows, work, distances=drot.embeddings.kernels.squared_distances):
         calls.append((rows.stop - rows.start) / 45)
         return distances(columns, rows, work)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drot.affinities.tiled, "squared_distances", counted)
+        patch.setattr(drot.embeddings.kernels, "squared_distances", counted)
         patch.setattr("drot.embeddings.bernoulli.squared_distances", counted)
         found = loss.evaluate(random_start(45))
     assert found.passes == pytest.approx(sum(calls))
@@ -164,11 +165,16 @@ def test_kernel_rows_are_a_matrix():
     Z = random_start(50)
     D = (Z[:, None] - Z[None]).square().sum(dim=2)
     off = D + torch.diag(torch.full((50,), torch.inf).double())
-    tiles = tiles_of(50, Z.device, 7)
+    plan = TiledPlan(stochastic(50, 7))
     for kernel, cost_of in (("student", torch.log1p), ("gaussian", lambda D: D)):
         for diagonal in (True, False):
             for shifted in (False, kernel == "gaussian"):
-                K = KernelRows(Z, kernel, tiles, diagonal=diagonal, shifted=shifted)
+                K = TiledKernel(
+                    Z,
+                    SimpleNamespace(
+                        P=plan, kernel=kernel, diagonal=diagonal, shifted=shifted, symmetric=True
+                    ),
+                )
                 C = cost_of(D if diagonal else off)
                 shift = C.amin(dim=1) if shifted else torch.zeros(50).double()
                 whole = torch.exp(shift[:, None] - C)
@@ -230,7 +236,7 @@ def test_asymmetry_is_seen(n):
     """One pair of entries that differ by 1 % of the largest entry."""
     P = stochastic(n, None).plan
     affinity = stochastic(n, 4)
-    assert PlanRows(affinity).symmetric and PlanRows(affinity).asymmetry < 1e-14
+    assert TiledPlan(affinity).symmetric and TiledPlan(affinity).asymmetry < 1e-14
 
     class Bent(type(affinity)):
         def log_rows(self, rows, tile):
@@ -241,13 +247,13 @@ def test_asymmetry_is_seen(n):
             return found
 
     bent = Bent(**{f.name: getattr(affinity, f.name) for f in dataclasses.fields(affinity)})
-    found = PlanRows(bent)
+    found = TiledPlan(bent)
     assert not found.symmetric and found.worst in (3, 5)
 
 
 def test_weights_in_another_unit():
     """Rows, row sums and the diagonal alike; the first ones stay."""
-    some = PlanRows(stochastic(20, 7))
+    some = TiledPlan(stochastic(20, 7))
     twice, before = some * 2.0, some.diagonal().clone()
     whole = torch.cat([tile.clone() for _, tile in twice.tiles()])
     torch.testing.assert_close(whole, 2 * some.affinity.plan)
@@ -262,9 +268,8 @@ def test_spectral_start_in_tiles(make):
     """The dense eigenvectors, signs and scale included, to 1e-8."""
     for n, q in ((30, 2), (200, 3)):
         wanted = spectral_start(make(n, None), n_components=q)
-        whole = drot.symmetrize(make(n, None))  # as on a GPU, where the plan is a tensor
-        for found in (spectral_start(make(n, 16), n_components=q), _by_products(whole, q, 0)):
-            torch.testing.assert_close(found, wanted, rtol=0, atol=1e-8 * float(wanted.abs().max()))
+        found = spectral_start(make(n, 16), n_components=q)
+        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-8 * float(wanted.abs().max()))
 
 
 def test_leading_eigenvectors():
@@ -319,7 +324,7 @@ def test_near_laplacian_of_a_few_products(most, monkeypatch):
     """With the products spent: in each column the nearest to B^-1 g, in the norm of B, of the
     space that D^-1 g, ..., (D^-1 B)^(most - 1) D^-1 g span, D the diagonal of B."""
     n = 20
-    P = PlanRows(stochastic(n, 16))  # the nineteen others are among the twenty largest
+    P = TiledPlan(stochastic(n, 16))  # the nineteen others are among the twenty largest
     W = P.affinity.plan.fill_diagonal_(0)
     B = (torch.diag(4 * W.sum(dim=1) + 1e-3) - 4 * W).numpy()
     g = random_start(n)
@@ -339,7 +344,7 @@ def test_near_laplacian_of_a_few_products(most, monkeypatch):
 def test_near_laplacian():
     """B of the twenty largest weights of a row, both ways, against a dense solve."""
     n = 60
-    P = PlanRows(stochastic(n, 16))
+    P = TiledPlan(stochastic(n, 16))
     W = P.affinity.plan.fill_diagonal_(0)
     near = torch.zeros_like(W)
     values, columns = W.topk(20, dim=1)
@@ -352,7 +357,7 @@ def test_near_laplacian():
     assert NearLaplacian(P).solve(g.float()).dtype == torch.float32
     assert (NearLaplacian(P).solve(torch.zeros_like(g)) == 0).all()
     # with all weights it is the dense metric
-    few = PlanRows(stochastic(9, 4))
+    few = TiledPlan(stochastic(9, 4))
     W = few.affinity.plan.fill_diagonal_(0)
     g = random_start(9)
     B = torch.diag(4 * W.sum(dim=1) + 1e-3) - 4 * W

@@ -10,8 +10,7 @@ import pytest
 import torch
 from drot.distributional.loss import PrototypeLoss, log_kernel
 from drot.distributional.reduction import read_problem
-from drot.embeddings.losses import SNELoss
-from drot.embeddings.snekhorn import SNEkhornLoss
+from drot.embeddings.losses import SNEkhornLoss, SNELoss
 from drot.gromov.contraction import hard_plan
 from plans import cloud, energy, hard_plans, soft, weights
 from scipy.optimize import linear_sum_assignment, minimize

@@ -8,7 +8,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from drot.embeddings import snekhorn as snekhorn_loss
+from drot.embeddings import losses as snekhorn_loss
 
 RATE = 3 + 2 * math.sqrt(2)
 

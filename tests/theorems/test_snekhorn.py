@@ -12,9 +12,8 @@ import pytest
 import torch
 from drot.affinities.symmetric import symmetric_entropic_affinity
 from drot.embeddings.embed import embed
-from drot.embeddings.losses import SNELoss
+from drot.embeddings.losses import SNEkhornLoss, SNELoss
 from drot.embeddings.methods import snekhorn
-from drot.embeddings.snekhorn import SNEkhornLoss
 
 KERNELS = ("gaussian", "student")
 

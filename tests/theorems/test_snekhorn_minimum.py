@@ -9,8 +9,7 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.embeddings.losses import SNELoss
-from drot.embeddings.snekhorn import SNEkhornLoss
+from drot.embeddings.losses import SNEkhornLoss, SNELoss
 from torch import Tensor
 
 KERNELS = ("gaussian", "student")

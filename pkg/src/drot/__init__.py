@@ -31,11 +31,9 @@ from .distributional.baselines import cluster_then_reduce, coot_clustering, redu
 from .distributional.reduction import DistributionalReduction
 from .distributional.solve import distributional_reduction
 from .embeddings.bernoulli import BernoulliLoss
-from .embeddings.embed import embed
-from .embeddings.losses import SNELoss, attraction_repulsion
+from .embeddings.embed import Embedding, embed, load_embedding
+from .embeddings.losses import SNEkhornLoss, SNELoss, attraction_repulsion
 from .embeddings.methods import largevis, sne, snekhorn, tsne, umap
-from .embeddings.result import Embedding, load_embedding
-from .embeddings.snekhorn import SNEkhornLoss
 from .embeddings.starts import random_start, spectral_start
 from .graphs.cross_entropy import coupling_loss
 from .graphs.graph import (

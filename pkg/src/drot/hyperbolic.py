@@ -24,8 +24,7 @@ from .distributional.loss import Normalization, forces, ratio
 from .distributional.reduction import Clustering, Coupling, DistributionalReduction, Reduction
 from .distributional.solve import Callback, Init, solve, starts
 from .embeddings.descent import lbfgs
-from .embeddings.evaluation import Evaluation
-from .embeddings.losses import Kernel
+from .embeddings.losses import Evaluation, Kernel
 from .gromov.contraction import Loss
 from .metrics.plans import silhouette_of
 

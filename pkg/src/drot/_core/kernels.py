@@ -189,6 +189,8 @@ class StudentPairs:
     ``kernel``, memory for K (n, n) if products with it will be needed, may have no rows instead.
     """
 
+    shift, passes = None, 1.0  # no row vanishes; one reading
+
     def __init__(self, Z: Tensor, P: Tensor, kernel: Tensor, *, diagonal: bool):
         self.n, self.kernel = len(Z), kernel
         self.columns = Z.detach().T.contiguous().numpy()  # (2, n)
@@ -207,14 +209,15 @@ class StudentPairs:
     def __matmul__(self, v: Tensor) -> Tensor:
         return self.kernel @ v
 
-    def repulsion(self, left: Tensor, right: Tensor | None) -> Tensor:
-        """4 sum_j Q_ij K_ij (z_i - z_j), (n, 2), for Q_ij = left_i right_j K_ij."""
+    def forces(self, left: Tensor, right: Tensor | None) -> tuple[float, Tensor, Tensor]:
+        """<P, C_Z>, its derivative, (n, 2), and with Q_ij = left_i right_j K_ij that of <Q, C_Z>
+        with Q held: 4 sum_j Q_ij K_ij (z_i - z_j)."""
         push = self._push
         if right is not None:
             push = torch.empty_like(push)
             arguments = self.kernel.numpy(), right.numpy(), *self.columns, push.numpy()
             _over_rows(_repel, self.n, *arguments)
-        return (4 * left * push).T
+        return self.value, self.attraction, (4 * left * push).T
 
 
 def bernoulli(

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from .._core.run import NotConverged
-from ..embeddings.evaluation import Evaluation, Normalizer, Products
-from ..embeddings.losses import Kernel, KernelLoss
+from ..embeddings.kernels import KernelMatrix
+from ..embeddings.losses import Evaluation, Kernel, KernelLoss, Normalizer
 from ..gromov.contraction import Loss, total
 
 Normalization = Literal["sum", "rows", "doubly_stochastic", "none"]
@@ -53,7 +53,7 @@ def ratio(x: Tensor, mass: Tensor) -> Tensor:
 
 
 def factors(
-    kernel: Products,
+    kernel: Tensor | KernelMatrix,
     q: Tensor,
     r: Tensor,
     normalization: Normalization,
@@ -82,7 +82,7 @@ def factors(
 
 
 def balance(
-    kernel: Products, q: Tensor, r: Tensor, target: Tensor, f: Tensor, tol: float
+    kernel: Tensor | KernelMatrix, q: Tensor, r: Tensor, target: Tensor, f: Tensor, tol: float
 ) -> tuple[Tensor, Tensor]:
     """f (k,) such that the rows of q_k q_l e^(f_k + f_l) K_kl sum to r_k, and those sums.
 
@@ -178,9 +178,7 @@ class PrototypeLoss(KernelLoss):
         self.symmetric = normalization != "rows"
         self.r = M.sum(dim=1)
 
-    def normalize(
-        self, kernel: Products, shift: Tensor | None, warm: Tensor | None, tol: float
-    ) -> Normalizer:
+    def normalize(self, kernel: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
         q = self.q
         u, v, mass = factors(kernel, q, self.r, self.normalization, warm, tol)
         value = self.offset + mass - total(self.r * (u + v))

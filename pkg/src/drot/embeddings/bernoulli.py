@@ -10,9 +10,8 @@ from torch import Tensor
 
 from .._core.checks import check_fits, check_positive
 from .._core.kernels import bernoulli, exp, suits
-from ..affinities.tiled import PlanRows, squared_distances
-from .evaluation import Evaluation
-from .losses import KernelLoss
+from .kernels import pulls, squared_distances
+from .losses import Evaluation, KernelLoss
 
 _PLANE_ODDS = 1e30  # below it the product of eight odds of a pair stays in range
 PairKernel = Literal["student", "curve"]
@@ -106,33 +105,28 @@ class BernoulliLoss(KernelLoss):
         repulsion: float = 1.0,
     ):
         super().__init__(plan, kernel, symmetric=False, diagonal=False)
-        p = self.plan
-        self.symmetric = p.symmetric if isinstance(p, PlanRows) else bool((p == p.T).all())
+        self.symmetric = self.P.symmetric
         self.a, self.b = check_positive("a", a), check_positive("b", b)
         self.guard = check_positive("guard", guard)
         if kernel == "student":
             self.a = self.b = self.guard = 1.0
         self.repulsion = check_positive("repulsion", repulsion)
-        if (self.plan.diagonal() != 0).any():
+        if (self.P.diagonal() != 0).any():
             raise ValueError(
                 "the plan has mass on its diagonal, but pairs i = j do not count here; compute "
                 "the affinity with diagonal='drop'"
             )
-        within = isinstance(p, PlanRows) and p.largest <= self.repulsion
-        for rows in () if within else self._tiles:
-            over = p[rows] > self.repulsion
-            if not over.any():
-                continue
-            i, j = over.nonzero()[0].tolist()
-            entry, i = float(p[rows][i, j]), rows.start + i
+        if self.P.largest > self.repulsion:
+            rows, p = next((rows, p) for rows, p in self.P.tiles() if p.max() > self.repulsion)
+            i, j = (p > self.repulsion).nonzero()[0].tolist()
             raise ValueError(
-                f"the plan has {entry:g} at row {i}, column {j}, above "
+                f"the plan has {p[i, j]:g} at row {rows.start + i}, column {j}, above "
                 f"repulsion={self.repulsion:g}: nothing would keep this pair apart; pass "
                 "probabilities and a repulsion of at least 1"
             )
 
     @property
-    def attraction(self) -> Tensor | PlanRows:
+    def attraction(self):
         """(P + P^T) / 2, scaled to the total curvature of the repulsion of coinciding points."""
         repulsion = self.repulsion * self.n * (self.n - 1) / (1 + self.a * self.guard**self.b)
         return super().attraction * (repulsion / self.mass * self.b / self.guard)
@@ -141,8 +135,8 @@ class BernoulliLoss(KernelLoss):
     def constant(self) -> float:
         """What F lacks to be gamma times the divergence KL(P / gamma | Q) of the edges."""
         total = 0.0
-        for rows in self._tiles:
-            p = self.plan[rows].double() / self.repulsion
+        for _, tile in self.P.tiles():
+            p = tile.double() / self.repulsion
             total += float((torch.xlogy(p, p) + torch.xlogy(1 - p, 1 - p)).sum())
         return self.repulsion * total
 
@@ -151,7 +145,6 @@ class BernoulliLoss(KernelLoss):
         self.check_size(Z)
         odds = 1 / (self.a * self.guard**self.b)  # of points in one place
         if self.symmetric and odds < _PLANE_ODDS and suits(Z, self.plan):
-            assert isinstance(self.plan, Tensor)  # of suits
             told = bernoulli(Z, self.plan, self.a, self.b, self.guard, self.repulsion)
             return Evaluation(value=told[0], attraction=told[1], repulsion=told[2])
         total = torch.zeros((), dtype=torch.float64, device=Z.device)
@@ -160,13 +153,13 @@ class BernoulliLoss(KernelLoss):
         def weights(rows: slice, work: Tensor) -> tuple[Tensor, Tensor]:
             nonlocal total
             cost, slope, odds = next(tiles)
-            P = self.plan[rows]
+            P = self.P[rows]
             total += cost.mul_(P).sum(dtype=torch.float64)
             total += self.repulsion * torch.log1p(odds, out=cost).sum(dtype=torch.float64)
             Q = odds.div_(torch.add(odds, 1, out=cost))
             return torch.mul(P, slope, out=work[0]), Q.mul_(slope).mul_(self.repulsion)
 
-        attract, repel = self._pull(Z, weights)
+        attract, repel = pulls(Z, self.P.slices, weights, symmetric=self.symmetric)
         return Evaluation(value=float(total), attraction=attract, repulsion=repel)
 
     def latent_plan(self, Z: Tensor, *, tol: float = 1e-9) -> Tensor:
@@ -180,9 +173,9 @@ class BernoulliLoss(KernelLoss):
 
         The three are memory that the next tile overwrites.
         """
-        memory = torch.empty(4, self._tiles[0].stop, self.n, dtype=Z.dtype, device=Z.device)
+        memory = Z.new_empty(4, self.P.slices[0].stop, self.n)
         columns = Z.T.contiguous()  # (q, n)
-        for rows in self._tiles:
+        for rows in self.P.slices:
             work = memory[:, : rows.stop - rows.start]
             cost, slope, odds = squared_distances(columns, rows, work[:2]), work[2], work[3]
             cost.add_(self.guard)

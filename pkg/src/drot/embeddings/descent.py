@@ -17,11 +17,12 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import cg
 from torch import Tensor
 
-from ..affinities.tiled import PlanRows
-from .evaluation import Evaluation
+from .losses import Evaluation
+from .plans import TiledPlan
 
 Evaluate = Callable[[Tensor, Tensor | None], Evaluation]  # takes Z and a warm start
 
@@ -31,7 +32,6 @@ _TRIALS = 30
 _IDLE = 50  # steps that lower nothing
 _NEAR = 20  # weights of each row that stand for all
 _CG_TOL, _CG_MOST = 1e-6, 1000
-_TINY = np.finfo(np.float64).tiny
 
 
 class Step(NamedTuple):
@@ -48,18 +48,15 @@ class Metric(Protocol):
         """B^-1 g, (n, q)."""
 
 
-def metric_of(weights: Tensor | PlanRows) -> Metric:
+def metric_of(weights: Tensor | TiledPlan) -> Metric:
     """B = 4 L + mu I: all weights where they are kept, the strongest where they are not."""
-    return NearLaplacian(weights) if isinstance(weights, PlanRows) else Laplacian(weights)
+    return NearLaplacian(weights) if isinstance(weights, TiledPlan) else Laplacian(weights)
 
 
-class Laplacian:
-    """The factor of B = 4 L(weights) + mu I, dense: n^3 / 3 multiplications, once."""
+class Factor:
+    """The factor of a positive definite B, dense, which is overwritten: n^3 / 3 multiplications."""
 
-    def __init__(self, weights: Tensor):
-        degrees = weights.sum(dim=1)  # (n,)
-        B = weights.mul(-4.0)
-        B.diagonal().add_(4 * degrees + _SHIFT * degrees.mean())
+    def __init__(self, B: Tensor):
         self.factor = torch.linalg.cholesky(B, out=B)
 
     def solve(self, g: Tensor) -> Tensor:
@@ -69,6 +66,16 @@ class Laplacian:
         return torch.linalg.solve_triangular(self.factor.mT, half, upper=True)
 
 
+class Laplacian(Factor):
+    """B = 4 L(weights) + mu I, factorised once."""
+
+    def __init__(self, weights: Tensor):
+        degrees = weights.sum(dim=1)  # (n,)
+        B = weights.mul(-4.0)
+        B.diagonal().add_(4 * degrees + _SHIFT * degrees.mean())
+        super().__init__(B)
+
+
 class NearLaplacian:
     """B of the twenty largest weights of each row alone, by conjugate gradients, in float64.
 
@@ -76,7 +83,7 @@ class NearLaplacian:
     CPU. A pair counts if either of its points chose it.
     """
 
-    def __init__(self, weights: PlanRows):
+    def __init__(self, weights: TiledPlan):
         n = weights.shape[0]
         k = min(_NEAR, n - 1)
         values = torch.empty(n, k, dtype=weights.dtype, device=weights.device)
@@ -87,26 +94,18 @@ class NearLaplacian:
         ends = (np.repeat(np.arange(n), k), columns.cpu().numpy().ravel())
         entries = (values.double().cpu().numpy().ravel(), ends)
         near = csr_array(entries, shape=(n, n))
-        self.near = 4 * near.maximum(near.T)
+        near = 4 * near.maximum(near.T)
         shift = _SHIFT * float(weights.sum(dim=1).double().mean())
-        self.diagonal = self.near.sum(axis=1)[:, None] + shift  # (n, 1)
+        diagonal = near.sum(axis=1) + shift  # (n,)
+        self.B = (diags_array(diagonal) - near).tocsr()
+        self.scale = diags_array(1 / diagonal)
 
     def solve(self, g: Tensor) -> Tensor:
-        """B^-1 g, (n, q), to six digits; the columns of g side by side."""
-        r = g.double().cpu().numpy()
-        x, size = np.zeros_like(r), np.linalg.norm(r)
-        p = z = r / self.diagonal
-        rho = (r * z).sum(axis=0)  # (q,)
-        for _ in range(_CG_MOST):
-            if not np.linalg.norm(r) > _CG_TOL * size:
-                break
-            Bp = self.diagonal * p - self.near @ p
-            step = rho / np.maximum((p * Bp).sum(axis=0), _TINY)
-            x, r = x + step * p, r - step * Bp
-            z = r / self.diagonal
-            rho, last = (r * z).sum(axis=0), rho
-            p = z + rho / np.maximum(last, _TINY) * p
-        return torch.from_numpy(x).to(g)
+        """B^-1 g, (n, q), to six digits, column by column."""
+        columns = g.T.double().cpu().numpy()
+        options = {"rtol": _CG_TOL, "maxiter": _CG_MOST, "M": self.scale}
+        found = [cg(self.B, column, **options)[0] for column in columns]
+        return torch.from_numpy(np.stack(found, axis=1)).to(g)
 
 
 class _Pair(NamedTuple):
@@ -133,6 +132,9 @@ def lbfgs(
 ) -> Iterator[Step]:
     """L-BFGS on B's metric; with ``memory=0``, the spectral direction itself.
 
+    The steps are numbered as in the book's ``alg-embed``; ``metric`` is step 1, and who follows the
+    iterates stops (step 3).
+
     One solve with B per iteration: that of the gradient, since B^-1 y is a difference of two.
     No step is longer than ``reach`` radii of the map, root mean squares both. Where it is bounded,
     a step does not enlarge the map if that is to bring less than the share ``growth`` of what the
@@ -141,18 +143,18 @@ def lbfgs(
     Ends when no step along the descent direction lowers the objective any more, or rounding hides
     for many steps whether one does.
     """
-    now = Step(Z, evaluate(Z, None))
-    yield now
+    now = Step(Z, evaluate(Z, None))  # 2
+    yield now  # 3
     lowest, idle = now.found.value, 0
     pairs: deque[_Pair] = deque(maxlen=memory)
     h = metric.solve(now.found.gradient)
     length = 1.0
     while True:
-        direction, longest = _two_loops(now.found.gradient, h, pairs), reach
+        direction, longest = _two_loops(now.found.gradient, h, pairs), reach  # 4
         if reach < math.inf:
             direction = _without_idle_growth(direction, now, growth)
             longest = reach * radius(now.Z) / (radius(direction) or 1.0)
-        new, taken = _search(evaluate, now, direction, length, longest)
+        new, taken = _search(evaluate, now, direction, length, longest)  # 5, and 2 again
         if new is None and pairs:  # forget and try the plain direction
             pairs.clear()
             continue
@@ -167,7 +169,7 @@ def lbfgs(
         else:
             length = taken
         now = new
-        yield now
+        yield now  # 3
         lowest, idle = min(lowest, now.found.value), 0 if now.found.value < lowest else idle + 1
         if idle == _IDLE:
             return

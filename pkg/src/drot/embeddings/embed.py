@@ -2,51 +2,83 @@ r"""Embeddings: minimise an objective over the positions of points (Chapter 4 an
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from typing import Literal, Protocol, get_args
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Literal, TypedDict, get_args
 
+import numpy as np
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import Seed, as_points, check_choice, check_count, check_positive
-from .._core.run import OnFailure, settle
-from ..affinities.tiled import PlanRows
+from .._core.checks import Seed, as_points, check_choice, check_positive
+from .._core.run import OnFailure, iterate, read_limits
+from .._core.saving import read, unpack, write
 from .descent import Step, adam, lbfgs, metric_of, radius
-from .evaluation import Evaluation
-from .result import Embedding
+from .losses import Evaluation, KernelLoss
 from .starts import SMALL, apart, at_scale, random_start, spectral_start
 
 Solver = Literal["lbfgs", "spectral", "adam"]
-Init = ArrayLike | Embedding
-Callback = Callable[[int, float, Tensor, float], bool | None]
 
 _TOL = 0.02  # in either dtype
 _REACH = 0.1  # longest step, in radii of the map
 _MEMORY = 10  # pairs of L-BFGS
 
 
-class Objective(Protocol):
-    """What :func:`embed` minimises: ``SNELoss``, ``SNEkhornLoss``, ``BernoulliLoss``."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Embedding:
+    """Positions that minimise an objective, and how far the descent came."""
 
-    n: int  # points
-    plan: Tensor | PlanRows  # (n, n); its dtype and device are the embedding's
-    mass: float  # of the plan, to which residuals are in proportion
+    Z: Tensor  # (n, q) positions, centred, dimensionless
+    value: float  # F(Z), in nats
+    kl: float  # F(Z) plus the objective's constant: KL(P | Q) for the ones of this package
+    dual: Tensor | None  # (n,) f of the plan of the embedding, where it has one
+    residual: float  # what `tol` bounded: |dF/dZ| as a share of the attraction's
+    growth: float  # -<dF/dZ, Z> / mass of P: what an enlargement, per its share, lowers F by
+    n_iter: int
+    passes: float  # evaluations of the n x n kernel, line search included
+    products: int  # products of the kernel of the embedding with a vector
+    converged: bool
+    trace: tuple[float, ...]  # residual at the start and after each iteration
+    values: tuple[float, ...]  # F likewise
 
     @property
-    def attraction(self) -> Tensor | PlanRows:
-        """Symmetric weights, (n, n), whose Laplacian preconditions the descent."""
+    def size(self) -> float:
+        """Root mean square distance of the points from their centre."""
+        return radius(self.Z)
 
-    @property
-    def constant(self) -> float:
-        """What is added to F to make it a divergence."""
+    def __repr__(self) -> str:
+        return (
+            f"Embedding({self.Z.shape[0]} x {self.Z.shape[1]}, value={self.value:.6g}, "
+            f"size={self.size:.3g}, "
+            f"residual={self.residual:.1e}, n_iter={self.n_iter}, passes={self.passes:.0f})"
+        )
 
-    def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
-        """F and its gradient at Z (n, q)."""
+    def save(self, path: str | os.PathLike) -> None:
+        """Write all fields to an ``.npz`` file, which appears whole or not at all."""
+        write(path, "Embedding", {field.name: getattr(self, field.name) for field in fields(self)})
+
+
+Init = ArrayLike | Embedding
+Callback = Callable[[int, float, Tensor, float], bool | None]
+
+
+class Options(TypedDict, total=False):
+    """What each method takes by name, as :func:`embed` has it, defaults included."""
+
+    n_components: int
+    init: Init
+    solver: Solver
+    learning_rate: float
+    tol: float | None
+    max_iter: int
+    random_state: Seed
+    callback: Callback | None
+    on_failure: OnFailure
 
 
 def embed(
-    objective: Objective,
+    objective: KernelLoss,
     init: Init = "spectral",
     *,
     n_components: int = 2,
@@ -82,8 +114,9 @@ def embed(
 
     Parameters
     ----------
-    objective : Objective
-        :class:`SNEkhornLoss`, :class:`SNELoss` or :class:`BernoulliLoss`.
+    objective : KernelLoss
+        :class:`SNEkhornLoss`, :class:`SNELoss`, :class:`BernoulliLoss`, or another with what
+        these have: ``plan``, ``n``, ``mass``, ``attraction``, ``constant`` and ``evaluate``.
     init : {"spectral", "random"}, array_like of shape (n, q), or Embedding
         Where to start: the plan's slow eigenvectors, normal coordinates of standard deviation
         0.1, given positions, or where an earlier run ended, which it continues. Of positions whose
@@ -137,137 +170,115 @@ def embed(
     --------
     >>> import torch
     >>> from drot import doubly_stochastic_affinity, sqeuclidean
-    >>> from drot.snekhorn_loss import SNEkhornLoss
+    >>> from drot.embeddings import SNEkhornLoss
     >>> X = torch.tensor([[0.0], [1.0], [2.0], [7.0], [8.0]], dtype=torch.float64)
     >>> plan = doubly_stochastic_affinity(sqeuclidean(X), bandwidth=1.0)  # nu = 1, as for Z
     >>> found = embed(SNEkhornLoss(plan), X + 0.1 * X.sin())
     >>> round(found.kl, 4), bool((found.Z.diff(dim=0) > 0).all())  # X itself, but for a shift
     (0.0, True)
     """
-    return descend(
-        objective,
-        init,
-        n_components,
-        solver,
-        learning_rate,
-        tol,
-        max_iter,
-        random_state,
-        callback,
-        on_failure,
-    )
-
-
-def descend(
-    objective: Objective,
-    init,
-    n_components: int,
-    solver: Solver,
-    learning_rate: float,
-    tol: float | None,
-    max_iter: int,
-    random_state: Seed,
-    callback: Callback | None,
-    on_failure: OnFailure,
-    *,
-    inner: bool = False,
-) -> Embedding:
-    """What :func:`embed` does. ``inner``: a round of a longer descent, whose start stays as it is
-    and whose interruption is passed on."""
     check_choice("solver", solver, get_args(Solver))
-    check_choice("on_failure", on_failure, get_args(OnFailure))
-    max_iter = check_count("max_iter", max_iter, 1)
     learning_rate = check_positive("learning_rate", learning_rate)
-    Z, warm = _start(objective, init, n_components, random_state)
-    attraction = objective.attraction
-    tol = _TOL if tol is None else check_positive("tol", tol)
-    run = _Run(objective, warm, tol / 1000)
-    if not inner and not isinstance(init, Embedding):
-        Z = at_scale(Z, lambda Z: run.evaluate(Z, None).value)
-        Z = apart(Z, attraction, random_state)
-    if solver == "adam":
-        steps = adam(run.evaluate, Z, learning_rate)
-    else:
-        memory = _MEMORY if solver == "lbfgs" else 0
-        steps = lbfgs(run.evaluate, Z, metric_of(attraction), memory, _REACH)
-    del attraction  # for a kept plan one more (n, n)
-    trace: list[float] = []
+    tol, max_iter = read_limits(
+        _TOL if tol is None else tol, max_iter, on_failure, objective.plan.dtype
+    )
+    first, dual = _start(objective, init, n_components, random_state)
+    spent = [0.0, 0]  # passes and products, line search included
     values: list[float] = []
-    step: Step | None = None
-    stopped = False
-    try:
-        for step in steps:
-            trace.append(step.found.residual(radius(step.Z), objective.mass))
-            values.append(step.found.value)
-            if callback is not None and callback(len(trace) - 1, trace[-1], step.Z, values[-1]):
-                stopped = True
-            if stopped or trace[-1] <= tol or len(trace) > max_iter:
-                break
-    except KeyboardInterrupt:
-        if step is None or inner:
-            raise
-        stopped = True
-        warnings.warn(
-            f"embed: interrupted after {len(trace) - 1} iterations; the result is what they gave",
-            RuntimeWarning,
-            stacklevel=3,
-        )
-    assert step is not None  # the first one is the start
-    residual, n_iter = trace[-1], len(trace) - 1
-    Z = step.Z - step.Z.mean(dim=0)
+
+    def evaluate(Z: Tensor, warm: Tensor | None) -> Evaluation:
+        found = objective.evaluate(Z, warm=dual if warm is None else warm, tol=tol / 1000)
+        spent[0], spent[1] = spent[0] + found.passes, spent[1] + found.products
+        return found
+
+    def steps() -> Iterator[tuple[Step, float, Tensor, float]]:
+        Z, attraction = first, objective.attraction
+        if not isinstance(init, Embedding):
+            Z = apart(at_scale(Z, lambda Z: evaluate(Z, None).value), attraction, random_state)
+        if solver == "adam":
+            path = adam(evaluate, Z, learning_rate)
+        else:
+            memory = _MEMORY if solver == "lbfgs" else 0
+            path = lbfgs(evaluate, Z, metric_of(attraction), memory, _REACH)
+        del attraction  # for a kept plan one more (n, n)
+        for step in path:
+            value = step.found.value
+            values.append(value)
+            yield step, step.found.residual(radius(step.Z), objective.mass), step.Z, value
+
+    run = iterate("embed", steps(), tol, max_iter, callback, on_failure)
+    Z, found = run.state.Z - run.state.Z.mean(dim=0), run.state.found
     return Embedding(
         Z=Z,
-        value=values[-1],
-        kl=values[-1] + objective.constant,
-        dual=step.found.dual,
-        residual=residual,
-        growth=-float((step.found.gradient * Z).sum()) / objective.mass,
-        n_iter=n_iter,
-        passes=run.passes,
-        products=run.products,
-        converged=settle("embed", residual, tol, n_iter, "ignore" if stopped else on_failure),
-        trace=tuple(trace),
-        values=tuple(values),
+        value=found.value,
+        kl=found.value + objective.constant,
+        dual=found.dual,
+        residual=run.residual,
+        growth=-float((found.gradient * Z).sum()) / objective.mass,
+        n_iter=run.n_iter,
+        passes=spent[0],
+        products=int(spent[1]),
+        converged=run.converged,
+        trace=run.trace,
+        values=tuple(values[: len(run.trace)]),
     )
-
-
-class _Run:
-    """Evaluations of one objective, counted."""
-
-    def __init__(self, objective: Objective, warm: Tensor | None, tol: float):
-        self.objective, self.warm, self.tol = objective, warm, tol
-        self.passes, self.products = 0.0, 0
-
-    def evaluate(self, Z: Tensor, warm: Tensor | None) -> Evaluation:
-        warm = self.warm if warm is None else warm
-        found = self.objective.evaluate(Z, warm=warm, tol=self.tol)
-        self.passes += found.passes
-        self.products += found.products
-        return found
 
 
 def _start(
-    objective: Objective, init, n_components: int, random_state: Seed
+    objective: KernelLoss, init: Init, n_components: int, random_state: Seed
 ) -> tuple[Tensor, Tensor | None]:
     """The first Z, centred, and the dual to begin with."""
-    plan, warm = objective.plan, None
-    dtype, device = plan.dtype, plan.device
+    plan, q = objective.plan, n_components
+    dual = init.dual if isinstance(init, Embedding) else None
     if isinstance(init, str):
         check_choice("init", init, ("spectral", "random"))
-        if init == "random":
-            Z = SMALL * random_start(
-                objective.n,
-                n_components=n_components,
-                random_state=random_state,
-                dtype=dtype,
-                device=device,
-            )
+        if init == "spectral":
+            Z = spectral_start(plan, n_components=q, random_state=random_state)
         else:
-            Z = spectral_start(plan, n_components=n_components, random_state=random_state)
+            Z = SMALL * random_start(objective.n, n_components=q, random_state=random_state)
     else:
-        if isinstance(init, Embedding):
-            init, warm = init.Z, None if init.dual is None else init.dual.to(device, dtype)
-        Z = as_points(init, "init").to(device, dtype)
+        Z = as_points(init.Z if isinstance(init, Embedding) else init, "init")
         if Z.shape[0] != objective.n:
             raise ValueError(f"init has {Z.shape[0]} points and the plan {objective.n}")
-    return Z - Z.mean(dim=0), warm
+    Z = Z.to(plan.device, plan.dtype)
+    return Z - Z.mean(dim=0), None if dual is None else dual.to(plan.device, plan.dtype)
+
+
+def load_embedding(path: str | os.PathLike) -> Embedding:
+    """Read what :meth:`Embedding.save` wrote; tensors come back on the CPU.
+
+    Source: book ``sec-results``.
+
+    Parameters
+    ----------
+    path : path
+        An ``.npz`` file, read without pickle.
+
+    Returns
+    -------
+    Embedding
+        Equal to the saved one to the bit. As ``init`` of another call it resumes the run.
+
+    Raises
+    ------
+    ValueError
+        If the file does not hold an embedding.
+
+    Examples
+    --------
+    >>> import tempfile, torch
+    >>> from drot import snekhorn
+    >>> found = snekhorn(torch.full((3, 3), 1 / 3, dtype=torch.float64), init="random")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found.save(folder + "/embedding.npz")
+    ...     back = load_embedding(folder + "/embedding.npz")
+    >>> torch.equal(back.Z, found.Z) and back.trace == found.trace
+    True
+    """
+    return read(path, "an embedding", _embedding)
+
+
+def _embedding(kind: str, data: dict[str, np.ndarray]) -> Embedding:
+    if kind != "Embedding":
+        raise KeyError(kind)
+    return Embedding(**{"dual": None, **unpack(data)})

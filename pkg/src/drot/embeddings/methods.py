@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from inspect import Parameter, signature
+from typing import Literal, TypeVar, Unpack, get_type_hints
 
-from .._core.checks import Seed, check_choice
-from .._core.run import OnFailure
+from .._core.checks import check_choice
 from ..affinities.umap import umap_curve
 from .bernoulli import BernoulliLoss, PairKernel
-from .embed import Callback, Init, Solver, embed
-from .losses import Kernel, Normalization, SNELoss
-from .result import Embedding
-from .snekhorn import SNEkhornLoss
+from .embed import Embedding, Options, embed
+from .losses import Kernel, Normalization, SNEkhornLoss, SNELoss
+
+Method = TypeVar("Method", bound=Callable[..., Embedding])
 
 
+def takes_options_of_embed(method: Method) -> Method:
+    """Show the options of :func:`embed`, with their defaults, in the signature of ``method``."""
+    shown, types = signature(method), get_type_hints(Options)
+    own = [p for p in shown.parameters.values() if p.name != "options"]
+    shared = [p for p in signature(embed).parameters.values() if p.name in types]
+    shared = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in shared]
+    del method.__annotations__["options"]
+    method.__annotations__ |= types
+    method.__signature__ = shown.replace(parameters=own + shared)  # type: ignore[attr-defined]
+    return method
+
+
+@takes_options_of_embed
 def snekhorn(
     plan,
     *,
-    n_components: int = 2,
     kernel: Kernel = "gaussian",
     normalization: Literal["doubly_stochastic", "sum"] = "doubly_stochastic",
-    init: Init = "spectral",
-    solver: Solver = "lbfgs",
-    learning_rate: float = 0.1,
-    tol: float | None = None,
-    max_iter: int = 2000,
-    random_state: Seed = 0,
-    callback: Callback | None = None,
-    on_failure: OnFailure = "raise",
+    **options: Unpack[Options],
 ) -> Embedding:
-    r"""Place points so that their doubly stochastic plan is close to a given one.
+    r"""SNEkhorn and t-SNEkhorn: fit the doubly stochastic plan of an embedding to a given one.
 
     .. math::
 
@@ -48,14 +54,12 @@ def snekhorn(
     plan : Affinity or array_like, shape (n, n)
         :math:`P`, symmetric, rows of sum 1, diagonal included: ``symmetric_entropic_affinity`` as
         in the paper, or ``doubly_stochastic_affinity``.
-    n_components : int
-        :math:`q`, when the start is named.
     kernel : {"gaussian", "student"}
         ``"student"`` is t-SNEkhorn.
     normalization : {"doubly_stochastic", "sum"}
         ``"sum"`` only divides the kernel, its diagonal included, by its sum and multiplies it by
         n: the variant that bends embeddings into spheres.
-    init, solver, learning_rate, tol, max_iter, random_state, callback, on_failure
+    init, n_components, solver, learning_rate, tol, max_iter, random_state, callback, on_failure
         As in :func:`embed`.
 
     Returns
@@ -91,34 +95,19 @@ def snekhorn(
         objective = SNELoss(objective.plan, kernel, diagonal="keep")
     return embed(
         objective,
-        init,
-        n_components=n_components,
-        solver=solver,
-        learning_rate=learning_rate,
-        tol=tol,
-        max_iter=max_iter,
-        random_state=random_state,
-        callback=callback,
-        on_failure=on_failure,
+        **options,
     )
 
 
+@takes_options_of_embed
 def sne(
     plan,
     *,
-    n_components: int = 2,
     normalization: Normalization = "sum",
     diagonal: Literal["drop", "keep"] = "drop",
-    init: Init = "spectral",
-    solver: Solver = "lbfgs",
-    learning_rate: float = 0.1,
-    tol: float | None = None,
-    max_iter: int = 2000,
-    random_state: Seed = 0,
-    callback: Callback | None = None,
-    on_failure: OnFailure = "raise",
+    **options: Unpack[Options],
 ) -> Embedding:
-    r"""Place points so that a Gaussian softmax of their distances is close to a given plan.
+    r"""Stochastic neighbour embedding (SNE) and symmetric SNE of a given plan.
 
     ``normalization="sum"`` is symmetric SNE, one softmax over all pairs, ``"rows"`` the original
     SNE, one per row; :class:`SNELoss` has the objectives.
@@ -130,12 +119,10 @@ def sne(
     ----------
     plan : Affinity or array_like, shape (n, n), non-negative
         :math:`P`; symmetric for ``"sum"``.
-    n_components : int
-        :math:`q`, when the start is named.
     normalization : {"sum", "rows"}
     diagonal : {"drop", "keep"}
         Whether pairs i = j count; ``"drop"`` needs a plan without them.
-    init, solver, learning_rate, tol, max_iter, random_state, callback, on_failure
+    init, n_components, solver, learning_rate, tol, max_iter, random_state, callback, on_failure
         As in :func:`embed`.
 
     Returns
@@ -159,31 +146,16 @@ def sne(
     """
     return embed(
         SNELoss(plan, "gaussian", normalization=normalization, diagonal=diagonal),
-        init,
-        n_components=n_components,
-        solver=solver,
-        learning_rate=learning_rate,
-        tol=tol,
-        max_iter=max_iter,
-        random_state=random_state,
-        callback=callback,
-        on_failure=on_failure,
+        **options,
     )
 
 
+@takes_options_of_embed
 def tsne(
     plan,
     *,
-    n_components: int = 2,
     diagonal: Literal["drop", "keep"] = "drop",
-    init: Init = "spectral",
-    solver: Solver = "lbfgs",
-    learning_rate: float = 0.1,
-    tol: float | None = None,
-    max_iter: int = 2000,
-    random_state: Seed = 0,
-    callback: Callback | None = None,
-    on_failure: OnFailure = "raise",
+    **options: Unpack[Options],
 ) -> Embedding:
     r"""Exact t-SNE: one softmax over all pairs, of Student's kernel.
 
@@ -199,11 +171,9 @@ def tsne(
         :math:`P`; t-SNE's own is
         ``symmetrize(entropic_affinity(cost, perplexity, diagonal="drop"))``. Where the cost is
         met in tiles, the entropic affinity itself: the embedding is the same, ``kl`` is its own.
-    n_components : int
-        :math:`q`, when the start is named.
     diagonal : {"drop", "keep"}
         Whether pairs i = j count; ``"drop"`` needs a plan without them.
-    init, solver, learning_rate, tol, max_iter, random_state, callback, on_failure
+    init, n_components, solver, learning_rate, tol, max_iter, random_state, callback, on_failure
         As in :func:`embed`.
 
     Returns
@@ -227,32 +197,17 @@ def tsne(
     """
     return embed(
         SNELoss(plan, "student", diagonal=diagonal),
-        init,
-        n_components=n_components,
-        solver=solver,
-        learning_rate=learning_rate,
-        tol=tol,
-        max_iter=max_iter,
-        random_state=random_state,
-        callback=callback,
-        on_failure=on_failure,
+        **options,
     )
 
 
+@takes_options_of_embed
 def largevis(
     plan,
     *,
-    n_components: int = 2,
     kernel: PairKernel = "student",
     repulsion: float = 1.0,
-    init: Init = "spectral",
-    solver: Solver = "lbfgs",
-    learning_rate: float = 0.1,
-    tol: float | None = None,
-    max_iter: int = 2000,
-    random_state: Seed = 0,
-    callback: Callback | None = None,
-    on_failure: OnFailure = "raise",
+    **options: Unpack[Options],
 ) -> Embedding:
     r"""LargeVis without sampling: every pair has an edge or not, by Student's kernel.
 
@@ -267,13 +222,11 @@ def largevis(
     plan : Affinity or array_like, shape (n, n), entries from 0 to ``repulsion``
         :math:`P`, diagonal 0. LargeVis' own is ``entropic_affinity(cost, perplexity,
         diagonal="drop")``, symmetrised or not: the objective is the same.
-    n_components : int
-        :math:`q`, when the start is named.
     kernel : {"student", "curve"}
         :math:`Q = 1 / (2 + d^2)`, of the derivation, or :math:`1 / (1 + d^2)`, of the software.
     repulsion : float
         :math:`\gamma`, the weight of the repulsion.
-    init, solver, learning_rate, tol, max_iter, random_state, callback, on_failure
+    init, n_components, solver, learning_rate, tol, max_iter, random_state, callback, on_failure
         As in :func:`embed`.
 
     Returns
@@ -296,34 +249,19 @@ def largevis(
     """
     return embed(
         BernoulliLoss(plan, kernel, repulsion=repulsion),
-        init,
-        n_components=n_components,
-        solver=solver,
-        learning_rate=learning_rate,
-        tol=tol,
-        max_iter=max_iter,
-        random_state=random_state,
-        callback=callback,
-        on_failure=on_failure,
+        **options,
     )
 
 
+@takes_options_of_embed
 def umap(
     plan,
     *,
-    n_components: int = 2,
     a: float | None = None,
     b: float | None = None,
     guard: float = 1e-3,
     repulsion: float = 1.0,
-    init: Init = "spectral",
-    solver: Solver = "lbfgs",
-    learning_rate: float = 0.1,
-    tol: float | None = None,
-    max_iter: int = 2000,
-    random_state: Seed = 0,
-    callback: Callback | None = None,
-    on_failure: OnFailure = "raise",
+    **options: Unpack[Options],
 ) -> Embedding:
     r"""UMAP without sampling: the whole cross-entropy of two fuzzy graphs.
 
@@ -338,8 +276,6 @@ def umap(
     ----------
     plan : Affinity or array_like, shape (n, n), entries from 0 to ``repulsion``
         :math:`P`, diagonal 0. UMAP's own is ``fuzzy_union(umap_membership(cost))``.
-    n_components : int
-        :math:`q`, when the start is named.
     a, b : float, optional
         Of the curve: both or neither. Default: ``umap_curve()``, which is for ``min_dist=0.1``.
     guard : float
@@ -347,7 +283,7 @@ def umap(
         curve of spread 1: rather than to fit another spread, multiply Z by it.
     repulsion : float
         :math:`\gamma`, the weight of the repulsion.
-    init, solver, learning_rate, tol, max_iter, random_state, callback, on_failure
+    init, n_components, solver, learning_rate, tol, max_iter, random_state, callback, on_failure
         As in :func:`embed`.
 
     Returns
@@ -374,13 +310,5 @@ def umap(
         a, b = umap_curve()
     return embed(
         BernoulliLoss(plan, "curve", a=a, b=b, guard=guard, repulsion=repulsion),
-        init,
-        n_components=n_components,
-        solver=solver,
-        learning_rate=learning_rate,
-        tol=tol,
-        max_iter=max_iter,
-        random_state=random_state,
-        callback=callback,
-        on_failure=on_failure,
+        **options,
     )

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import numpy as np
 import torch
+from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 
 from .._core.checks import Seed, as_device, as_rng, check_count
 from .._core.eigen import EXTRA, leading
-from ..affinities.base import symmetrize
-from ..affinities.tiled import PlanRows, is_tiled
 from ..spectral.kernel_pca import at_unit_variance
+from .descent import Factor
+from .plans import DensePlan, TiledPlan, as_plan
 
 SMALL = 0.1  # spread of a start by chance, which attraction is to sort before it has grown
+_SHIFT = 1e-5  # mu: well below what is slow, well above rounding
 _CLOSE = 1e-2  # distance to all neighbours, in units of the spread, that counts as none
 _FLAT = 1e-6  # extent across, in units of that along, that counts as none
 _SHAPES = (1e-2, 1e2)  # spreads, in bandwidths of the kernel, beyond which only the shape counts
@@ -69,7 +70,10 @@ def random_start(
 
 
 def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Tensor:
-    """The slowest eigenvectors of the plan's normalised Laplacian, the first of variance 1.
+    """Laplacian eigenmaps of a plan, as a start whose first coordinate has variance 1.
+
+    These are the slowest eigenvectors of the plan's normalised Laplacian, divided by the root of
+    the degrees.
 
     Points that the plan holds together start together; its diagonal does not count. Where the
     plan falls into parts that exchange (almost) no mass the eigenvectors separate the parts and
@@ -77,8 +81,8 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
 
     An affinity whose cost is met in tiles is never formed: block Lanczos, one pass over the plan
     for each product with a block of vectors (15 to 60 of them), to a residual of 1e-9 (1e-5 in
-    float32). Memory: some tiles and about 450 n numbers. A plan on a GPU stays there, by the same
-    products.
+    float32). Memory: some tiles and about 450 n numbers. A plan that is kept is factorised on its
+    device in float64, n^3 / 3 multiplications and one more array, and Lanczos runs on its inverse.
 
     Source: Laplacian eigenmaps (Belkin and Niyogi, 2003) as scikit-learn computes them; book
     ``sec-starts``.
@@ -111,61 +115,49 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
     >>> bool((Z[:3].sign() == -Z[3:].sign()).all())  # the two halves
     True
     """
-    if is_tiled(plan):
-        rows = plan if isinstance(plan, PlanRows) else PlanRows(plan)
-        return _by_products(rows, n_components, random_state)
-    matrix = symmetrize(plan)
-    if matrix.device.type != "cpu":
-        return _by_products(matrix, n_components, random_state)
-    from sklearn.manifold import spectral_embedding
-
-    n = matrix.shape[0]
-    n_components = _slow(n_components, n)
-    weights = matrix.cpu().double().numpy()
-    seed = int(as_rng(random_state).integers(2**31))
-    with warnings.catch_warnings():
-        # a plan that falls into its clusters is a good start, not a reason to warn
-        warnings.filterwarnings("ignore", message="Graph is not fully connected")
-        Z = spectral_embedding(
-            weights, n_components=n_components, random_state=np.random.RandomState(seed)
-        )
-    return at_unit_variance(torch.from_numpy(np.ascontiguousarray(Z)).to(matrix))
-
-
-def _slow(n_components: int, n: int) -> int:
-    """The number of slow eigenvectors asked for, if there are as many."""
-    most, asked = max(1, n - 2), check_count("n_components", n_components, 1)
-    if asked > most:
+    P = as_plan(plan)
+    n, loops = P.shape[0], P.diagonal().double()[:, None]
+    most, q = max(1, n - 2), check_count("n_components", n_components, 1)
+    if q > most:
         raise ValueError(
-            f"n_components={asked} is too many for the spectral start of {n} points, which "
+            f"n_components={q} is too many for the spectral start of {n} points, which "
             f"has up to {most}; pass init='random', or positions"
         )
-    return asked
-
-
-def _by_products(rows: Tensor | PlanRows, n_components: int, random_state: Seed) -> Tensor:
-    """The start of a plan by its products with vectors; a tensor is symmetric."""
-    n, loops = rows.shape[0], rows.diagonal().double()[:, None]
-    largest = float(rows.max()) if isinstance(rows, Tensor) else rows.largest
-    k = 1 + _slow(n_components, n)
 
     def weigh(v: Tensor) -> Tensor:
         """W v, with W the plan made symmetric, without its diagonal."""
-        narrow = v.to(rows.dtype)
-        if isinstance(rows, Tensor):
-            return (rows @ narrow).double() - loops * v
-        there, back = rows.both(narrow)
+        there, back = P.both(v.to(P.dtype))
         return (there + back).double() / 2 - loops * v
 
     degrees = weigh(torch.ones_like(loops))  # (n, 1)
-    lonely = degrees <= torch.finfo(rows.dtype).eps * largest
+    lonely = degrees <= torch.finfo(P.dtype).eps * P.largest
     scale = torch.where(lonely, 1.0, degrees).sqrt()
-    block = torch.from_numpy(as_rng(random_state).standard_normal((n, k + EXTRA))).to(scale)
-    tol = 1e-9 if rows.dtype == torch.float64 else 1e-5
-    _, vectors = leading(lambda v: weigh(v / scale) / scale, block, k, tol)
+    block = as_rng(random_state).standard_normal((n, q + 1 + EXTRA))
+    if isinstance(P, DensePlan):
+        L = P.symmetric_part().double().div_(-scale).div_(scale.T)  # the normalised Laplacian
+        L.diagonal().fill_(1 + _SHIFT)
+        vectors = _slowest(L, q + 1, block[:, 0])
+    else:  # the largest of I - L, by a pass for a block of products
+        tol = 1e-9 if P.dtype == torch.float64 else 1e-5
+        first = torch.from_numpy(block).to(scale)
+        _, vectors = leading(lambda v: weigh(v / scale) / scale, first, q + 1, tol)
     Z = (vectors / scale).flip(1)[:, 1:]  # without the constant one, the slowest first
     Z = Z * Z.gather(0, Z.abs().argmax(dim=0, keepdim=True)).sign()
-    return at_unit_variance(Z).to(rows.dtype)
+    return at_unit_variance(Z).to(P.dtype)
+
+
+def _slowest(L: Tensor, k: int, first: np.ndarray) -> Tensor:
+    """Eigenvectors (n, k) of the k smallest eigenvalues of a positive definite L, overwritten; the
+    smallest comes last. Lanczos on the inverse, from a vector ``first`` (n,)."""
+    if k == len(L):  # two points
+        return torch.linalg.eigh(L).eigenvectors.flip(1)
+    factor = Factor(L)
+
+    def inverse(v: np.ndarray) -> np.ndarray:
+        return factor.solve(torch.from_numpy(v).to(L).reshape(-1, 1)).cpu().numpy()
+
+    operator = LinearOperator(tuple(L.shape), inverse, dtype=np.float64)
+    return torch.from_numpy(eigsh(operator, k, v0=first)[1]).to(L)
 
 
 def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:
@@ -190,7 +182,7 @@ def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:
     return Z
 
 
-def apart(Z: Tensor, weights: Tensor | PlanRows, random_state: Seed) -> Tensor:
+def apart(Z: Tensor, weights: Tensor | TiledPlan, random_state: Seed) -> Tensor:
     """Z, centred, with noise for points that lie where all their neighbours lie, and across flats.
 
     There the forces on the points of a part of the plan vanish (book ``prp-one-place``); and no

@@ -3,8 +3,7 @@
 from .ccpca import CCPCA
 from .clustering import SemiRelaxedGWClustering
 from .distr import DistR
-from .embedding import SNE, TSNE, UMAP, LargeVis
-from .snekhorn import SNEkhorn, TSNEkhorn
+from .embedding import SNE, TSNE, UMAP, LargeVis, SNEkhorn, TSNEkhorn
 
 __all__ = [
     "CCPCA", "SNE", "TSNE", "UMAP", "DistR", "LargeVis", "SNEkhorn", "SemiRelaxedGWClustering",

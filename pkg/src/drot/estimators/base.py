@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
+from numpy.random import RandomState
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -20,21 +23,28 @@ from ..affinities.rows import entropic_affinity
 from ..costs.array import Pairwise
 from ..costs.distances import sqeuclidean
 from ..embeddings.descent import radius
-from ..embeddings.result import Embedding
+from ..embeddings.embed import Embedding, Init, Solver
 from ..spectral.connected import ccpca
 from ..spectral.methods import pca_start
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
+@dataclass(eq=False, repr=False)
 class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """An estimator that places the points it was fitted to, and no others."""
+    """An estimator that places the points it was fitted to, and no others.
 
-    _shared = "plan"  # what a new point would change for all
+    Fields are the parameters: those of a subclass that is a dataclass come after those here.
+    """
 
-    def _read(self, X) -> tuple[Tensor, int]:
-        """X (n, p) as a tensor where ``device`` and ``dtype`` say, and a seed."""
-        return _read(self, X)
+    n_components: int = 2
+    _: KW_ONLY
+    random_state: int | RandomState | None = None
+    device: str | torch.device | None = None
+    dtype: str | torch.dtype | type | None = None
+    verbose: int = 0
+
+    _shared: ClassVar[str] = "plan"  # what a new point would change for all
 
     def fit_transform(self, X, y=None):
         """Like ``fit``; returns ``embedding_``, (n, q)."""
@@ -52,40 +62,33 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self.embedding_.shape[1]
 
 
+@dataclass(eq=False, repr=False)
 class EmbeddingEstimator(BaseEmbedding):
-    """Cost, plan, embedding: a subclass says which plan and which method."""
+    """Cost, plan, embedding: a subclass says which plan and which method.
 
-    def _neighbors(self) -> float:
-        """Perplexity of the graphs of ccPCA, for a start."""
-        return self.perplexity
+    ``_plan(cost, callback)`` is the plan (n, n), or, where the cost is met in tiles, the affinity
+    itself; ``_embed(plan, options)`` is its embedding, by options of :func:`drot.embed`.
+    """
 
-    def _plan(self, cost: Pairwise, callback: Callable | None) -> Tensor | Affinity:
-        """The plan P (n, n) of the data; where the cost is met in tiles, the affinity itself."""
-        raise TypeError(f"{type(self).__name__} does not say what its plan is")
-
-    def _embed(self, plan: Tensor | Affinity, options: dict) -> Embedding:
-        """The embedding of P; ``options`` are those of :func:`drot.embed`."""
-        raise TypeError(f"{type(self).__name__} does not say what its method is")
+    _neighbors: ClassVar[str] = "perplexity"  # the parameter that counts the neighbours
+    _: KW_ONLY
+    init: Init = "spectral"
+    max_iter: int = 2000
+    tol: float | None = None
+    solver: Solver = "lbfgs"
 
     def fit(self, X, y=None):
         """Compute the affinity of X (n, p) and its embedding; ``y`` is not used."""
-        points, seed = self._read(X)
+        points, seed = _read(self, X)
         cost = sqeuclidean(points)
         init = self._init(points, cost, seed)
         with _bar("affinity", self.verbose) as callback:
             plan = self._plan(cost, callback)
         with _bar("embedding", self.verbose) as callback:
-            options = {
-                "n_components": self.n_components,
-                "init": init,
-                "solver": self.solver,
-                "tol": self.tol,
-                "max_iter": self.max_iter,
-                "random_state": seed,
-                "callback": callback,
-                "on_failure": "ignore",
-            }
-            found = self._embed(plan, options)
+            options = {"init": init, "random_state": seed, "callback": callback}
+            for name in ("n_components", "solver", "tol", "max_iter"):
+                options[name] = getattr(self, name)
+            found = self._embed(plan, {**options, "on_failure": "ignore"})
         warn_stopped(self, found.converged, found.residual, "embedding")
         self.result_: Embedding = found
         self.embedding_ = found.Z.cpu().numpy()
@@ -107,7 +110,7 @@ class EmbeddingEstimator(BaseEmbedding):
         if self.init == "pca":
             return pca_start(points, n_components=self.n_components)
         if self.init == "ccpca":
-            graph = entropic_affinity(cost, self._neighbors(), diagonal="drop")
+            graph = entropic_affinity(cost, getattr(self, self._neighbors), diagonal="drop")
             return ccpca(points, graph, n_components=self.n_components, random_state=seed).start
         return self.init
 
@@ -153,20 +156,20 @@ def _as_dtype(dtype) -> torch.dtype | None:
 
 
 @contextmanager
-def _bar(name: str, verbose: int) -> Iterator[Callable | None]:
-    """A callback that moves a progress bar, or None."""
+def _bar(name: str, verbose: int, shown: str = "residual", total: int = 0) -> Iterator:
+    """A callback that moves a progress bar with the number ``shown``, or None."""
     if not verbose:
         yield None
         return
     from tqdm.auto import tqdm
 
-    with tqdm(desc=name, unit="it") as bar:
+    with tqdm(desc=name, total=total or None) as bar:
 
-        def callback(iteration: int, residual: float, Z=None, value: float | None = None) -> None:
-            told = {"residual": f"{residual:.1e}"}
+        def callback(done: int, number: float, Z=None, value: float | None = None) -> None:
+            told = {shown: f"{number:.1e}"}
             if value is not None:
                 told |= {"objective": f"{value:.6g}", "size": f"{radius(Z):.3g}"}
             bar.set_postfix(told, refresh=False)
-            bar.update()
+            bar.update(done - bar.n if total else 1)
 
         yield callback

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+
 from ..affinities.rows import entropic_affinity
 from ..costs.distances import sqeuclidean
+from ..graphs.priors import Prior
 from ..spectral.connected import ConnectedPCA, ccpca
-from .base import BaseEmbedding
+from .base import BaseEmbedding, _bar, _read
 
 
+@dataclass(eq=False, repr=False)
 class CCPCA(BaseEmbedding):
     r"""Principal components of the connected components of a neighbourhood graph.
 
@@ -61,52 +65,27 @@ class CCPCA(BaseEmbedding):
     """
 
     _shared = "graphs"
-
-    def __init__(
-        self,
-        n_components: int = 2,
-        perplexity: float = 30.0,
-        *,
-        prior="row",
-        n_samples: int = 100,
-        random_state=None,
-        device=None,
-        dtype=None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.perplexity = perplexity
-        self.prior = prior
-        self.n_samples = n_samples
-        self.random_state = random_state
-        self.device = device
-        self.dtype = dtype
-        self.verbose = verbose
+    perplexity: float = 30.0
+    _: KW_ONLY
+    prior: Prior = "row"
+    n_samples: int = 100
 
     def fit(self, X, y=None):
         """Draw the graphs of X (n, p) and embed their components; ``y`` is not used."""
-        points, seed = self._read(X)
+        points, seed = _read(self, X)
         # with a block, tiles are computed when met: nothing of size n x n is kept
         cost = sqeuclidean(points, block=len(points))
         affinity = entropic_affinity(cost, self.perplexity, diagonal="drop")
-        options = {
-            "n_components": self.n_components,
-            "prior": self.prior,
-            "n_samples": self.n_samples,
-            "random_state": seed,
-        }
-        if self.verbose:
-            from tqdm.auto import tqdm
-
-            with tqdm(desc="ccpca", unit="graph", total=self.n_samples) as bar:
-
-                def callback(done: int, standard_error: float) -> None:
-                    bar.set_postfix(standard_error=f"{standard_error:.1e}", refresh=False)
-                    bar.update(done - bar.n)
-
-                found = ccpca(points, affinity, callback=callback, **options)
-        else:
-            found = ccpca(points, affinity, **options)
+        with _bar("ccpca", self.verbose, "standard_error", self.n_samples) as callback:
+            found = ccpca(
+                points,
+                affinity,
+                n_components=self.n_components,
+                prior=self.prior,
+                n_samples=self.n_samples,
+                random_state=seed,
+                callback=callback,
+            )
         self.result_: ConnectedPCA = found
         self.embedding_ = found.Z.cpu().numpy()
         self.start_ = found.start.cpu().numpy()

@@ -19,7 +19,7 @@ from ..costs.factored import gram
 from ..distributional.reduction import DistributionalReduction, OutputKernel
 from ..distributional.solve import distributional_reduction
 from ..graphs.graph import fuzzy_union
-from .base import BaseEmbedding, _bar, warn_stopped
+from .base import BaseEmbedding, _bar, _read, warn_stopped
 
 _SIMILARITIES = ("symmetric_entropic", "symmetrized_entropic", "umap", "gram", "precomputed")
 # parameters that the function has under the same name
@@ -142,7 +142,7 @@ class DistR(ClusterMixin, BaseEmbedding):
 
     def fit(self, X, y=None):
         """Reduce the rows of X (n, p), or the similarity X (n, n); ``y`` is not used."""
-        points, seed = self._read(X)
+        points, seed = _read(self, X)
         check_choice("kernel", self.kernel, get_args(OutputKernel))
         k = check_count("n_prototypes", self.n_prototypes, 2, len(points))
         cost, options = (

@@ -1,21 +1,27 @@
-"""scikit-learn's interface to SNE, t-SNE, LargeVis and UMAP: NumPy in, NumPy out."""
+"""scikit-learn's interface to SNE, t-SNE, LargeVis, UMAP and SNEkhorn: NumPy in, NumPy out."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import ClassVar
 
 from .._core.checks import as_points
+from .._core.run import NotConverged
 from ..affinities.base import symmetrize
 from ..affinities.rows import entropic_affinity
+from ..affinities.symmetric import symmetric_entropic_affinity
 from ..affinities.umap import umap_membership, unit_curve
-from ..embeddings.methods import largevis, sne, tsne, umap
-from ..embeddings.result import Embedding
+from ..embeddings.bernoulli import PairKernel
+from ..embeddings.embed import Embedding
+from ..embeddings.losses import Kernel
+from ..embeddings.methods import largevis, sne, snekhorn, tsne, umap
 from ..graphs.graph import fuzzy_union
-from .base import EmbeddingEstimator
+from .base import EmbeddingEstimator, warn_stopped
 
 
+@dataclass(eq=False, repr=False)
 class SNE(EmbeddingEstimator):
-    r"""Embed points so that each has the neighbours it had, by a Gaussian kernel.
+    r"""Stochastic neighbour embedding (SNE): Gaussian neighbours, row by row.
 
     Row by row, entropic affinities P of X, without self-loops, are held against the rows of a
     Gaussian kernel of the embedding. In the book's words: one random edge out of each node, in
@@ -72,41 +78,21 @@ class SNE(EmbeddingEstimator):
     (30, 2)
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        perplexity: float = 30.0,
-        *,
-        init="spectral",
-        random_state=None,
-        max_iter: int = 2000,
-        tol: float | None = None,
-        solver="lbfgs",
-        device=None,
-        dtype=None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.perplexity = perplexity
-        self.init = init
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.tol = tol
-        self.solver = solver
-        self.device = device
-        self.dtype = dtype
-        self.verbose = verbose
+    perplexity: float = 30.0
+    _symmetric: ClassVar[bool] = False
 
     def _plan(self, cost, callback):
         affinity = entropic_affinity(cost, self.perplexity, diagonal="drop")
-        return affinity.plan if cost.block is None else affinity
+        if cost.block is not None:
+            return affinity
+        return symmetrize(affinity) if self._symmetric else affinity.plan
 
     def _embed(self, plan, options):
         return sne(plan, normalization="rows", **options)
 
 
 class TSNE(SNE):
-    r"""Embed points so that pairs keep their share of all closeness, by Student's kernel.
+    r"""t-SNE, exact: Student's kernel, one softmax over all pairs.
 
     Exact t-SNE: entropic affinities of X, without self-loops, made symmetric, against one softmax
     over all pairs. In the book's words: one edge out of each node in the data, n edges in all in
@@ -142,16 +128,15 @@ class TSNE(SNE):
     ((30, 2), 30.0)
     """
 
-    def _plan(self, cost, callback):
-        plan = super()._plan(cost, callback)
-        return symmetrize(plan) if cost.block is None else plan
+    _symmetric = True
 
     def _embed(self, plan, options):
         return tsne(plan, **options)
 
 
+@dataclass(eq=False, repr=False)
 class LargeVis(SNE):
-    r"""Embed points so that neighbours are joined and others are not, pair by pair.
+    r"""LargeVis, exact: neighbours are joined and others are not, pair by pair.
 
     Entropic affinities of X, without self-loops, made symmetric, are probabilities of edges that
     Student's kernel of the embedding is to give. In the book's words: one edge out of each
@@ -193,47 +178,18 @@ class LargeVis(SNE):
     (30, 2)
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        perplexity: float = 30.0,
-        *,
-        kernel="student",
-        repulsion: float = 1.0,
-        init="spectral",
-        random_state=None,
-        max_iter: int = 2000,
-        tol: float | None = None,
-        solver="lbfgs",
-        device=None,
-        dtype=None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            n_components,
-            perplexity,
-            init=init,
-            random_state=random_state,
-            max_iter=max_iter,
-            tol=tol,
-            solver=solver,
-            device=device,
-            dtype=dtype,
-            verbose=verbose,
-        )
-        self.kernel = kernel
-        self.repulsion = repulsion
-
-    def _plan(self, cost, callback):
-        plan = super()._plan(cost, callback)
-        return symmetrize(plan) if cost.block is None else plan
+    _: KW_ONLY
+    kernel: PairKernel = "student"
+    repulsion: float = 1.0
+    _symmetric = True
 
     def _embed(self, plan, options):
         return largevis(plan, kernel=self.kernel, repulsion=self.repulsion, **options)
 
 
+@dataclass(eq=False, repr=False)
 class UMAP(EmbeddingEstimator):
-    r"""Embed points so that two fuzzy graphs agree, pair by pair.
+    r"""UMAP, exact: two fuzzy graphs agree, pair by pair.
 
     Memberships of X, on nearest neighbours, joined by a fuzzy union, against the probabilities
     :math:`Q = 1 / (1 + a d^{2 b})` of the embedding, all pairs of it: UMAP's cross-entropy without
@@ -282,41 +238,13 @@ class UMAP(EmbeddingEstimator):
     (30, 2)
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        n_neighbors: int = 15,
-        *,
-        min_dist: float = 0.1,
-        spread: float = 1.0,
-        local_connectivity: float = 1.0,
-        repulsion: float = 1.0,
-        init="spectral",
-        random_state=None,
-        max_iter: int = 2000,
-        tol: float | None = None,
-        solver="lbfgs",
-        device=None,
-        dtype=None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.min_dist = min_dist
-        self.spread = spread
-        self.local_connectivity = local_connectivity
-        self.repulsion = repulsion
-        self.init = init
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.tol = tol
-        self.solver = solver
-        self.device = device
-        self.dtype = dtype
-        self.verbose = verbose
-
-    def _neighbors(self):
-        return self.n_neighbors
+    _neighbors = "n_neighbors"
+    n_neighbors: int = 15
+    _: KW_ONLY
+    min_dist: float = 0.1
+    spread: float = 1.0
+    local_connectivity: float = 1.0
+    repulsion: float = 1.0
 
     def _plan(self, cost, callback):
         membership = umap_membership(
@@ -334,3 +262,106 @@ class UMAP(EmbeddingEstimator):
             init = as_points(init, "init") / self.spread
         found = umap(plan, a=a, b=b, repulsion=self.repulsion, **{**options, "init": init})
         return replace(found, Z=found.Z * self.spread)
+
+
+@dataclass(eq=False, repr=False)
+class SNEkhorn(EmbeddingEstimator):
+    r"""SNEkhorn: two doubly stochastic plans agree, with a Gaussian kernel.
+
+    Squared distances between the rows of X give the symmetric entropic affinity P, in which each
+    point has the same perplexity; :func:`drot.snekhorn` then minimises :math:`\mathrm{KL}(P | Q_Z)`
+    over the embedding Z.
+
+    Source: (SNEkhorn) in section 4 of SNEkhorn (Van Assel et al., 2023); book ``eq-snekhorn``.
+
+    Parameters
+    ----------
+    n_components : int
+        :math:`q`, coordinates of the embedding.
+    perplexity : float
+        :math:`\xi`, neighbours per point, itself among them; below the number of points.
+    init : {"spectral", "pca", "random", "ccpca"}, array_like of shape (n, q), or Embedding
+        Where the embedding starts. ``result_`` of an earlier fit continues that run.
+    random_state : int, RandomState or None
+        Seed of the start. The same seed on the same device gives the same bits.
+    max_iter : int
+        Iterations over the embedding.
+    tol : float, optional
+        Largest accepted residual, 0.02 by default; see :func:`drot.embed`.
+    solver : {"lbfgs", "spectral", "adam"}
+    device : str or torch.device, optional
+        Where to compute, for instance ``"cuda"``. Default: the CPU.
+    dtype : {"float64", "float32"} or dtype, optional
+        Of the computation. Default: the one of X; integers become float64.
+    verbose : int
+        1 shows progress bars with residuals, and of the map the objective and the size.
+
+    Attributes
+    ----------
+    embedding_ : ndarray, shape (n, q)
+    affinity_ : ndarray, shape (n, n), or Affinity
+        P, rows of sum 1; where it does not fit into memory, met in tiles.
+    kl_divergence_ : float
+        Generalised :math:`\mathrm{KL}(P | Q_Z)`, in nats for total mass n.
+    n_iter_ : int
+    result_ : Embedding
+        With the residual, the size and the trace.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Memory and time grow as n^2 and, once, n^3. There is no ``transform``: a new point would
+    change the plan of all. Where a solver stops short, ``fit`` gives a ``ConvergenceWarning``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(30, 4))
+    >>> model = SNEkhorn(perplexity=5, random_state=0)
+    >>> model.fit_transform(X).shape, model.kl_divergence_ > 0
+    ((30, 2), True)
+    """
+
+    perplexity: float = 30.0
+    _kernel: ClassVar[Kernel] = "gaussian"
+
+    def _plan(self, cost, callback):
+        affinity = symmetric_entropic_affinity(
+            cost, self.perplexity, callback=callback, on_failure="ignore"
+        )
+        warn_stopped(self, affinity.converged, affinity.residual, "affinity")
+        off = (float((tile.sum(dim=1) - 1).abs().max()) for _, tile in affinity.tiles())
+        if not affinity.converged and max(off) > 1e-3:
+            raise NotConverged(
+                f"{type(self).__name__}: the affinity stopped at a residual of "
+                f"{affinity.residual:.1e}, too far from one that can be embedded; pass "
+                "dtype='float64', or another perplexity"
+            )
+        return affinity.plan if cost.block is None else affinity
+
+    def _embed(self, plan, options):
+        return snekhorn(plan, kernel=self._kernel, **options)
+
+
+class TSNEkhorn(SNEkhorn):
+    r"""t-SNEkhorn: two doubly stochastic plans agree, with Student's kernel.
+
+    As :class:`SNEkhorn`, with :math:`\log(1 + \|z_i - z_j\|^2)` for the cost of the embedding:
+    tails as heavy as those of t-SNE, which give clusters room.
+
+    Source: t-SNEkhorn in section 4 of SNEkhorn (Van Assel et al., 2023); book ``eq-snekhorn``.
+
+    Parameters
+    ----------
+    n_components, perplexity, init, random_state, max_iter, tol, solver, device, dtype, verbose
+        As in :class:`SNEkhorn`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(30, 4))
+    >>> TSNEkhorn(perplexity=5, random_state=0).fit_transform(X).shape
+    (30, 2)
+    """
+
+    _kernel = "student"

@@ -192,7 +192,7 @@ def test_float32_in_tiles(kernel):
         affinity,
         cost=drot.sqeuclidean(X.astype(np.float32), block=512),
         base=affinity.base.float(),
-        rest=affinity.rest.float(),
+        net=affinity.net.float(),
     )
     Z = 3 * random_start(3000)
     a = SNEkhornLoss(affinity, kernel).evaluate(Z, tol=1e-9)

@@ -56,30 +56,32 @@ def iterate(
     max_iter: int,
     callback: Callable[..., Any] | None = None,
     on_failure: OnFailure = "raise",
+    *,
+    first: int = 0,
 ) -> Course:
     """Follow ``steps`` until a residual is at most ``tol``, or ``max_iter`` steps are done.
 
     They yield ``(state, residual, *more)``, the start first, and ``callback(k, residual, *more)``
     hears of each; if it returns true, the iteration ends there, as it does at an interrupt from the
-    keyboard. A chosen end is no failure.
+    keyboard. A chosen end is no failure. The start is number ``first``: 1 where it counts as one.
     """
     trace: list[float] = []
-    state, stopped = None, False
+    state, stopped, number = None, False, first - 1
     try:
         for state, residual, *more in steps:
+            number += 1
             trace.append(residual)
-            stopped = callback is not None and bool(callback(len(trace) - 1, residual, *more))
-            if stopped or residual <= tol or len(trace) > max_iter:
+            stopped = callback is not None and bool(callback(number, residual, *more))
+            if stopped or residual <= tol or number >= max_iter:
                 break
     except KeyboardInterrupt:
         if not trace:
             raise
         stopped = True
-        text = f"{where}: interrupted after {len(trace) - 1} iterations; this is what they gave"
+        text = f"{where}: interrupted after {number} iterations; this is what they gave"
         warnings.warn(text, RuntimeWarning, stacklevel=_outside())
-    n_iter = len(trace) - 1
-    converged = settle(where, trace[-1], tol, n_iter, "ignore" if stopped else on_failure)
-    return Course(state, tuple(trace), n_iter, converged, stopped)
+    converged = settle(where, trace[-1], tol, number, "ignore" if stopped else on_failure)
+    return Course(state, tuple(trace), number, converged, stopped)
 
 
 def settle(where: str, residual: float, tol: float, n_iter: int, on_failure: OnFailure) -> bool:

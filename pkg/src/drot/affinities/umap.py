@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .._core.checks import check_count, check_positive
 from .._core.exponentials import exp
+from .._core.roots import find_roots
 from .._core.run import OnFailure, read_limits, settle
 from ..costs.array import (
     Nearest,
@@ -23,7 +24,6 @@ from ..costs.array import (
     tile_rows,
 )
 from .base import Affinity
-from .roots import halley
 
 _FLOOR = 1e-3  # of the mean distance, as in umap-learn
 
@@ -186,33 +186,19 @@ def _solve(excess: Tensor, target: float, tol: float, max_iter: int) -> tuple[Te
 
     0 where the certain edges alone reach the target.
     """
-    sigma = excess.new_zeros(len(excess))
-    active = ((excess == 0).sum(dim=1) < target).nonzero().squeeze(1)
-    excess = excess[active]
-    t = excess.mean(dim=1).log()  # (b,) log sigma
-    low, high = torch.full_like(t, -torch.inf), torch.full_like(t, torch.inf)
-    last = torch.full_like(t, torch.inf)
-    errors: list[float] = []
-    for k in range(max_iter):  # pragma: no branch, the last one breaks
-        if not len(active):
-            break
+
+    def gap(t: Tensor, excess: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         e = (excess * torch.exp(-t)[:, None]).clamp_max_(1e3)  # beyond, a weight is 0
         weight = exp(e, -1)
-        gap = weight.sum(dim=1) - target
+        value = weight.sum(dim=1) - target
         slope = weight.mul_(e).sum(dim=1)
-        curvature = weight.mul_(e - 1).sum(dim=1)
-        errors.append(float(gap.abs().max()))
-        sigma[active] = t.exp()
-        if k == max_iter - 1:
-            break
-        left = gap.abs() > tol
-        active, excess, t, gap, slope, curvature, low, high, last = (
-            part[left] for part in (active, excess, t, gap, slope, curvature, low, high, last)
-        )
-        low = torch.where(gap < 0, t, low)
-        high = torch.where(gap > 0, t, high)
-        t = halley(t, gap, slope, curvature, low, high, 2.0 + k, last)
-        last = gap.abs()
+        return value, slope, weight.mul_(e - 1).sum(dim=1)
+
+    sigma = excess.new_zeros(len(excess))
+    active = (excess == 0).sum(dim=1) < target
+    excess = excess[active]
+    log_sigma, _, errors, _ = find_roots(gap, excess.mean(dim=1).log(), excess, tol, max_iter)
+    sigma[active] = log_sigma.exp()
     return sigma, errors
 
 

@@ -17,7 +17,7 @@ from .._core.checks import (
     check_positive,
     check_same_transposed,
 )
-from ..affinities.entropy import row_entropy
+from ..affinities.base import row_entropy
 
 
 class ConstraintErrors(NamedTuple):

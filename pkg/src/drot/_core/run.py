@@ -48,6 +48,12 @@ class Course(Generic[State]):
     def residual(self) -> float:
         return self.trace[-1]
 
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """What every result says of how it was found."""
+        names = ("residual", "n_iter", "trace", "converged")
+        return {name: getattr(self, name) for name in names}
+
 
 def iterate(
     where: str,
@@ -68,7 +74,8 @@ def iterate(
     trace: list[float] = []
     state, stopped, number = None, False, first - 1
     try:
-        for state, residual, *more in steps:
+        for step in steps:
+            state, residual, *more = step
             number += 1
             trace.append(residual)
             stopped = callback is not None and bool(callback(number, residual, *more))
@@ -82,6 +89,15 @@ def iterate(
         warnings.warn(text, RuntimeWarning, stacklevel=_outside())
     converged = settle(where, trace[-1], tol, number, "ignore" if stopped else on_failure)
     return Course(state, tuple(trace), number, converged, stopped)
+
+
+def certificate(
+    where: str, residual: float, trace: list[float], tol: float, on_failure: OnFailure
+) -> dict[str, Any]:
+    """What a result says of how it was found, where nothing was iterated on as a whole."""
+    converged = settle(where, residual, tol, len(trace), on_failure)
+    n_iter = len(trace)
+    return dict(residual=residual, n_iter=n_iter, trace=tuple(trace), converged=converged)
 
 
 def settle(where: str, residual: float, tol: float, n_iter: int, on_failure: OnFailure) -> bool:

@@ -59,19 +59,12 @@ class Affinity:
     def tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:
         """Yield ``(rows, P[rows])`` in row tiles of at most ``most`` rows."""
         for rows, tile in self.log_tiles(most):
-            yield (
-                rows,
-                tile.exp_(),
-            )  # not _exponentials.exp: its last bit depends on the place, P = P^T
+            # not _core.exponentials.exp: its last bit depends on the place, P = P^T
+            yield rows, tile.exp_()
 
     def _whole(self, tiles: Iterator[tuple[slice, Tensor]]) -> Tensor:
         check_fits(self.cost.shape, self.cost.dtype, self.cost.device)
-        own = self.cost.own
-        shape = (own.stop - own.start, self.cost.shape[1])
-        whole = torch.empty(shape, dtype=self.cost.dtype, device=self.cost.device)
-        for rows, tile in tiles:
-            whole[rows.start - own.start : rows.stop - own.start] = tile
-        return self.cost.join([whole])
+        return self.cost.join(tile for _, tile in tiles)
 
     @property
     def log_plan(self) -> Tensor:
@@ -254,15 +247,18 @@ def symmetrize(plan) -> Tensor:
     >>> symmetrize([[0.0, 1.0], [0.5, 0.5]]).tolist()
     [[0.0, 0.75], [0.75, 0.5]]
     """
-    matrix = plan.plan if isinstance(plan, Affinity) else as_real(plan, "plan")
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
-        raise ValueError(f"plan must be square (n, n); got shape {tuple(matrix.shape)}")
-    check_finite(matrix, "plan")
+    matrix = _square(plan, "plan")
     return (matrix + matrix.T) / 2
 
 
 def read_plan(plan, name: str = "plan") -> Tensor:
     """A finite non-negative (n, n) tensor from an affinity or an array."""
+    matrix = _square(plan, name)
+    check_non_negative(matrix, name)
+    return matrix
+
+
+def _square(plan, name: str) -> Tensor:
     matrix = plan.plan if isinstance(plan, Affinity) else as_real(plan, name)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
         raise ValueError(
@@ -270,7 +266,6 @@ def read_plan(plan, name: str = "plan") -> Tensor:
             f"got shape {tuple(matrix.shape)}"
         )
     check_finite(matrix, name)
-    check_non_negative(matrix, name)
     return matrix
 
 

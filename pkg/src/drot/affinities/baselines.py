@@ -101,15 +101,12 @@ def symmetric_dual_ascent(
         return level.new_tensor(-point.value / unit)
 
     engine: torch.optim.Optimizer
-    match optimizer:
-        case "adam":
-            engine = torch.optim.Adam([theta, level], lr=learning_rate)
-        case "gradient":
-            engine = torch.optim.SGD([theta, level], lr=learning_rate)
-        case _:  # "lbfgs", of which a step is several evaluations
-            engine = torch.optim.LBFGS(
-                [theta, level], max_iter=20, history_size=10, line_search_fn="strong_wolfe"
-            )
+    if optimizer == "lbfgs":  # of which a step is several evaluations
+        wolfe = "strong_wolfe"
+        engine = torch.optim.LBFGS([theta, level], history_size=10, line_search_fn=wolfe)
+    else:
+        ascent = torch.optim.Adam if optimizer == "adam" else torch.optim.SGD
+        engine = ascent([theta, level], lr=learning_rate)
 
     def steps() -> Iterator[tuple[Point, float]]:
         least, best = math.inf, None

@@ -138,16 +138,9 @@ def doubly_stochastic_affinity(
     where = "doubly_stochastic_affinity"
     course = iterate(where, steps, tol, max_iter, callback, on_failure, first=1)
     f, nu = course.state
+    passes = course.n_iter + extra
     return DoublyStochasticAffinity(
-        cost=cost,
-        base=base,
-        net=nu * f,
-        nu=nu,
-        residual=course.residual,
-        n_iter=course.n_iter,
-        passes=course.n_iter + extra,
-        trace=course.trace,
-        converged=course.converged,
+        cost=cost, base=base, net=nu * f, nu=nu, passes=passes, **course.certificate
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal, get_args
@@ -14,7 +14,7 @@ from torch import Tensor
 from .._core.checks import as_perplexity, check_choice, check_count, check_positive, check_reach
 from .._core.exponentials import log_sum_exp
 from .._core.roots import find_roots, first_bandwidth, moments, solve_rows
-from .._core.run import OnFailure, read_limits, settle
+from .._core.run import OnFailure, certificate, read_limits
 from ..costs.array import Pairwise, WithoutDiagonal, agreed, as_pairwise, tile_rows
 from ..costs.distances import nearest
 from .base import Affinity
@@ -144,38 +144,29 @@ def entropic_affinity(
         cost = nearest(cost, check_count("n_neighbors", n_neighbors, 2, cost.shape[0]))
     n = cost.shape[0]
     target = as_perplexity(perplexity, n, cost.device)
-    own = cost.own
-    found = torch.empty(own.stop - own.start, 3, dtype=cost.dtype, device=cost.device)
     trace: list[float] = []  # largest error over all rows, by iteration
     evaluations = 0
-    for rows, tile, _ in cost.packed_tiles(tile_rows(cost)):
-        cheapest = tile.amin(dim=1)  # (b,)
-        excess = tile - cheapest[:, None]  # (b, k) >= 0, inf where forbidden
-        usable = excess.isfinite().sum(dim=1)
-        check_reach(target[rows], (excess == 0).sum(dim=1), usable, rows.start)
-        log_eps, log_z, gap, errors, work = solve_rows(
-            excess, target[rows].log().to(excess.dtype), tol, max_iter
-        )
-        eps = log_eps.exp()
-        part = torch.stack([eps, cheapest - eps * log_z, gap], dim=1)  # (b, 3)
-        found[rows.start - own.start : rows.stop - own.start] = part
-        trace = [max(pair) for pair in zip_longest(trace, errors, fillvalue=0.0)]
-        evaluations += work
-    eps, lam, gap = cost.join([found]).T.contiguous()
+
+    def solve() -> Iterator[Tensor]:
+        nonlocal trace, evaluations
+        for rows, tile, _ in cost.packed_tiles(tile_rows(cost)):
+            cheapest = tile.amin(dim=1)  # (b,)
+            excess = tile - cheapest[:, None]  # (b, k) >= 0, inf where forbidden
+            usable = excess.isfinite().sum(dim=1)
+            check_reach(target[rows], (excess == 0).sum(dim=1), usable, rows.start)
+            log_eps, log_z, gap, errors, work = solve_rows(
+                excess, target[rows].log().to(excess.dtype), tol, max_iter
+            )
+            trace = [max(pair) for pair in zip_longest(trace, errors, fillvalue=0.0)]
+            evaluations += work
+            eps = log_eps.exp()
+            yield torch.stack([eps, cheapest - eps * log_z, gap], dim=1)  # (b, 3)
+
+    eps, lam, gap = cost.join(solve()).T.contiguous()
     evaluations = int(cost.ranks.total(torch.tensor(evaluations, device=cost.device)))
     trace = cost.ranks.largest(trace, max_iter, cost.device)
-    residual = float(gap.abs().max())
-    n_iter = len(trace)
-    return EntropicAffinity(
-        cost=cost,
-        eps=eps,
-        lam=lam,
-        residual=residual,
-        n_iter=n_iter,
-        passes=evaluations / n,
-        trace=tuple(trace),
-        converged=settle("entropic_affinity", residual, tol, n_iter, on_failure),
-    )
+    found = certificate("entropic_affinity", float(gap.abs().max()), trace, tol, on_failure)
+    return EntropicAffinity(cost=cost, eps=eps, lam=lam, passes=evaluations / n, **found)
 
 
 def _read_cost(cost, diagonal: Diagonal) -> Pairwise:
@@ -254,16 +245,8 @@ def gaussian_affinity(
             f"row {i} of this cost leaves the range of {lam.dtype} at bandwidth={nu:g}; pass a "
             "bandwidth nearer to the costs"
         )
-    return GaussianAffinity(
-        cost=cost,
-        nu=nu,
-        lam=lam,
-        residual=residual,
-        n_iter=len(trace),
-        passes=float(passes + 1),
-        trace=tuple(trace),
-        converged=settle("gaussian_affinity", residual, tol, len(trace), on_failure),
-    )
+    found = certificate("gaussian_affinity", residual, trace, tol, on_failure)
+    return GaussianAffinity(cost=cost, nu=nu, lam=lam, passes=passes + 1.0, **found)
 
 
 def one_bandwidth(
@@ -379,12 +362,5 @@ def self_tuning_affinity(
             f"row {i} has {n_neighbors} or more copies, so its bandwidth would be 0; raise "
             "n_neighbors above the number of copies or remove them"
         )
-    return SelfTuningAffinity(
-        cost=cost,
-        sigma=sigma,
-        residual=0.0,
-        n_iter=0,
-        passes=1.0,
-        trace=(),
-        converged=True,
-    )
+    found = certificate("self_tuning_affinity", 0.0, [], 0.0, "raise")
+    return SelfTuningAffinity(cost=cost, sigma=sigma, passes=1.0, **found)

@@ -222,13 +222,10 @@ class Dual:
             net=self.scale * point.lam,
             free=point.free,
             dual_value=self.scale * point.value + 2 * float(self.base.sum(dtype=torch.float64)),
-            residual=course.residual,
-            n_iter=course.n_iter,
             passes=passes + self.passes,
             products=float(self.products),
-            trace=course.trace,
             work=tuple(work),
-            converged=course.converged,
+            **course.certificate,
         )
 
 

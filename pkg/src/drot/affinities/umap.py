@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,16 +12,8 @@ from torch import Tensor
 from .._core.checks import check_count, check_positive
 from .._core.exponentials import exp
 from .._core.roots import find_roots
-from .._core.run import OnFailure, read_limits, settle
-from ..costs.array import (
-    Nearest,
-    Pairwise,
-    WithoutDiagonal,
-    agreed,
-    as_pairwise,
-    smallest,
-    tile_rows,
-)
+from .._core.run import OnFailure, certificate, read_limits
+from ..costs.array import Nearest, WithoutDiagonal, agreed, as_pairwise, smallest
 from .base import Affinity
 
 _FLOOR = 1e-3  # of the mean distance, as in umap-learn
@@ -123,7 +114,13 @@ def umap_membership(
         raise ValueError(
             f"local_connectivity must be finite and not negative; got {local_connectivity}"
         )
-    values, columns = smallest(whole, k - 1, _distances(whole))
+    values, columns = smallest(whole, k - 1)
+    if (values < 0).any():
+        i = int((values < 0).any(dim=1).nonzero()[0])
+        raise ValueError(
+            f"cost is {values[i, 0]:g} at row {i}, column {int(columns[i, 0])}; distances are its "
+            "square roots, so it must not be negative"
+        )
     if not values.isfinite().all():
         i = int((~values.isfinite()).nonzero()[0, 0])
         raise ValueError(
@@ -140,30 +137,9 @@ def umap_membership(
     sigma = sigma.maximum(floor)
     sums = torch.exp(-excess / sigma[:, None]).sum(dim=1)
     gap = (sums - math.log2(k)).abs().masked_fill(floored, 0.0)
-    residual, n_iter = float(gap.max()), len(trace)
-    return UMAPMembership(
-        cost=Nearest(values, columns, n, whole.block, ranks=whole.ranks),
-        rho=rho,
-        sigma=sigma,
-        floored=floored,
-        residual=residual,
-        n_iter=n_iter,
-        passes=1.0,
-        trace=tuple(trace),
-        converged=settle("umap_membership", residual, tol, n_iter, on_failure),
-    )
-
-
-def _distances(cost: Pairwise) -> Iterator[tuple[slice, Tensor]]:
-    """Row tiles of a cost whose roots can be taken."""
-    for rows, tile in cost.tiles(tile_rows(cost)):
-        if not (tile >= 0).all():  # NaN too
-            i, j = (~(tile >= 0)).nonzero()[0].tolist()
-            raise ValueError(
-                f"cost is {tile[i, j]:g} at row {rows.start + i}, column {j}; distances are its "
-                "square roots, so it must not be negative"
-            )
-        yield rows, tile
+    found = certificate("umap_membership", float(gap.max()), trace, tol, on_failure)
+    near = Nearest(values, columns, n, whole.block, ranks=whole.ranks)
+    return UMAPMembership(cost=near, rho=rho, sigma=sigma, floored=floored, passes=1.0, **found)
 
 
 def _nearest_positive(distances: Tensor, rank: float) -> Tensor:

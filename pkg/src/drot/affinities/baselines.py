@@ -122,7 +122,7 @@ def symmetric_dual_ascent(
 
     where = f"symmetric_dual_ascent ({optimizer})"
     course = iterate(where, steps(), tol, max_iter, callback, on_failure, first=1)
-    found = dual.affinity(course.state, course, start.passes, work[: course.n_iter])
+    found = dual.affinity(course.state, course, start.passes, work)
     return replace(found, residual=min(course.trace))
 
 

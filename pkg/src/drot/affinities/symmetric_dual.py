@@ -224,7 +224,7 @@ class Dual:
             dual_value=self.scale * point.value + 2 * float(self.base.sum(dtype=torch.float64)),
             passes=passes + self.passes,
             products=float(self.products),
-            work=tuple(work),
+            work=tuple(work[: course.n_iter]),
             **course.certificate,
         )
 

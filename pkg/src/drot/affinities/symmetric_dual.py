@@ -191,16 +191,20 @@ class Dual:
     def product(self, point: Point, dg: Tensor, dl: Tensor) -> tuple[Tensor, Tensor]:
         """The negative Hessian at ``point`` times (dg, dl)."""
         out = self.cost.join(
-            _product(a, b, d, dg, dl)
-            for a, b, d in ([point.kept] if point.kept is not None else self._matrices(point))
+            _product(a, b, d, dg, dl) for a, b, d in self._matrices(point)
         )  # (n, 2)
         self.products += 1
         a1, b1, d1 = point.sums
         return out[:, 0] + d1 * dg + b1 * dl, out[:, 1] + b1 * dg + a1 * dl
 
-    def _matrices(self, point: Point) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        for rows, tile in self.cost.tiles(tile_rows(self.cost)):
-            yield _weights(tile, rows, point.gamma, point.lam)
+    def _matrices(self, point: Point) -> Iterator[tuple[Tensor, ...]]:
+        """Yield A, B and D of some rows, (b, n) each."""
+        step = tile_rows(self.cost)
+        if point.kept is not None:
+            yield from zip(*(matrix.split(step) for matrix in point.kept), strict=True)
+        else:
+            for rows, tile in self.cost.tiles(step):
+                yield _weights(tile, rows, point.gamma, point.lam)
 
     def violation(self, point: Point) -> tuple[Tensor, Tensor]:
         """By how much each row breaks the optimality conditions: entropy (n,), row sum (n,).

@@ -82,7 +82,8 @@ def symmetric_dual_ascent(
     check_choice("optimizer", optimizer, get_args(Optimizer))
     learning_rate = check_positive("learning_rate", learning_rate)
     cost, target, tol, max_iter = _read(cost, perplexity, tol, max_iter, on_failure)
-    dual, n = Dual(cost, target.log().to(cost.dtype) + 1), cost.shape[0]
+    dual = Dual(cost, target.log().to(cost.dtype) + 1)
+    none = torch.zeros(cost.shape[0], dtype=torch.bool, device=cost.device)  # no row is pinned
     start = entropic_affinity(dual.cost, perplexity, tol=1e-2, on_failure="ignore")
     unit = float(start.eps.mean())
     theta = (start.eps / unit).sqrt().requires_grad_()
@@ -93,7 +94,7 @@ def symmetric_dual_ascent(
     def loss() -> Tensor:
         """Minus the dual function, in units of ``unit``, with its derivatives in place."""
         with torch.no_grad():
-            point = dual.at(theta.square() * unit, level * unit, torch.zeros(n, dtype=torch.bool))
+            point = dual.at(theta.square() * unit, level * unit, none)
             seen.append((float(torch.maximum(*dual.violation(point)).max()), point))
             work.append(start.passes + dual.passes)
             theta.grad = -2 * theta * (dual.target - point.entropy)

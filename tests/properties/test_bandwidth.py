@@ -12,7 +12,8 @@ import oracles
 import pytest
 import torch
 from clouds import cloud
-from drot.affinities.roots import _moments, _start, halley, solve_rows
+from drot._core.roots import first_bandwidth, halley, moments, solve_rows
+from drot.affinities import doubly_stochastic
 
 INF = math.inf
 
@@ -93,7 +94,7 @@ def test_moments_are_derivatives(forbidden):
     first = torch.autograd.grad(entropy(t).sum(), t, create_graph=True)[0]
     second = torch.autograd.grad(first.sum(), t)[0]
     rows = torch.cat([excess, torch.full((6, forbidden), INF).double()], dim=1)
-    log_z, found, slope, curvature = _moments(rows, t.detach())
+    log_z, found, slope, curvature = moments(rows, t.detach())
     torch.testing.assert_close(log_z, torch.logsumexp(-excess * torch.exp(-t)[:, None], dim=1))
     torch.testing.assert_close(found, entropy(t))
     torch.testing.assert_close(slope, first, rtol=1e-9, atol=1e-12)
@@ -112,7 +113,7 @@ def test_search_starts_at_a_tenth_of_the_mean():
     found = drot.gaussian_affinity(C, perplexity=3.0, **ask)
     assert found.nu == pytest.approx(float((0.1 * mean).log().mean().exp()))
     inf = torch.tensor([[0.0, 1.0, INF, 4.0], [0.0, INF, INF, 2.0]])
-    torch.testing.assert_close(_start(inf), torch.tensor([0.5 / 3, 0.1]).log())
+    torch.testing.assert_close(first_bandwidth(inf), torch.tensor([0.5 / 3, 0.1]).log())
 
 
 # Both solvers of one perplexity, for a cost whose rows are alike.
@@ -318,7 +319,7 @@ def test_poor_start_costs_iterations_no_more(monkeypatch, start, xi):
     C = drot.sqeuclidean(cloud("scales", 3, 12, 3)).dense()
     wanted = drot.doubly_stochastic_affinity(C, perplexity=xi).nu
     far = (math.log(wanted) + start, [0.0])
-    monkeypatch.setattr(drot.affinities.doubly_stochastic, "solve_mean", lambda *_: far)
+    monkeypatch.setattr(doubly_stochastic, "mean_bandwidth", lambda *_: far)
     found = drot.doubly_stochastic_affinity(C, perplexity=xi)
     assert found.nu == pytest.approx(wanted, rel=1e-6) and found.n_iter < 120
 

@@ -13,9 +13,8 @@ import pytest
 import torch
 from clouds import cloud
 from drot.affinities import symmetric
-from drot.affinities import symmetric_dual as _sea_dual
 from drot.affinities.symmetric import _Newton
-from drot.affinities.symmetric_dual import Dual, Point, normalized
+from drot.affinities.symmetric_dual import Dual, Point
 from drot.costs.array import Pairwise, as_pairwise
 
 FALL = 0.7  # the share of a gamma that a step may take, as the book says
@@ -66,7 +65,7 @@ def damped_hessian(C, gamma, lam, damping: float) -> np.ndarray:
 def test_what_counts_as_small_is_measured_in_units_of_the_cost(scale):
     one, other = (torch.tensor([1.0, 2.0, 5.0]).double() * t for t in (1.0, scale))
     least = [
-        _Newton(Dual(as_pairwise(np.eye(3)), one), gamma, -gamma, 1e-9).least
+        _Newton(Dual(as_pairwise(1 - np.eye(3)), one), gamma, -gamma, 1e-9).least
         for gamma in (one, other)
     ]
     assert (least[0] < one).all()
@@ -146,10 +145,10 @@ def scripted(value: float, slope: float, new_value: float, new_slope: float) -> 
         return Point(gamma, lam, zero, value, one, entropy, zero, zero, None)
 
     run = object.__new__(_Newton)
-    run.pinned, run.floor = torch.zeros(2, dtype=torch.bool), 0.0
+    run.pinned = torch.zeros(2, dtype=torch.bool)
     run.point = point(one / 2, zero, value, slope)
     run.dual = SimpleNamespace(
-        target=zero, at=lambda gamma, lam, pinned: point(gamma, lam, new_value, new_slope)
+        target=zero, at=lambda gamma, lam, pinned, beside: point(gamma, lam, new_value, new_slope)
     )
     return run
 
@@ -349,7 +348,6 @@ def sorter(rows) -> _Newton:
     gamma, lam, pinned, gap, row_sum, free = columns
     run = object.__new__(_Newton)
     run.pinned, run.least = pinned == 1, torch.full_like(gamma, 0.1)
-    run.moves = torch.zeros_like(pinned, dtype=torch.long)
     target = torch.ones_like(gamma)
     entropy = row_sum * (target - gap - row_sum.log())
     entropy = torch.where(gap == 0, row_sum, entropy)  # to the bit
@@ -455,39 +453,18 @@ def test_residual_that_meets_the_tolerance_is_enough():
     assert again.trace == (first,) and again.converged
 
 
-def slack_pair(lam, own) -> drot.SymmetricEntropicAffinity:
-    """Two slack rows and one with a price; ``own`` is the cost between the slack ones."""
-    C = np.array([[0.0, own, 1.0], [own, 0.0, 1.0], [1.0, 1.0, 0.0]])
-    gamma, lam, free = torch.tensor([[0, 0, 1], [*lam, 0], [0.4, 0.4, 0]], dtype=torch.float64)
-    return drot.SymmetricEntropicAffinity(
-        cost=as_pairwise(C), gamma=gamma, own=0 * lam, net=lam, free=free, floor=0.0,
-        dual_value=0.0, residual=0.0, n_iter=1, passes=1.0, products=0.0, trace=(0.0,),
-        work=(1.0,), converged=True,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("size", [1.0, 1e5])
-@pytest.mark.parametrize(("ulps", "copy"), [(0, True), (20, True), (200, False), (1e9, False)])
-def test_copies_are_told_from_neighbours_up_to_rounding(size, ulps, copy):
-    """Two slack rows exchange only if they cost each other nothing, up to the digits of lam."""
-    eps = torch.finfo(torch.float64).eps
-    found = slack_pair([size, size], size * (1 + ulps * eps))
-    plan = found.plan.numpy()
-    share = 0.4 if copy else 0.0
-    np.testing.assert_allclose(plan[:2, :2], [[0.4, share], [share, 0.4]], rtol=1e-12)
-
-
 # ------------------------------------------------------------------------ the dual function
 @pytest.mark.parametrize(("power", "self_cost"), [(0, 0.0), (0, 1.0), (40, 0.0), (-40, 1.0)])
 def test_cost_that_needs_nothing_is_taken_as_it_is(power, self_cost):
-    """Without a copy; otherwise its diagonal is moved to 0 and its mean near to 1."""
+    """Without a copy; otherwise its diagonal is moved to 0 and its largest near to 1."""
     C = torch.tensor(2.0**power * (squares(cloud("gaussian", 2, 9, 3)) + self_cost))
     cost = as_pairwise(C)
-    shifted, own, scale = normalized(cost)
-    assert (shifted is cost) == (power == self_cost == 0)
-    assert own.tolist() == C.diagonal().tolist()
-    np.testing.assert_allclose(scale * shifted.dense(), C - C.diagonal().mean(), rtol=1e-12)
-    assert scale == 1 if power == 0 else 0.5 < float(shifted.dense().mean()) < 2
+    dual = Dual(cost, torch.ones(9).double())
+    assert (dual.cost is cost) == (power == self_cost == 0)
+    assert (2 * dual.base).tolist() == C.diagonal().tolist()
+    moved = dual.cost.dense()
+    np.testing.assert_allclose(dual.scale * moved, C - C.diagonal().mean(), rtol=1e-12)
+    assert dual.scale == 1 if power == 0 else 1 <= float(moved.max()) < 2
 
 
 @pytest.mark.parametrize(("ulps", "left"), [(8, 0), (9, 9), (-8, 0), (-9, -9)])
@@ -496,9 +473,9 @@ def test_what_is_left_of_a_copy_is_rounding(ulps, left):
     ulp = 2 * torch.finfo(torch.float64).eps
     near = 2 + ulps * ulp  # exact
     C = torch.tensor([[2, near, 5], [near, 2, 5], [5, 5, 2]], dtype=torch.float64)
-    shifted, _, scale = normalized(as_pairwise(C))
-    assert scale == 1
-    assert shifted.dense().tolist() == [[0, left * ulp, 3], [left * ulp, 0, 3], [3, 3, 0]]
+    dual = Dual(as_pairwise(C), torch.ones(3).double())
+    assert dual.scale == 1
+    assert dual.cost.dense().tolist() == [[0, left * ulp, 3], [left * ulp, 0, 3], [3, 3, 0]]
 
 
 @pytest.mark.parametrize("block", [None, 1])
@@ -519,58 +496,41 @@ def test_arrays_are_kept_where_they_fit(block):
 
 
 def test_a_point_in_use_keeps_its_matrices():
-    """Memory of a point that nobody holds serves the next one; that of the others is left alone."""
+    """The point beside which another is evaluated keeps its matrices, whichever comes after."""
     C = torch.tensor(squares(cloud("gaussian", 2, 9, 3)))
     dual, none = Dual(as_pairwise(C), torch.ones(9).double()), torch.zeros(9, dtype=torch.bool)
     values = [tuple(map(torch.tensor, moderate(seed, C.numpy(), 0.3))) for seed in range(4)]
     g, h = torch.randn(2, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    first = dual.at(*values[0], none)
-    before = torch.cat(dual.product(first, g, h))
-    second = dual.at(*values[1], none)
-    room = second.kept
-    assert room is not first.kept
-    del second
-    third = dual.at(*values[2], none)
-    assert third.kept is room
-    fourth = dual.at(*values[3], none)
-    assert len({point.kept[0].data_ptr() for point in (first, third, fourth)}) == 3
-    assert torch.equal(torch.cat(dual.product(first, g, h)), before)
-    fresh = Dual(as_pairwise(C), torch.ones(9).double())
-    for point, value in ((third, values[2]), (fourth, values[3])):
+    point = dual.at(*values[0], none)
+    for value in values[1:]:
+        before = torch.cat(dual.product(point, g, h))
+        for _ in range(2):  # a step that fails, and one that is taken
+            after = dual.at(*value, none, beside=point)
+            assert torch.equal(torch.cat(dual.product(point, g, h)), before)
+        point = after
+        fresh = Dual(as_pairwise(C), torch.ones(9).double())
         found = torch.cat(dual.product(point, g, h))
         assert torch.equal(found, torch.cat(fresh.product(fresh.at(*value, none), g, h)))
 
 
-@pytest.mark.parametrize("most", [2, 100])
-def test_copies_are_counted_though_costs_are_rounded(monkeypatch, most):
-    """Pinned points at one place, by tiles of some of them; others do not count."""
-    monkeypatch.setattr(_sea_dual, "tile_rows", lambda cost: most)
-    place = np.array([0, 1, 0, 2, 0, 1, 3, 0])
-    C = np.abs(np.subtract.outer(place, place)) * 1.0
-    C[0, 2] = C[2, 0] = -1e-17  # what is left where a diagonal was taken out
-    index = torch.arange(6)
-    dual = Dual(as_pairwise(C), torch.ones(8).double())
-    assert dual._among(index, torch.ones(6).double()).tolist() == [3, 2, 3, 1, 3, 2]
-    x = torch.tensor([1.0, 2.0, 4.0, 8.0, 16.0, 32.0]).double()
-    assert dual._among(index, x).tolist() == [21, 34, 21, 8, 21, 34]
-
-
+@pytest.mark.parametrize("block", [None, 3])
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_left_is_shared_with_most_entropy(seed):
-    """Among pairs at no cost that are no copies: of given row sums, with P_ij = v_i v_j."""
+def test_what_is_left_is_shared_with_most_entropy(seed, block):
+    """Among pinned points at no cost from each other: of given row sums, with P_ij = v_i v_j."""
     rng = np.random.default_rng(seed)
-    A = np.triu(rng.random((7, 7)) < 0.4, 1)
-    A = A | A.T | np.eye(7, dtype=bool)
-    left = torch.tensor(rng.uniform(0.05, 1.0, size=7))
-    left[3] = [-0.2, 0.0, 1e-9, 0.4][seed]
-    dual = Dual(as_pairwise(1.0 - np.insert(A, 2, 0, axis=1)[[0, 1, 0, 2, 3, 4, 5, 6]]), left)
-    index = torch.tensor([0, 1, 3, 4, 5, 6, 7])
-    free, sums, shannon = dual._spread(index, left)
+    place = np.array([0, 1, 0, 2, 0, 1, 3, 0])
+    C = torch.tensor(np.abs(np.subtract.outer(place, place)) * 1.0)
+    C[0, 2] = C[2, 0] = -1e-17  # rounding
+    cost = drot.pairwise(lambda x, y: C[x[:, 0].long()], np.arange(8.0)[:, None], block=block)
+    dual = Dual(cost, torch.ones(8).double())
+    assert dual.group.tolist() == [0, 1, 0, 3, 0, 1, 6, 0]
+    left = torch.tensor(rng.uniform(0.05, 1.0, size=8))
+    left[[4, 7]] = torch.tensor([0.0, [-0.2, 0.0, 1e-9, 0.4][seed]]).double()  # 4 is not pinned
+    free, shannon = dual._share(left)
     v = free.clamp_min(0).sqrt().numpy()
-    P = A * np.outer(v, v)
-    np.testing.assert_allclose(free.clamp_max(0), left.clamp_max(0), rtol=0, atol=0)
-    np.testing.assert_allclose(sums, left, atol=1e-9)
-    np.testing.assert_allclose(P.sum(axis=1), left.clamp_min(0), atol=1e-9)
+    P = (place[:, None] == place) * np.outer(v, v)
+    np.testing.assert_array_equal(free.clamp_max(0), left.clamp_max(0))
+    np.testing.assert_allclose(P.sum(axis=1), left.clamp_min(0), rtol=1e-12)
     logs = np.log(np.where(P > 0, P, 1.0))
     np.testing.assert_allclose(shannon, -(P * logs).sum(axis=1), rtol=1e-10, atol=1e-12)
 

@@ -198,7 +198,7 @@ def test_float32_in_tiles(kernel):
         affinity,
         cost=drot.sqeuclidean(X.astype(np.float32), block=512),
         base=affinity.base.float(),
-        rest=affinity.rest.float(),
+        net=affinity.net.float(),
     )
     Z = 3 * random_start(3000)
     a = SNEkhornLoss(affinity, kernel).evaluate(Z, tol=1e-9)
@@ -423,7 +423,7 @@ def run(n):
     row = torch.logsumexp(-cost.rows(slice(0, 1)).double(), dim=1)
     about = {"residual": 0.0, "n_iter": 1, "passes": 1.0, "converged": True, "trace": (0.0,)}
     f = torch.full((n,), -float(row) / 2)
-    P = DoublyStochasticAffinity(cost=cost, nu=1.0, base=0 * f, rest=f, **about)
+    P = DoublyStochasticAffinity(cost=cost, nu=1.0, base=0 * f, net=f, **about)
     options = {"init": "random", "max_iter": 2, "on_failure": "ignore"}
     first = drot.snekhorn(P, kernel="student", **options).n_iter
     N = GaussianAffinity(cost=WithoutDiagonal(cost), nu=1.0, lam=f, **about)

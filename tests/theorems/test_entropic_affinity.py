@@ -9,7 +9,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from drot.affinities.roots import _moments
+from drot._core.roots import moments
 
 
 def cloud_cost(seed: int, n: int, p: int = 3) -> np.ndarray:
@@ -89,7 +89,7 @@ def test_thm_ea_root_derivatives(t):
     second = (g(t + 1e-3) - 2 * g(t) + g(t - 1e-3)) / 1e-6
     assert curvature == pytest.approx(second, rel=1e-4, abs=1e-6)
 
-    log_z, shannon, ours, ours2 = _moments(torch.tensor(row)[None], torch.tensor([t]).double())
+    log_z, shannon, ours, ours2 = moments(torch.tensor(row)[None], torch.tensor([t]).double())
     assert float(log_z) == pytest.approx(math.log(np.exp(-row / eps).sum()), rel=1e-13)
     assert float(shannon) == pytest.approx(g(t), rel=1e-13)
     assert float(ours) == pytest.approx(slope, rel=1e-10)

@@ -194,7 +194,7 @@ def test_prp_sea_unique_erratum():
         plans.append(plan)
     assert np.abs(plans[0] - plans[1]).max() == 0.5
     assert oracles.symmetric_entropic_transport(C, 1.5).value == pytest.approx(0, abs=1e-8)
-    with pytest.raises(ValueError, match=r"row 0: .* between 4 \(entries tied"):
+    with pytest.raises(ValueError, match="points 2 and 3 must cost more than each on its own"):
         drot.symmetric_entropic_affinity(C, 1.5)
 
 
@@ -678,7 +678,7 @@ def test_prp_sea_hessian(seed, block):
     own = np.stack([M.diagonal() for M in (A, B, D)])
     np.testing.assert_allclose(point.sums + point.diagonal, own, rtol=1e-10, atol=1e-14)
     assert dual.products == 18
-    assert dual.passes == 1
+    assert dual.passes == 1 + (block is not None)  # the diagonal of tiles
 
 
 @pytest.mark.parametrize("block", [None, 3])

@@ -10,10 +10,16 @@ from . import hyperbolic as hyperbolic
 from . import metrics as metrics
 from . import spectral as spectral
 from ._core.run import NotConverged
-from .affinities.base import Affinity, load_affinity, symmetrize
+from .affinities.base import (
+    Affinity,
+    kl_divergence,
+    load_affinity,
+    row_entropy,
+    row_perplexity,
+    symmetrize,
+)
 from .affinities.baselines import symmetric_alternating_projections, symmetric_dual_ascent
 from .affinities.doubly_stochastic import DoublyStochasticAffinity, doubly_stochastic_affinity
-from .affinities.entropy import kl_divergence, row_entropy, row_perplexity
 from .affinities.rows import (
     EntropicAffinity,
     GaussianAffinity,

@@ -50,6 +50,12 @@ class Course(Generic[State]):
     def residual(self) -> float:
         return self.trace[-1]
 
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """What every result says of how it was found."""
+        names = ("residual", "n_iter", "trace", "converged")
+        return {name: getattr(self, name) for name in names}
+
 
 def iterate(
     where: str,
@@ -58,30 +64,41 @@ def iterate(
     max_iter: int,
     callback: Callable[..., Any] | None = None,
     on_failure: OnFailure = "raise",
+    *,
+    first: int = 0,
 ) -> Course:
     """Follow ``steps`` until a residual is at most ``tol``, or ``max_iter`` steps are done.
 
     They yield ``(state, residual, *more)``, the start first, and ``callback(k, residual, *more)``
     hears of each; if it returns true, the iteration ends there, as it does at an interrupt from the
-    keyboard. A chosen end is no failure.
+    keyboard. A chosen end is no failure. The start is number ``first``: 1 where it counts as one.
     """
     trace: list[float] = []
-    state, stopped = None, False
+    state, stopped, number = None, False, first - 1
     try:
         for step in steps:
             state, residual, *more = step
+            number += 1
             trace.append(residual)
-            stopped = callback is not None and bool(callback(len(trace) - 1, residual, *more))
-            if stopped or residual <= tol or len(trace) > max_iter:
+            stopped = callback is not None and bool(callback(number, residual, *more))
+            if stopped or residual <= tol or number >= max_iter:
                 break
     except KeyboardInterrupt:
         if not trace:
             raise
         stopped = True
-        _interrupted(where, len(trace) - 1)
-    n_iter = len(trace) - 1
-    converged = settle(where, trace[-1], tol, n_iter, "ignore" if stopped else on_failure)
-    return Course(state, tuple(trace), n_iter, converged, stopped)
+        _interrupted(where, number)
+    converged = settle(where, trace[-1], tol, number, "ignore" if stopped else on_failure)
+    return Course(state, tuple(trace), number, converged, stopped)
+
+
+def certificate(
+    where: str, residual: float, trace: list[float], tol: float, on_failure: OnFailure
+) -> dict[str, Any]:
+    """What a result says of how it was found, where nothing was iterated on as a whole."""
+    converged = settle(where, residual, tol, len(trace), on_failure)
+    n_iter = len(trace)
+    return dict(residual=residual, n_iter=n_iter, trace=tuple(trace), converged=converged)
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,28 @@
-"""What an affinity solver returns: a plan in log form, its duals and its certificate."""
+r"""What an affinity solver returns: a plan in log form, its duals and its certificate; entropies.
+
+Throughout, :math:`0 \log 0 = 0`, logarithms are natural, and a plan :math:`P` is a
+non-negative matrix whose rows usually sum to 1 (total mass n).
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.checks import as_square, check_fits, check_non_negative
+from .._core.checks import as_real, as_square, check_choice, check_fits, check_non_negative
 from .._core.kernels import exp, log_sum_exp
 from .._core.saving import read, unpack, write
 from ..costs.array import Nearest, Pairwise, WithoutDiagonal, as_pairwise, tile_rows
 from ..costs.distances import sqeuclidean, student_cost
 from ..costs.factored import Factored
+
+Convention = Literal["generalized", "papers"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -52,16 +59,12 @@ class Affinity:
     def tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:
         """Yield ``(rows, P[rows])`` in row tiles of at most ``most`` rows."""
         for rows, tile in self.log_tiles(most):
-            yield rows, tile.exp_()  # not kernels.exp: its last bit depends on the place, P = P^T
+            # not _core.kernels.exp: its last bit depends on the place, P = P^T
+            yield rows, tile.exp_()
 
     def _whole(self, tiles: Iterator[tuple[slice, Tensor]]) -> Tensor:
         check_fits(self.cost.shape, self.cost.dtype, self.cost.device)
-        own = self.cost.own
-        shape = (own.stop - own.start, self.cost.shape[1])
-        whole = torch.empty(shape, dtype=self.cost.dtype, device=self.cost.device)
-        for rows, tile in tiles:
-            whole[rows.start - own.start : rows.stop - own.start] = tile
-        return self.cost.join([whole])
+        return self.cost.join(tile for _, tile in tiles)
 
     @property
     def log_plan(self) -> Tensor:
@@ -91,6 +94,47 @@ class Affinity:
         values |= {f"cost.{name}": part for name, part in self.cost.parts.items()}
         names = [field.name for field in fields(self) if field.name != "cost"]
         write(path, type(self).__name__, values | {name: getattr(self, name) for name in names})
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SymmetricAffinity(Affinity):
+    """A plan of a symmetric cost, solved for C_ij - base_i - base_j, which rounds less."""
+
+    base: Tensor  # (n,)
+    net: Tensor  # (n,) dual variable of the row sums of what is left, in units of the cost
+
+    def centred(self, rows: slice, cost: Tensor) -> Tensor:
+        """The cost that was solved, rounded as it was, of the rows whose costs are ``cost``."""
+        return _less(cost, rows, self.base) if self.base.any() else cost
+
+
+def centred(cost: Pairwise, base: Tensor) -> Pairwise:
+    """C_ij - base_i - base_j: the same plan."""
+    return cost.derive(lambda rows: _less(cost.rows(rows), rows, base)) if base.any() else cost
+
+
+def _less(tile: Tensor, rows: slice | Tensor, base: Tensor) -> Tensor:
+    rounding = 8 * torch.finfo(tile.dtype).eps * base.abs()
+    tile = tile - (base[rows, None] + base)
+    # what is left of a copy's cost is rounding: copies are at 0, as without a shift
+    return tile.masked_fill_(tile.abs() <= rounding[rows, None] + rounding, 0.0)
+
+
+def extremes(cost: Pairwise) -> Tensor:
+    """C_ii, the least and largest entry of each row, and its first column at no cost; (4, n)."""
+    found = cost.join(
+        torch.stack(
+            [
+                tile.diagonal(rows.start),
+                tile.amin(dim=1),
+                tile.amax(dim=1),
+                (tile <= 0).to(torch.uint8).argmax(dim=1).to(tile.dtype),
+            ],
+            dim=1,
+        )
+        for rows, tile in cost.tiles(tile_rows(cost))
+    )
+    return found.T.contiguous()
 
 
 def _kinds(base: type[Affinity]) -> dict[str, type[Affinity]]:
@@ -212,3 +256,132 @@ def read_plan(plan, name: str = "plan") -> Tensor:
     matrix = as_square(plan.plan if isinstance(plan, Affinity) else plan, name, 2)
     check_non_negative(matrix, name)
     return matrix
+
+
+def _as_plan(value, name: str) -> Tensor:
+    plan = as_real(value, name)
+    if plan.ndim == 0:
+        raise ValueError(f"{name} must be a vector or matrix of non-negative numbers; got one")
+    if plan.shape[-1] == 0:
+        raise ValueError(f"{name} is empty, of shape {tuple(plan.shape)}; pass a row or more")
+    bad = ~((plan >= 0) & plan.isfinite())  # NaN too
+    if bad.any():
+        where = bad.nonzero()[0].tolist()
+        at = f"row {where[0]}" + (f", column {where[-1]}" if len(where) > 1 else "")
+        entry = plan[tuple(where)].item()
+        raise ValueError(f"{name} must hold finite non-negative numbers; it has {entry:g} at {at}")
+    return plan
+
+
+def row_entropy(plan) -> Tensor:
+    r"""Entropy of each row, in the convention of the papers.
+
+    .. math::
+
+        \mathrm H(p) = -\sum_j p_j (\log p_j - 1),
+
+    which is Shannon's entropy plus the mass of the row. A row of mass 1 and perplexity
+    :math:`\xi` has :math:`\mathrm H = \log \xi + 1`; a Dirac row has :math:`\mathrm H = 1`.
+
+    Source: notation of SNEkhorn (Van Assel et al., 2023), section 1; book
+    ``def-entropy`` and ``lem-perplexity-bounds``.
+
+    Parameters
+    ----------
+    plan : array_like, shape (..., m), non-negative
+        One row, or a matrix of rows.
+
+    Returns
+    -------
+    Tensor, shape (...)
+        In nats.
+
+    Raises
+    ------
+    ValueError
+        If an entry is negative or not finite, or there is none.
+
+    Examples
+    --------
+    >>> row_entropy([[1.0, 0.0], [0.5, 0.5]]).round(decimals=6).tolist()  # 1 and 1 + log 2
+    [1.0, 1.693147]
+    """
+    plan = _as_plan(plan, "plan")
+    return (plan - torch.xlogy(plan, plan)).sum(dim=-1)
+
+
+def row_perplexity(plan) -> Tensor:
+    r"""Number of equally likely columns that would have the entropy of each row.
+
+    For a row of mass 1 the perplexity is :math:`\xi = e^{\mathrm H(p) - 1}`, the
+    exponential of Shannon's entropy. It lies between 1 (all mass in one place) and m
+    (evenly spread).
+
+    Source: SNEkhorn, section 2; book ``lem-perplexity-bounds``.
+
+    Parameters
+    ----------
+    plan : array_like, shape (..., m), non-negative
+        Rows. A row whose mass is not 1 is read as it is, without normalisation.
+
+    Returns
+    -------
+    Tensor, shape (...)
+        Dimensionless.
+
+    Examples
+    --------
+    >>> row_perplexity([[0.25, 0.25, 0.25, 0.25]]).round(decimals=6).tolist()
+    [4.0]
+    """
+    return (row_entropy(plan) - 1).exp()
+
+
+def kl_divergence(plan, reference, *, convention: Convention = "generalized") -> Tensor:
+    r"""Kullback-Leibler divergence of two non-negative arrays.
+
+    ``"generalized"`` is the Bregman divergence of the negative entropy, non-negative and
+    zero only when the two are equal,
+
+    .. math:: \mathrm{KL}(P | Q) = \sum_{ij} P_{ij} \log \frac{P_{ij}}{Q_{ij}} - P_{ij} + Q_{ij}.
+
+    ``"papers"`` is :math:`\sum_{ij} P_{ij} (\log (P_{ij} / Q_{ij}) - 1)`, as the SNEkhorn
+    paper writes it. The first exceeds the second by the total mass of :math:`Q`, so both
+    have the same minimiser in :math:`P`; a number, though, must say which it is.
+
+    Source: book ``lem-kl-mass``.
+
+    Parameters
+    ----------
+    plan, reference : array_like, same shape, non-negative
+        Where ``plan`` is positive and ``reference`` is 0 the divergence is infinite.
+    convention : {"generalized", "papers"}
+
+    Returns
+    -------
+    Tensor, scalar
+        In nats times the unit of mass.
+
+    Raises
+    ------
+    ValueError
+        If shapes or devices differ, or an entry is negative or not finite.
+
+    Examples
+    --------
+    >>> P = [[0.5, 0.5], [0.5, 0.5]]
+    >>> float(kl_divergence(P, P)), float(kl_divergence(P, P, convention="papers"))
+    (0.0, -2.0)
+    """
+    check_choice("convention", convention, get_args(Convention))
+    plan, reference = _as_plan(plan, "plan"), _as_plan(reference, "reference")
+    if plan.shape != reference.shape:
+        raise ValueError(
+            f"plan and reference differ in shape: {tuple(plan.shape)} and {tuple(reference.shape)}"
+        )
+    if plan.device != reference.device:
+        raise ValueError(
+            f"plan is on {plan.device} and reference on {reference.device}; move one of them"
+        )
+    total = (torch.xlogy(plan, plan) - torch.xlogy(plan, reference) - plan).sum()
+    return total + reference.sum() if convention == "generalized" else total

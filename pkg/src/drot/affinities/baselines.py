@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
 from .._core.checks import as_perplexity, check_choice, check_positive, check_reach
-from .._core.run import OnFailure, read_limits, settle
+from .._core.roots import solve_rows
+from .._core.run import OnFailure, iterate, read_limits
 from ..costs.array import as_pairwise, check_symmetric
-from .roots import solve_rows
 from .rows import entropic_affinity
-from .symmetric import Callback, SymmetricEntropicAffinity
-from .symmetric_dual import Dual, Point
+from .symmetric import Callback
+from .symmetric_dual import Dual, Point, SymmetricEntropicAffinity
 
 Optimizer = Literal["adam", "lbfgs", "gradient"]
-
-
-class _Spent(Exception):
-    """No evaluation is left."""
 
 
 def symmetric_dual_ascent(
@@ -81,74 +79,59 @@ def symmetric_dual_ascent(
     >>> slow.converged and slow.passes > 20
     True
     """
-    cost = as_pairwise(cost)
-    check_symmetric(cost, strict=True)
     check_choice("optimizer", optimizer, get_args(Optimizer))
     learning_rate = check_positive("learning_rate", learning_rate)
-    tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
-    n = cost.shape[0]
-    target = as_perplexity(perplexity, n, cost.device).log().to(cost.dtype) + 1
-    start = entropic_affinity(cost, perplexity, tol=1e-2, on_failure="ignore")
-    dual = Dual(cost, target)
+    cost, target, tol, max_iter = _read(cost, perplexity, tol, max_iter, on_failure)
+    dual = Dual(cost, target.log().to(cost.dtype) + 1)
+    none = torch.zeros(cost.shape[0], dtype=torch.bool, device=cost.device)  # no row is pinned
+    start = entropic_affinity(dual.cost, perplexity, tol=1e-2, on_failure="ignore")
     unit = float(start.eps.mean())
     theta = (start.eps / unit).sqrt().requires_grad_()
     level = (start.lam / unit).requires_grad_()
-    trace: list[float] = []
-    best: list[tuple[float, Point]] = []  # one, once there is one
+    seen: list[tuple[float, Point]] = []  # the points evaluated since the last step
+    work: list[float] = []
 
     def loss() -> Tensor:
         """Minus the dual function, in units of ``unit``, with its derivatives in place."""
-        if len(trace) == max_iter:
-            raise _Spent
         with torch.no_grad():
-            point = dual.at(theta.square() * unit, level * unit, torch.zeros(n, dtype=torch.bool))
-            residual = float(torch.maximum(*dual.violation(point)).max())
-            trace.append(residual)
-            if not best or residual < best[0][0]:
-                best[:] = [(residual, point)]
+            point = dual.at(theta.square() * unit, level * unit, none)
+            seen.append((float(torch.maximum(*dual.violation(point)).max()), point))
+            work.append(start.passes + dual.passes)
             theta.grad = -2 * theta * (dual.target - point.entropy)
             level.grad = point.row_sum - 1
-        if callback is not None:
-            callback(len(trace), residual)
         return level.new_tensor(-point.value / unit)
 
     engine: torch.optim.Optimizer
-    match optimizer:
-        case "adam":
-            engine = torch.optim.Adam([theta, level], lr=learning_rate)
-        case "gradient":
-            engine = torch.optim.SGD([theta, level], lr=learning_rate)
-        case _:  # "lbfgs"
-            engine = torch.optim.LBFGS(
-                [theta, level], max_iter=20, history_size=10, line_search_fn="strong_wolfe"
-            )
-    while True:
-        before = len(trace)
-        try:
+    if optimizer == "lbfgs":  # of which a step is several evaluations
+        wolfe = "strong_wolfe"
+        engine = torch.optim.LBFGS([theta, level], history_size=10, line_search_fn=wolfe)
+    else:
+        ascent = torch.optim.Adam if optimizer == "adam" else torch.optim.SGD
+        engine = ascent([theta, level], lr=learning_rate)
+
+    def steps() -> Iterator[tuple[Point, float]]:
+        least, best = math.inf, None
+        while True:
+            seen.clear()
             engine.step(loss)
-        except _Spent:  # a step of L-BFGS is several evaluations
-            break
-        done = not math.isfinite(trace[-1]) or best[0][0] <= tol or len(trace) >= max_iter
-        if done or (optimizer == "lbfgs" and len(trace) == before + 1):  # L-BFGS found no step
-            break
-    residual, point = best[0]
+            for residual, point in seen:
+                if best is None or residual < least:
+                    least, best = residual, point
+                yield best, residual
+            if not math.isfinite(seen[-1][0]) or (optimizer == "lbfgs" and len(seen) == 1):
+                return  # L-BFGS found no step
+
     where = f"symmetric_dual_ascent ({optimizer})"
-    return SymmetricEntropicAffinity(
-        cost=cost,
-        gamma=point.gamma.detach(),
-        own=torch.zeros_like(point.lam),
-        net=point.lam.detach(),
-        free=point.free,
-        floor=0.0,
-        dual_value=point.value,
-        residual=residual,
-        n_iter=len(trace),
-        passes=start.passes + dual.passes,
-        products=0.0,
-        trace=tuple(trace),
-        work=tuple(start.passes + 1 + k for k in range(len(trace))),
-        converged=settle(where, residual, tol, len(trace), on_failure),
-    )
+    course = iterate(where, steps(), tol, max_iter, callback, on_failure, first=1)
+    found = dual.affinity(course.state, course, start.passes, work)
+    return replace(found, residual=min(course.trace))
+
+
+def _read(cost, perplexity, tol: float, max_iter: int, on_failure: OnFailure):
+    cost = as_pairwise(cost)
+    check_symmetric(cost, strict=True)
+    target = as_perplexity(perplexity, cost.shape[0], cost.device)
+    return cost, target, *read_limits(tol, max_iter, on_failure, cost.dtype)
 
 
 def symmetric_alternating_projections(
@@ -211,51 +194,34 @@ def symmetric_alternating_projections(
     >>> slow.perplexity.round(decimals=4).tolist()
     [2.5, 2.5, 2.5, 2.5, 2.5]
     """
-    cost = as_pairwise(cost)
-    check_symmetric(cost, strict=True)
+    cost, target, tol, max_iter = _read(cost, perplexity, tol, max_iter, on_failure)
     sigma = check_positive("bandwidth", bandwidth, cost.dtype)
-    tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
-    C, n = cost.dense(), cost.shape[0]
-    target = as_perplexity(perplexity, n, cost.device)
+    wanted = target.log().to(cost.dtype)
+    dual = Dual(cost, wanted + 1)
+    sigma /= dual.scale
+    C, n = dual.cost.dense(), cost.shape[0]
     ties = (C.amin(dim=1, keepdim=True) == C).sum(dim=1)
     check_reach(target, ties, torch.full_like(ties, n), 0)
-    wanted = target.log().to(cost.dtype)
-    log_p = -C / sigma  # (n, n) symmetric
-    correction = torch.zeros_like(log_p)
-    trace: list[float] = []
-    while True:
-        log_y = log_p + correction
-        excess = log_y.amax(dim=1, keepdim=True) - log_y
-        temperature = solve_rows(excess, wanted, tol / 10, 200)[0].exp().clamp_min(1.0)  # (n,)
-        log_rows = torch.log_softmax(-excess / temperature[:, None], dim=1)
-        correction = log_y - log_rows
-        log_p = (log_rows + log_rows.T) / 2
-        p = log_p.exp()
-        missing = wanted + (p * log_p).sum(dim=1)
-        missing = torch.where(temperature > 1, missing.abs(), missing)
-        residual = float(torch.maximum(missing, (p.sum(dim=1) - 1).abs()).max())
-        trace.append(residual)
-        if callback is not None:
-            callback(len(trace), residual)
-        if not residual > tol or len(trace) >= max_iter:
-            break
-    gamma = sigma * temperature
-    lam = gamma * log_p.diagonal() + C.diagonal()
-    return SymmetricEntropicAffinity(
-        cost=cost,
-        gamma=gamma,
-        own=torch.zeros_like(lam),
-        net=lam,
-        free=torch.zeros_like(gamma),
-        floor=0.0,
-        dual_value=Dual(cost, wanted + 1).at(gamma, lam, torch.zeros_like(ties).bool()).value,
-        residual=residual,
-        n_iter=len(trace),
-        passes=float(len(trace)),
-        products=0.0,
-        trace=tuple(trace),
-        work=tuple(float(k + 1) for k in range(len(trace))),
-        converged=settle(
-            "symmetric_alternating_projections", residual, tol, len(trace), on_failure
-        ),
-    )
+
+    def steps() -> Iterator[tuple[tuple[Tensor, Tensor], float]]:
+        log_p = -C / sigma  # (n, n) symmetric
+        correction = torch.zeros_like(log_p)
+        while True:
+            log_y = log_p + correction
+            excess = log_y.amax(dim=1, keepdim=True) - log_y
+            temperature = solve_rows(excess, wanted, tol / 10, 200)[0].exp().clamp_min(1.0)  # (n,)
+            log_rows = torch.log_softmax(-excess / temperature[:, None], dim=1)
+            correction = log_y - log_rows
+            log_p = (log_rows + log_rows.T) / 2
+            p = log_p.exp()
+            missing = wanted + (p * log_p).sum(dim=1)
+            missing = torch.where(temperature > 1, missing.abs(), missing)
+            residual = float(torch.maximum(missing, (p.sum(dim=1) - 1).abs()).max())
+            yield (sigma * temperature, log_p.diagonal()), residual
+
+    where = "symmetric_alternating_projections"
+    course = iterate(where, steps(), tol, max_iter, callback, on_failure, first=1)
+    gamma, log_own = course.state
+    point = dual.at(gamma, gamma * log_own, torch.zeros_like(ties).bool())
+    work = [1.0 + k for k in range(course.n_iter)]
+    return replace(dual.affinity(point, course, 0.0, work), passes=float(course.n_iter))

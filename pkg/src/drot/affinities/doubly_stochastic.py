@@ -3,45 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from .._core.checks import as_number, check_positive
-from .._core.kernels import log_sum_exp
-from .._core.run import OnFailure, read_limits, settle
+from .._core.checks import as_number
+from .._core.kernels import exp
+from .._core.roots import halley
+from .._core.run import OnFailure, iterate, read_limits
+from .._core.sinkhorn import symmetric_sinkhorn
 from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
-from .base import Affinity
-from .roots import halley, solve_mean
+from .base import SymmetricAffinity, centred, extremes
+from .rows import mean_bandwidth, one_bandwidth
 
 Callback = Callable[[int, float], None]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class DoublyStochasticAffinity(Affinity):
+class DoublyStochasticAffinity(SymmetricAffinity):
     """A symmetric plan, ``log P_ij = (f_i + f_j - C_ij) / nu``."""
 
     nu: float  # dual variable of the total entropy, in units of the cost
-    base: Tensor  # (n,) the part of f that cancels against large costs, or 0
-    rest: Tensor  # (n,) f - base, to more digits than f has
 
     @property
     def f(self) -> Tensor:
         """Dual variable of the row sums, (n,), in units of the cost."""
-        return self.base + self.rest
+        return self.net + self.base
 
     def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
-        base = self.base if self.base.any() else None
-        return _exponents(cost, rows, self.rest, base).div_(self.nu)
+        return _exponents(self.centred(rows, cost), rows, self.net / self.nu, self.nu)
 
 
-def _exponents(cost: Tensor, rows: slice, f: Tensor, base: Tensor | None) -> Tensor:
-    """f_i + f_j - (C_ij - base_i - base_j), (b, n)."""
-    if base is None:
-        return (f[rows, None] + f).sub_(cost)
-    return (base[rows, None] + base).sub_(cost).add_(f[rows, None] + f)
+def _exponents(cost: Tensor, rows: slice, f: Tensor, nu: float) -> Tensor:
+    """f_i + f_j - C_ij / nu, (b, n)."""
+    return (f[rows, None] + f).sub_(cost, alpha=1 / nu)
 
 
 def doubly_stochastic_affinity(
@@ -55,7 +52,7 @@ def doubly_stochastic_affinity(
     callback: Callback | None = None,
     on_failure: OnFailure = "raise",
 ) -> DoublyStochasticAffinity:
-    r"""Share mass symmetrically, each point giving and getting 1, at one bandwidth.
+    r"""Doubly stochastic affinity: symmetric entropic transport of unit masses at one bandwidth.
 
     With a bandwidth :math:`\nu`, finds the one vector :math:`f` for which
 
@@ -90,7 +87,7 @@ def doubly_stochastic_affinity(
     max_iter : int
         Sinkhorn iterations in all.
     callback : callable, optional
-        Called as ``callback(iteration, residual)`` after each iteration.
+        Called as ``callback(iteration, residual)`` at each; it ends there if it returns true.
     on_failure : {"raise", "warn", "ignore"}
 
     Returns
@@ -120,105 +117,98 @@ def doubly_stochastic_affinity(
     cost = as_pairwise(cost)
     check_symmetric(cost, strict=True)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
-    if (bandwidth is None) == (perplexity is None):
-        raise ValueError("give exactly one of bandwidth and perplexity")
     if not 0 < as_number("damping", damping) < 1:
         raise ValueError(f"damping must lie strictly between 0 and 1; got {damping}")
-    run = _Sinkhorn(cost, damping, max_iter, callback)
-    f = torch.zeros(cost.shape[0], dtype=cost.dtype, device=cost.device)
-    if bandwidth is not None:
-        nu = check_positive("bandwidth", bandwidth, cost.dtype)
-        f, residual = run.balance(f, nu, tol)
+    bandwidth, perplexity = one_bandwidth(bandwidth, perplexity, cost.dtype)
+    # less the diagonal, and then the least of each row, f is of the size of nu and has its digits
+    diagonal, least, *_ = extremes(cost)
+    base, seen = diagonal / 2, 1.0
+    if base.any():
+        least, seen = extremes(centred(cost, base))[1], 2.0
+    base = base + least.clamp_max(0.0) / 2
+    plain = centred(cost, base)
+    extra = seen if cost.block is not None else 0.0
+    if perplexity is None:
+        steps = _at_bandwidth(plain, bandwidth, damping)
     else:
-        nu, f, residual = _reach(run, f, check_positive("perplexity", perplexity), tol)
+        log_nu, errors = mean_bandwidth(plain, perplexity, 1e-2, 100)  # of rows normalised alone
+        extra += len(errors) + 1
+        steps = _at_perplexity(plain, perplexity, damping, tol, log_nu)
+    where = "doubly_stochastic_affinity"
+    course = iterate(where, steps, tol, max_iter, callback, on_failure, first=1)
+    f, nu = course.state
+    passes = course.n_iter + extra
     return DoublyStochasticAffinity(
-        cost=cost,
-        nu=nu,
-        base=torch.zeros_like(f) if run.base is None else run.base,
-        rest=f,
-        residual=residual,
-        n_iter=len(run.trace),
-        passes=float(run.passes),
-        trace=tuple(run.trace),
-        converged=settle("doubly_stochastic_affinity", residual, tol, len(run.trace), on_failure),
+        cost=cost, base=base, net=nu * f, nu=nu, passes=passes, **course.certificate
     )
 
 
-class _Sinkhorn:
-    """Symmetric Sinkhorn iterations that share one budget and one record.
-
-    They seek f for the cost C_ij - base_i - base_j. Where f is so large that it cannot be rounded
-    to what the row sums ask for, as for Gram costs far from the origin, it goes into the base.
-    """
-
-    def __init__(self, cost: Pairwise, damping: float, max_iter: int, callback: Callback | None):
-        self.cost, self.damping, self.max_iter, self.callback = cost, damping, max_iter, callback
-        self.base: Tensor | None = None  # (n,)
-        self.trace: list[float] = []
-        self.passes = 0
-
-    def balance(self, f: Tensor, nu: float, tol: float) -> tuple[Tensor, float]:
-        """Iterate from f until row sums are within ``tol`` of 1, or the budget is spent."""
-        digit = torch.finfo(f.dtype).eps
-        while True:
-            excess = self.cost.join(
-                log_sum_exp(_exponents(tile, rows, f, self.base).div_(nu))
-                for rows, tile in self.cost.tiles(tile_rows(self.cost))
-            )  # (n,)
-            self.passes += 1
-            residual = float(torch.expm1(excess).abs().max())
-            self.trace.append(residual)
-            if self.callback is not None:
-                self.callback(len(self.trace), residual)
-            if not residual > tol or len(self.trace) >= self.max_iter:
-                return f, residual
-            step = excess.mul_(-nu * self.damping)
-            if residual < 0.1 and digit * float(f.abs().max()) > 0.1 * tol * nu:
-                self.base = f if self.base is None else self.base + f
-                f = step
-            else:
-                f = f + step
-
-    def mean_entropy(self, f: Tensor, nu: float) -> float:
-        """Shannon entropy of a row of mass 1, averaged over the rows."""
-        total = torch.zeros((), dtype=torch.float64, device=f.device)
-        for rows, tile in self.cost.tiles(tile_rows(self.cost)):
-            log_p = _exponents(tile, rows, f, self.base).div_(nu)
-            log_p -= log_sum_exp(log_p.clone())[:, None]
-            total -= (log_p.exp() * log_p.clamp_min(-1e4)).sum(dtype=torch.float64)  # 0 log 0 = 0
-        self.passes += 1
-        return float(self.cost.ranks.total(total)) / self.cost.shape[0]
+Steps = Iterator[tuple[tuple[Tensor, float], float]]  # f / nu (n,) and nu; the residual
 
 
-def _reach(run: _Sinkhorn, f: Tensor, perplexity: float, tol: float) -> tuple[float, Tensor, float]:
-    """The bandwidth of an average perplexity, by a bracketed secant method on t = log nu."""
-    log_nu, errors = solve_mean(run.cost, perplexity, 1e-2, 100)  # of the row-normalised kernel
-    run.passes += len(errors) + 1
+def _at_bandwidth(cost: Pairwise, nu: float, damping: float) -> Steps:
+    """Symmetric Sinkhorn iterations from f = 0."""
+
+    def log_sums(f: Tensor) -> Tensor:
+        return _log_sums(cost, f, nu)[0]
+
+    start = torch.zeros(cost.shape[0], dtype=cost.dtype, device=cost.device)
+    for f, excess in symmetric_sinkhorn(log_sums, start, damping):
+        yield (f, nu), float(torch.expm1(excess).abs().max())
+
+
+def _at_perplexity(
+    cost: Pairwise, perplexity: float, damping: float, tol: float, log_nu: float
+) -> Steps:
+    """Sinkhorn iterations at bandwidths of a bracketed secant method on t = log nu."""
     t, low, high, slope, last = torch.tensor(
         [[log_nu], [-math.inf], [math.inf], [1.0], [math.inf]], dtype=torch.float64
     )
-    # (t, gap, f / nu) of the last bandwidth, and the base that f then had
-    past: tuple[Tensor, Tensor, Tensor, Tensor | None] | None = None
-    inner = 1e-3
+    start = torch.zeros(cost.shape[0], dtype=cost.dtype, device=cost.device)
+    past: tuple[Tensor, Tensor, Tensor] | None = None  # t, gap and f of the last bandwidth
+    enough = 1e-3  # error of the row sums at which the entropy is believed
     while True:
         nu = math.exp(float(t))
-        f, residual = run.balance(f, nu, inner)
-        gap = t.new_tensor([run.mean_entropy(f, nu) - math.log(perplexity)])
-        worst = max(residual, float(gap.abs()))
-        if not worst > tol or len(run.trace) >= run.max_iter:
-            return nu, f, worst
-        inner = max(tol / 4, min(1e-3, 1e-2 * float(gap.abs())))
-        if gap.abs() < 4 * residual:  # not even its sign is sure: balance better first
-            continue
+        entropy = start  # of each row, (n,)
+
+        def log_sums(f: Tensor, nu: float = nu) -> Tensor:
+            nonlocal entropy
+            sums, entropy = _log_sums(cost, f, nu, entropies=True)
+            return sums
+
+        for f, excess in symmetric_sinkhorn(log_sums, start, damping):
+            residual = float(torch.expm1(excess).abs().max())
+            gap = entropy.mean(dtype=torch.float64).view(1).cpu() - math.log(perplexity)
+            yield (f, nu), max(residual, float(gap.abs()))
+            if residual <= enough:
+                enough = max(tol / 4, min(1e-3, 1e-2 * float(gap.abs())))
+                if gap.abs() >= 4 * residual:  # else not even its sign is sure
+                    break
         low, high = (t, high) if gap < 0 else (low, t)
-        chord = None
+        chord = torch.zeros_like(f)
         if past is not None and past[0] != t:
-            slope = (gap - past[1]) / (t - past[0])
-            if past[3] is run.base:
-                chord = (f / nu - past[2]) / float(t - past[0])
-        past = (t, gap, f / nu, run.base)
-        new = halley(t, gap, slope, torch.zeros_like(t), low, high, 1.0, last)
-        # the potentials move along a smooth curve: follow its chord
-        f = past[2] if chord is None else past[2] + chord * float(new - t)
-        t, last = new, gap.abs()
-        f = f * math.exp(float(t))
+            slope, chord = (gap - past[1]) / (t - past[0]), (f - past[2]) / float(t - past[0])
+        past = (t, gap, f)
+        t = halley(t, gap, slope, torch.zeros_like(t), low, high, 1.0, last)
+        last = gap.abs()
+        start = f + chord * float(t - past[0])  # f moves along a smooth curve: follow its chord
+
+
+def _log_sums(
+    cost: Pairwise, f: Tensor, nu: float, entropies: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Logarithms of the row sums, (n,), and Shannon's entropies of the rows made to sum to 1."""
+
+    def tiles() -> Iterator[Tensor]:
+        for rows, tile in cost.tiles(tile_rows(cost)):
+            x = _exponents(tile, rows, f, nu)
+            top = x.amax(dim=1)
+            x.sub_(top[:, None])
+            weight = exp(x, out=None if entropies else x)
+            total = weight.sum(dim=1)
+            log_total = total.log()
+            mean = x.clamp_min_(-1e4).mul_(weight).sum(dim=1) / total if entropies else total
+            yield torch.stack([log_total + top, log_total - mean], dim=1)
+
+    sums, entropy = cost.join(tiles()).unbind(dim=1)
+    return sums, entropy

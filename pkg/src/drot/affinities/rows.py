@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal, get_args
@@ -12,11 +13,11 @@ from torch import Tensor
 
 from .._core.checks import as_perplexity, check_choice, check_count, check_positive, check_reach
 from .._core.kernels import log_sum_exp
-from .._core.run import OnFailure, read_limits, settle
+from .._core.roots import find_roots, first_bandwidth, moments, solve_rows
+from .._core.run import OnFailure, certificate, read_limits
 from ..costs.array import Pairwise, WithoutDiagonal, as_pairwise, tile_rows
 from ..costs.distances import nearest
 from .base import Affinity
-from .roots import solve_mean, solve_rows
 
 Diagonal = Literal["keep", "drop"]
 
@@ -142,38 +143,29 @@ def entropic_affinity(
         cost = nearest(cost, check_count("n_neighbors", n_neighbors, 2, cost.shape[0]))
     n = cost.shape[0]
     target = as_perplexity(perplexity, n, cost.device)
-    own = cost.own
-    found = torch.empty(own.stop - own.start, 3, dtype=cost.dtype, device=cost.device)
     trace: list[float] = []  # largest error over all rows, by iteration
     evaluations = 0
-    for rows, tile in cost.packed_tiles(tile_rows(cost)):
-        cheapest = tile.amin(dim=1)  # (b,)
-        excess = tile - cheapest[:, None]  # (b, k) >= 0, inf where forbidden
-        usable = excess.isfinite().sum(dim=1)
-        check_reach(target[rows], (excess == 0).sum(dim=1), usable, rows.start)
-        log_eps, log_z, gap, errors, work = solve_rows(
-            excess, target[rows].log().to(excess.dtype), tol, max_iter
-        )
-        eps = log_eps.exp()
-        part = torch.stack([eps, cheapest - eps * log_z, gap], dim=1)  # (b, 3)
-        found[rows.start - own.start : rows.stop - own.start] = part
-        trace = [max(pair) for pair in zip_longest(trace, errors, fillvalue=0.0)]
-        evaluations += work
-    eps, lam, gap = cost.join([found]).T.contiguous()
+
+    def solve() -> Iterator[Tensor]:
+        nonlocal trace, evaluations
+        for rows, tile in cost.packed_tiles(tile_rows(cost)):
+            cheapest = tile.amin(dim=1)  # (b,)
+            excess = tile - cheapest[:, None]  # (b, k) >= 0, inf where forbidden
+            usable = excess.isfinite().sum(dim=1)
+            check_reach(target[rows], (excess == 0).sum(dim=1), usable, rows.start)
+            log_eps, log_z, gap, errors, work = solve_rows(
+                excess, target[rows].log().to(excess.dtype), tol, max_iter
+            )
+            trace = [max(pair) for pair in zip_longest(trace, errors, fillvalue=0.0)]
+            evaluations += work
+            eps = log_eps.exp()
+            yield torch.stack([eps, cheapest - eps * log_z, gap], dim=1)  # (b, 3)
+
+    eps, lam, gap = cost.join(solve()).T.contiguous()
     evaluations = int(cost.ranks.total(torch.tensor(evaluations, device=cost.device)))
     trace = cost.ranks.largest(trace, max_iter, cost.device)
-    residual = float(gap.abs().max())
-    n_iter = len(trace)
-    return EntropicAffinity(
-        cost=cost,
-        eps=eps,
-        lam=lam,
-        residual=residual,
-        n_iter=n_iter,
-        passes=evaluations / n,
-        trace=tuple(trace),
-        converged=settle("entropic_affinity", residual, tol, n_iter, on_failure),
-    )
+    found = certificate("entropic_affinity", float(gap.abs().max()), trace, tol, on_failure)
+    return EntropicAffinity(cost=cost, eps=eps, lam=lam, passes=evaluations / n, **found)
 
 
 def _read_cost(cost, diagonal: Diagonal) -> Pairwise:
@@ -238,13 +230,11 @@ def gaussian_affinity(
     """
     cost = _read_cost(cost, diagonal)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
-    if (bandwidth is None) == (perplexity is None):
-        raise ValueError("give exactly one of bandwidth and perplexity")
+    nu, perplexity = one_bandwidth(bandwidth, perplexity, cost.dtype)
     trace: list[float] = []
-    if bandwidth is not None:
-        nu, residual, passes = check_positive("bandwidth", bandwidth, cost.dtype), 0.0, 0
-    else:
-        log_nu, trace = solve_mean(cost, check_positive("perplexity", perplexity), tol, max_iter)
+    residual, passes = 0.0, 0
+    if perplexity is not None:
+        log_nu, trace = mean_bandwidth(cost, perplexity, tol, max_iter)
         nu, residual, passes = math.exp(log_nu), trace[-1], len(trace) + 1
     lam = cost.join(log_sum_exp(tile / -nu).mul_(-nu) for _, tile in cost.tiles(tile_rows(cost)))
     if not lam.isfinite().all():
@@ -253,16 +243,57 @@ def gaussian_affinity(
             f"row {i} of this cost leaves the range of {lam.dtype} at bandwidth={nu:g}; pass a "
             "bandwidth nearer to the costs"
         )
-    return GaussianAffinity(
-        cost=cost,
-        nu=nu,
-        lam=lam,
-        residual=residual,
-        n_iter=len(trace),
-        passes=float(passes + 1),
-        trace=tuple(trace),
-        converged=settle("gaussian_affinity", residual, tol, len(trace), on_failure),
-    )
+    found = certificate("gaussian_affinity", residual, trace, tol, on_failure)
+    return GaussianAffinity(cost=cost, nu=nu, lam=lam, passes=passes + 1.0, **found)
+
+
+def one_bandwidth(
+    bandwidth: float | None, perplexity: float | None, dtype: torch.dtype
+) -> tuple[float, float | None]:
+    """Check that one of the two was given, and is positive; a bandwidth of 0 is to be found."""
+    if (bandwidth is None) == (perplexity is None):
+        raise ValueError("give exactly one of bandwidth and perplexity")
+    if bandwidth is not None:
+        return check_positive("bandwidth", bandwidth, dtype), None
+    return 0.0, check_positive("perplexity", perplexity)
+
+
+def mean_bandwidth(
+    cost: Pairwise, perplexity: float, tol: float, max_iter: int
+) -> tuple[float, list[float]]:
+    """log nu so that the mean log perplexity of all rows is that asked for, and the errors."""
+    n = cost.shape[0]
+
+    def mean(rows: Callable[[Tensor], Iterable[Tensor]], count: int) -> Tensor:
+        """Means over the points of ``count`` numbers of each row, from its costs less the least."""
+        total = torch.zeros(count, dtype=torch.float64, device=cost.device)
+        for _, tile in cost.tiles(tile_rows(cost)):
+            excess = tile - tile.amin(dim=1, keepdim=True)
+            total += torch.stack([part.sum(dtype=torch.float64) for part in rows(excess)])
+        return cost.ranks.total(total) / n
+
+    def ends(excess: Tensor) -> tuple[Tensor, ...]:
+        ties, usable = (excess == 0).sum(dim=1), excess.isfinite().sum(dim=1)
+        alive = ties < usable  # a constant row has no scale of its own
+        return first_bandwidth(excess[alive]), ties.double().log(), usable.double().log()
+
+    start, low, high = mean(ends, 3)
+    low, high = float(low.exp()), float(high.exp())
+    if not low * (1 + 1e-12) < perplexity < high * (1 - 1e-12):  # exp(log n) rounds
+        raise ValueError(
+            f"an average perplexity of {perplexity:g} is out of reach: it must lie strictly "
+            f"between {low:g} (ties for the cheapest entry) and {high:g} (entries)"
+        )
+
+    def gap(t: Tensor, *_: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        def at_t(excess: Tensor) -> tuple[Tensor, ...]:
+            return moments(excess, t.to(excess.dtype).expand(len(excess)))[1:]
+
+        entropy, slope, curvature = mean(at_t, 3).split(1)
+        return entropy - math.log(perplexity), slope, curvature
+
+    t, _, errors, _ = find_roots(gap, start.view(1), start.view(1), tol, max_iter)
+    return float(t), errors
 
 
 def self_tuning_affinity(
@@ -328,12 +359,5 @@ def self_tuning_affinity(
             f"row {i} has {n_neighbors} or more copies, so its bandwidth would be 0; raise "
             "n_neighbors above the number of copies or remove them"
         )
-    return SelfTuningAffinity(
-        cost=cost,
-        sigma=sigma,
-        residual=0.0,
-        n_iter=0,
-        passes=1.0,
-        trace=(),
-        converged=True,
-    )
+    found = certificate("self_tuning_affinity", 0.0, [], 0.0, "raise")
+    return SelfTuningAffinity(cost=cost, sigma=sigma, passes=1.0, **found)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
 from .._core.checks import as_perplexity
-from .._core.run import OnFailure, read_limits, settle
+from .._core.run import OnFailure, iterate, read_limits
 from ..costs.array import as_pairwise, check_symmetric
 from .rows import entropic_affinity
-from .symmetric_dual import Dual, Point, SymmetricEntropicAffinity, normalized
+from .symmetric_dual import Dual, Point, SymmetricEntropicAffinity
 
 Callback = Callable[[int, float], None]
 
-_MOVES = 4  # how often a row may turn from regular to slack and back
 _FALL = 0.7  # the largest share of a gamma that one step may take
 
 
@@ -29,7 +27,7 @@ def symmetric_entropic_affinity(
     callback: Callback | None = None,
     on_failure: OnFailure = "raise",
 ) -> SymmetricEntropicAffinity:
-    r"""Share mass symmetrically, each point with a perplexity of its own kept up.
+    r"""Symmetric entropic affinity: a symmetric plan with unit rows of a perplexity or more each.
 
     Solves
 
@@ -46,15 +44,9 @@ def symmetric_entropic_affinity(
               = \exp \frac{\lambda_i + \lambda_j - 2 C_{ij}}{\gamma_i + \gamma_j} .
 
     Rows with :math:`\gamma_i = 0` are *slack*: their perplexity exceeds :math:`\xi`. There may
-    be any number of them; no two exchange mass where :math:`2 C_{ij} > C_{ii} + C_{jj}` off the
-    diagonal. A truncated Newton method on :math:`(\gamma, \lambda)`, started at the entropic
-    affinity and damped where it must be, finds the duals, and an active set the slack rows.
-
-    Where some :math:`2 C_{ij} \le C_{ii} + C_{jj}`, as for 1 less an adjacency matrix or where the
-    diagonal is not the cheapest, slack rows may exchange mass. At equality they share by
-    :math:`P_{ij} = \sqrt{P_{ii} P_{jj}}`; where that does not do, every :math:`\gamma_i` is held
-    at or above a small ``floor``, and the cost of the plan exceeds the least by at most
-    :math:`\langle P, C \rangle` less ``dual_value``. It takes more iterations.
+    be any number of them; no two exchange mass, unless they are copies of a point. A truncated
+    Newton method on :math:`(\gamma, \lambda)`, started at the entropic affinity and damped where
+    it must be, finds the duals, and an active set the slack rows.
 
     Source: problem (SEA), Propositions 4 and 5 of SNEkhorn (Van Assel et al., 2023), corrected;
     book ``prp-sea-saturation`` and ``prp-sea-dual``.
@@ -62,8 +54,9 @@ def symmetric_entropic_affinity(
     Parameters
     ----------
     cost : array_like or Pairwise, shape (n, n), symmetric and finite
-        :math:`C`. Adding :math:`a_i + a_j` to it changes ``lam`` only. For points pass
-        ``drot.sqeuclidean(X)``.
+        :math:`C`, with :math:`2 C_{ij} > C_{ii} + C_{jj}` off the diagonal, or equality between
+        copies, which cost nothing from the same points. Adding :math:`a_i + a_j` to it changes
+        ``lam`` only. For points pass ``drot.sqeuclidean(X)``.
     perplexity : float or array_like of shape (n,)
         :math:`\xi`, for all rows or one per row. Strictly between the number of entries tied
         for the cheapest of a row and n.
@@ -73,10 +66,9 @@ def symmetric_entropic_affinity(
         :math:`| \mathrm H(P_{i:}) - \log \xi - 1 |` (for a slack row only what is missing).
         Default 1e-9 in float64, 1e-4 in float32.
     max_iter : int
-        Points at which the conditions are checked, the start included. Typical: 6 to 14; up to
-        some 100 with a floor.
+        Points at which the conditions are checked, the start included. Typical: 6 to 14.
     callback : callable, optional
-        Called as ``callback(iteration, residual)`` at each of them.
+        Called as ``callback(iteration, residual)`` at each; it ends there if it returns true.
     on_failure : {"raise", "warn", "ignore"}
 
     Returns
@@ -89,7 +81,8 @@ def symmetric_entropic_affinity(
     Raises
     ------
     ValueError
-        If the cost is not symmetric and finite, or a perplexity is out of reach.
+        If the cost is not symmetric and finite, two points cost less than on their own, or a
+        perplexity is out of reach.
     NotConverged
         If ``tol`` is not reached and ``on_failure="raise"``.
 
@@ -113,36 +106,23 @@ def symmetric_entropic_affinity(
     target = as_perplexity(perplexity, cost.shape[0], cost.device).log().to(cost.dtype) + 1
     least = float(target.min()) - 1
     rough = min(1e-2, 0.1 * least) if least > 0 else 1e-2  # the start need not be better
-    plain, own, scale = normalized(cost)
-    start = entropic_affinity(plain, perplexity, tol=rough, max_iter=max_iter, on_failure="ignore")
-    spent = start.passes + (cost.block is not None)  # the diagonal of tiles took a pass
-    run = _Newton(Dual(plain, target), start.eps, start.lam, tol)
-    trace, work = [], []
-    while True:
-        residual = run.residual()
-        trace.append(residual)
-        work.append(spent + run.dual.passes + run.dual.products)
-        if callback is not None:
-            callback(len(trace), residual)
-        if residual <= tol or len(trace) >= max_iter or not run.step():
-            break
-    where, n_iter = "symmetric_entropic_affinity", len(trace)
-    return SymmetricEntropicAffinity(
-        cost=cost,
-        gamma=scale * run.point.gamma,
-        own=own,
-        net=scale * run.point.lam,
-        free=run.point.free,
-        floor=scale * run.floor,
-        dual_value=scale * run.point.value + float(own.sum(dtype=torch.float64)),
-        residual=residual,
-        n_iter=n_iter,
-        passes=spent + run.dual.passes,
-        products=float(run.dual.products),
-        trace=tuple(trace),
-        work=tuple(work),
-        converged=settle(where, residual, tol, n_iter, on_failure),
+    dual = Dual(cost, target)
+    start = entropic_affinity(
+        dual.cost, perplexity, tol=rough, max_iter=max_iter, on_failure="ignore"
     )
+    run = _Newton(dual, start.eps, start.lam, tol)
+    work: list[float] = []
+
+    def steps() -> Iterator[tuple[Point, float]]:
+        going = True
+        while going:
+            work.append(start.passes + dual.passes + dual.products)
+            yield run.point, run.residual()
+            going = run.step()
+
+    where = "symmetric_entropic_affinity"
+    course = iterate(where, steps(), tol, max_iter, callback, on_failure, first=1)
+    return dual.affinity(course.state, course, start.passes, work)
 
 
 class _Newton:
@@ -157,38 +137,14 @@ class _Newton:
         self.least = 1e-2 * gamma  # a regular row below this is tried at 0
         self.pinned = torch.zeros_like(gamma, dtype=torch.bool)
         self.damping = 1e-2
-        self.moves = torch.zeros_like(self.pinned, dtype=torch.long)
-        self.floor = 0.0
-        self.first = gamma, lam
-        self.unit = float((gamma + lam.abs()).max())
-        # the least floor whose exponents, of size unit / floor, leave the digits that tol asks for
-        self.last_floor = self.unit * min(0.1, 16 * torch.finfo(gamma.dtype).eps / tol)
-        self.path: tuple[float, Tensor, Tensor] | None = None  # the floor before, its gamma and lam
         self.point = dual.at(gamma, lam, self.pinned)
-        self._seen: tuple[weakref.ref[Point], float] | None = None
 
     def residual(self) -> float:
-        entropy, row_sum = self.dual.violation(self.point, self.floor)
-        worst = float(torch.maximum(entropy, row_sum).max())
-        if self.floor > self.last_floor:
-            return max(worst, self.floor / self.unit)
-        return max(worst, self._excess() / self.unit)
-
-    def _excess(self) -> float:
-        """By how much slack rows break lam_i + lam_j <= 2 C_ij, if it matters."""
-        if self._seen is None or self._seen[0]() is not self.point:
-            excess = self.dual.excess(self.point) if (self.point.gamma == 0).any() else 0.0
-            self._seen = weakref.ref(self.point), excess if excess > self.last_floor else 0.0
-        return self._seen[1]
+        return float(torch.maximum(*self.dual.violation(self.point)).max())
 
     def step(self) -> bool:
         """One step that increases the dual; False if none can be found."""
-        if self.floor:
-            self._lower()
-        else:
-            self._sort_rows()
-            if self._excess() > 0 or ((self.moves > _MOVES).any() and self.dual.crossed):
-                self._lift()
+        self._sort_rows()
         if self.residual() <= self.tol:  # the sorting alone was enough
             return True
         start = self.point
@@ -196,29 +152,20 @@ class _Newton:
             return True
         while self.damping < 1e12:
             dg, dl = self._solve(*self._gradient(start), *self._free_parts(), 0.1, self.damping)
-            least = self._least_step()
-            if self.floor:
-                dg = torch.maximum(dg, least)
-            if (dg >= least).all() and self._try(start, dg, dl):
+            if (dg >= -_FALL * start.gamma).all() and self._try(start, dg, dl):
                 self.damping /= 8
                 return True
             self.damping *= 8
-        if self.floor == 0 and self.dual.crossed:
-            self._lift()
-            return True
         return False
 
     def _try(self, start: Point, dg: Tensor, dl: Tensor) -> bool:
         """Move by (dg, dl) if the dual increases enough for its slope."""
-        dual = self.dual
         slope = _inner(self._gradient(start), (dg, dl))
         if not slope > 0:
             return False
         lam = start.lam + dl
         lam = torch.where(start.gamma > 0, lam, lam.clamp(max=0.0))
-        gamma = start.gamma + dg
-        gamma = torch.where(gamma <= (1 + 1e-9) * self.floor, self.floor, gamma)
-        point = dual.at(gamma, lam, self.pinned)
+        point = self.dual.at(start.gamma + dg, lam, self.pinned, beside=start)
         if slope > 1e3 * torch.finfo(dg.dtype).eps * abs(start.value):
             enough = point.value >= start.value + 1e-4 * slope
         else:  # digits of the value no longer tell; those of its slope do
@@ -227,37 +174,9 @@ class _Newton:
             self.point = point
         return enough
 
-    def _lift(self) -> None:
-        """Give every gamma a floor: slack rows that exchange mass have no formula without."""
-        self.floor = 0.1 * self.unit
-        self.pinned = torch.zeros_like(self.pinned)
-        self.damping = 1e-2
-        gamma, lam = self.first
-        self.point = self.dual.at(gamma.clamp_min(self.floor), lam, self.pinned)
-
-    def _lower(self) -> None:
-        """Lower the floor where the conditions hold roughly, along the curve of its maximisers."""
-        entropy, row_sum = self.dual.violation(self.point, self.floor)
-        if self.floor == self.last_floor or torch.maximum(entropy, row_sum).max() > 1e-3:
-            return
-        old, point = self.floor, self.point
-        self.floor = max(0.25 * old, self.last_floor)
-        gamma, lam = point.gamma, point.lam
-        if self.path is not None:
-            t = (self.floor - old) / (old - self.path[0])
-            gamma, lam = gamma + t * (gamma - self.path[1]), lam + t * (lam - self.path[2])
-        gamma = torch.where(point.gamma <= old, self.floor, gamma.clamp_min(self.floor))
-        self.path = old, point.gamma, point.lam
-        self.point = self.dual.at(gamma, lam, self.pinned)
-
-    def _least_step(self) -> Tensor:
-        """The most that each gamma may fall in one step, (n,) <= 0."""
-        gamma = self.point.gamma
-        return torch.maximum(-_FALL * gamma, self.floor - gamma)
-
     def _newton(self) -> tuple[Tensor, Tensor]:
         """Newton's step, with no gamma falling by more than 70 %."""
-        point, least = self.point, self._least_step()
+        point, least = self.point, -_FALL * self.point.gamma
         regular, moving = self._free_parts()
         # aim at log row sums and log perplexities, which are closer to linear than the gradient:
         # (g, h) is the change of H and of the row sums that brings both to 0 in that sense
@@ -290,17 +209,12 @@ class _Newton:
 
     def _free_parts(self) -> tuple[Tensor, Tensor]:
         """Which gammas and which lams may move."""
-        return self._regular(self.point), ~self.pinned
-
-    def _regular(self, point: Point) -> Tensor:
-        above = point.gamma > self.floor
-        return above | (point.entropy < self.dual.target) if self.floor else above
+        return self.point.gamma > 0, ~self.pinned
 
     def _gradient(self, point: Point) -> tuple[Tensor, Tensor]:
-        regular, moving = self._regular(point), ~self.pinned
         return (
-            torch.where(regular, self.dual.target - point.entropy, 0.0),
-            torch.where(moving, 1 - point.row_sum, 0.0),
+            torch.where(point.gamma > 0, self.dual.target - point.entropy, 0.0),
+            torch.where(self.pinned, 0.0, 1 - point.row_sum),
         )
 
     def _sort_rows(self) -> None:
@@ -315,7 +229,6 @@ class _Newton:
         stop = slack & ~self.pinned & (lam >= 0) & (point.row_sum < 1)
         if not (enter | leave | drop | stop).any():
             return
-        self.moves += enter | leave | drop | stop
         self.pinned = (self.pinned | enter | stop) & ~leave & ~drop
         lam[enter] = gamma[enter] = 0.0
         self.least[leave] *= 1e-2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,17 +11,10 @@ from torch import Tensor
 
 from .._core.checks import check_count, check_positive
 from .._core.kernels import exp
-from .._core.run import OnFailure, read_limits, settle
-from ..costs.array import (
-    Nearest,
-    Pairwise,
-    WithoutDiagonal,
-    as_pairwise,
-    smallest,
-    tile_rows,
-)
+from .._core.roots import find_roots
+from .._core.run import OnFailure, certificate, read_limits
+from ..costs.array import Nearest, WithoutDiagonal, as_pairwise, smallest
 from .base import Affinity
-from .roots import halley
 
 _FLOOR = 1e-3  # of the mean distance, as in umap-learn
 
@@ -121,7 +113,13 @@ def umap_membership(
         raise ValueError(
             f"local_connectivity must be finite and not negative; got {local_connectivity}"
         )
-    values, columns = smallest(whole, k - 1, _distances(whole))
+    values, columns = smallest(whole, k - 1)
+    if (values < 0).any():
+        i = int((values < 0).any(dim=1).nonzero()[0])
+        raise ValueError(
+            f"cost is {values[i, 0]:g} at row {i}, column {int(columns[i, 0])}; distances are its "
+            "square roots, so it must not be negative"
+        )
     if not values.isfinite().all():
         i = int((~values.isfinite()).nonzero()[0, 0])
         raise ValueError(
@@ -138,30 +136,9 @@ def umap_membership(
     sigma = sigma.maximum(floor)
     sums = torch.exp(-excess / sigma[:, None]).sum(dim=1)
     gap = (sums - math.log2(k)).abs().masked_fill(floored, 0.0)
-    residual, n_iter = float(gap.max()), len(trace)
-    return UMAPMembership(
-        cost=Nearest(values, columns, n, whole.block, ranks=whole.ranks),
-        rho=rho,
-        sigma=sigma,
-        floored=floored,
-        residual=residual,
-        n_iter=n_iter,
-        passes=1.0,
-        trace=tuple(trace),
-        converged=settle("umap_membership", residual, tol, n_iter, on_failure),
-    )
-
-
-def _distances(cost: Pairwise) -> Iterator[tuple[slice, Tensor]]:
-    """Row tiles of a cost whose roots can be taken."""
-    for rows, tile in cost.tiles(tile_rows(cost)):
-        if not (tile >= 0).all():  # NaN too
-            i, j = (~(tile >= 0)).nonzero()[0].tolist()
-            raise ValueError(
-                f"cost is {tile[i, j]:g} at row {rows.start + i}, column {j}; distances are its "
-                "square roots, so it must not be negative"
-            )
-        yield rows, tile
+    found = certificate("umap_membership", float(gap.max()), trace, tol, on_failure)
+    near = Nearest(values, columns, n, whole.block, ranks=whole.ranks)
+    return UMAPMembership(cost=near, rho=rho, sigma=sigma, floored=floored, passes=1.0, **found)
 
 
 def _nearest_positive(distances: Tensor, rank: float) -> Tensor:
@@ -184,33 +161,19 @@ def _solve(excess: Tensor, target: float, tol: float, max_iter: int) -> tuple[Te
 
     0 where the certain edges alone reach the target.
     """
-    sigma = excess.new_zeros(len(excess))
-    active = ((excess == 0).sum(dim=1) < target).nonzero().squeeze(1)
-    excess = excess[active]
-    t = excess.mean(dim=1).log()  # (b,) log sigma
-    low, high = torch.full_like(t, -torch.inf), torch.full_like(t, torch.inf)
-    last = torch.full_like(t, torch.inf)
-    errors: list[float] = []
-    for k in range(max_iter):  # pragma: no branch, the last one breaks
-        if not len(active):
-            break
+
+    def gap(t: Tensor, excess: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         e = (excess * torch.exp(-t)[:, None]).clamp_max_(1e3)  # beyond, a weight is 0
         weight = exp(e, -1)
-        gap = weight.sum(dim=1) - target
+        value = weight.sum(dim=1) - target
         slope = weight.mul_(e).sum(dim=1)
-        curvature = weight.mul_(e - 1).sum(dim=1)
-        errors.append(float(gap.abs().max()))
-        sigma[active] = t.exp()
-        if k == max_iter - 1:
-            break
-        left = gap.abs() > tol
-        active, excess, t, gap, slope, curvature, low, high, last = (
-            part[left] for part in (active, excess, t, gap, slope, curvature, low, high, last)
-        )
-        low = torch.where(gap < 0, t, low)
-        high = torch.where(gap > 0, t, high)
-        t = halley(t, gap, slope, curvature, low, high, 2.0 + k, last)
-        last = gap.abs()
+        return value, slope, weight.mul_(e - 1).sum(dim=1)
+
+    sigma = excess.new_zeros(len(excess))
+    active = (excess == 0).sum(dim=1) < target
+    excess = excess[active]
+    log_sigma, _, errors, _ = find_roots(gap, excess.mean(dim=1).log(), excess, tol, max_iter)
+    sigma[active] = log_sigma.exp()
     return sigma, errors
 
 

@@ -19,7 +19,7 @@ from .._core.checks import (
     check_non_negative,
     check_positive,
 )
-from ..affinities.entropy import row_entropy
+from ..affinities.base import row_entropy
 
 
 class ConstraintErrors(NamedTuple):

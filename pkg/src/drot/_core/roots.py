@@ -1,0 +1,117 @@
+"""Roots of many increasing functions at once, and the bandwidths that reach a perplexity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from .kernels import exp
+
+
+def find_roots(
+    function: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]],
+    t: Tensor,
+    data: Tensor,
+    tol: float,
+    max_iter: int,
+) -> tuple[Tensor, Tensor, list[float], int]:
+    """Find where increasing functions are 0: one number t (b,) each, by Halley's method.
+
+    ``function(t, data, rows)`` gives values, slopes and curvatures of the functions ``rows`` (k,)
+    at t (k,); ``data`` (k, ...) are their rows of what was passed. Those that are done drop out.
+    Also returns the values left (b,), the largest of each iteration, and the number of functions
+    evaluated in all.
+    """
+    t, value = t.clone(), torch.empty_like(t)
+    low, high = torch.full_like(t, -torch.inf), torch.full_like(t, torch.inf)
+    last = torch.full_like(t, torch.inf)  # absolute value of the iteration before
+    rows = torch.arange(len(t), device=t.device)  # still to solve
+    errors: list[float] = []
+    work = 0
+    while len(rows):
+        gap, slope, curvature = function(t[rows], data, rows)
+        work += len(rows)
+        value[rows] = gap
+        errors.append(float(gap.abs().max()))
+        left = gap.abs() > tol
+        if not left.any() or len(errors) == max_iter:  # t and its value belong together
+            break
+        if not left.all():
+            rows, data, gap, slope, curvature = (
+                part[left] for part in (rows, data, gap, slope, curvature)
+            )
+        here, most = t[rows], 1.0 + len(errors)
+        low[rows] = torch.where(gap < 0, here, low[rows])
+        high[rows] = torch.where(gap > 0, here, high[rows])
+        t[rows] = halley(here, gap, slope, curvature, low[rows], high[rows], most, last[rows])
+        last[rows] = gap.abs()
+    return t, value, errors, work
+
+
+def halley(
+    t: Tensor,
+    gap: Tensor,
+    slope: Tensor,
+    curvature: Tensor,
+    low: Tensor,
+    high: Tensor,
+    most: float,
+    last: Tensor,
+) -> Tensor:
+    """One step towards gap = 0, of at most ``most``, kept inside the bracket (low, high).
+
+    Halves the bracket instead when the gap has not halved since ``last``.
+    """
+    newton = -gap / slope
+    damped = 2 * slope.square() - gap * curvature
+    step = torch.where(damped > slope.square() / 2, 2 * slope * -gap / damped, newton)
+    step = torch.nan_to_num(step, nan=0.0, posinf=most, neginf=-most).clamp(-most, most)
+    step = torch.where(step == 0, -most * gap.sign(), step)  # a flat row says only which way
+    new = t + step
+    middle = (low + high) / 2
+    halve = (new <= low) | (new >= high) | (gap.abs() > last / 2)
+    return torch.where(halve & middle.isfinite(), middle, new)
+
+
+def solve_rows(
+    excess: Tensor, target: Tensor, tol: float, max_iter: int
+) -> tuple[Tensor, Tensor, Tensor, list[float], int]:
+    """Find log eps (b,) so that each row of ``excess`` (b, k) has log perplexity ``target``.
+
+    Also returns log Z (b,), the error left (b,), the largest error of each iteration, and the
+    number of rows evaluated in all.
+    """
+    log_z = torch.empty_like(excess[:, 0])
+
+    def gap(t: Tensor, excess: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        log_z[rows], shannon, slope, curvature = moments(excess, t)
+        return shannon - target[rows], slope, curvature
+
+    log_eps, left, errors, work = find_roots(gap, first_bandwidth(excess), excess, tol, max_iter)
+    return log_eps, log_z, left, errors, work
+
+
+def first_bandwidth(excess: Tensor) -> Tensor:
+    """A first log bandwidth: a tenth of the mean excess of each row."""
+    finite = excess.isfinite()
+    total = excess.masked_fill(~finite, 0.0).sum(dim=1)
+    return (0.1 * total / finite.sum(dim=1)).log()
+
+
+def moments(excess: Tensor, log_eps: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    r"""log Z, Shannon entropy S of the softmax of ``-excess / eps``, dS/dt, d2S/dt2; t = log eps.
+
+    With e = excess / eps, S = log Z + E[e], dS/dt = Var[e] and d2S/dt2 = K3[e] - 2 Var[e],
+    where K3 is the third central moment.
+    """
+    # beyond 1e3 a weight is 0 in float64, and its moments must be 0 rather than 0 * inf
+    e = (excess * torch.exp(-log_eps)[:, None]).clamp_max_(1e3)  # (b, k)
+    weight = exp(e, -1)
+    z = weight.sum(dim=1)
+    first, second, third = (weight.mul_(e).sum(dim=1) / z for _ in range(3))
+    variance = (second - first.square()).clamp_min_(0.0)
+    skew = third - 3 * first * second + 2 * first**3
+    log_z = z.log()
+    return log_z, log_z + first, variance, skew - 2 * variance

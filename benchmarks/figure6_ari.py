@@ -33,7 +33,7 @@ FIELDS = ["perplexity", "alone", "zeros", *(f"ari_{seed}" for seed in table2.SEE
 
 
 @functools.cache
-def points(data: str) -> tuple[drot.Pairwise, torch.Tensor]:
+def points(data: str) -> tuple[drot.costs.Pairwise, torch.Tensor]:
     source = LOADERS[data](download=False)
     return drot.sqeuclidean(source.X), source.y
 

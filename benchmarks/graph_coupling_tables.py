@@ -92,7 +92,7 @@ def load(name: str, n: int, variant: str = "") -> tuple[Tensor, Tensor]:
 
 
 @functools.cache
-def rows(name: str, n: int, variant: str) -> drot.EntropicAffinity:
+def rows(name: str, n: int, variant: str) -> drot.affinities.EntropicAffinity:
     """t-SNE's kernel; tiles of it are computed when met."""
     cost = drot.sqeuclidean(load(name, n, variant)[0], block=1000)
     return drot.entropic_affinity(cost, PERPLEXITY, diagonal="drop", tol=1e-6)

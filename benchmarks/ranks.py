@@ -40,7 +40,9 @@ P = 50  # dimension of the points
 AGREE = {"float64": 1e-8, "float32": 1e-2}
 
 
-def solve(X: Tensor, asked: argparse.Namespace, *, shared: bool) -> tuple[float, drot.Affinity]:
+def solve(
+    X: Tensor, asked: argparse.Namespace, *, shared: bool
+) -> tuple[float, drot.affinities.Affinity]:
     """Seconds and the affinity of the rows of this process, or of all rows."""
     cost = drot.sqeuclidean(X, block=asked.block)
     if shared:

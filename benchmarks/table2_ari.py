@@ -42,7 +42,7 @@ FIELDS = ["data", "rows", "affinity", "grid", "setting", "nu", "perplexity", "al
 FIELDS += [f"ari_{seed}" for seed in SEEDS]
 
 
-def affinity(name: str, cost: drot.Pairwise, setting: int) -> tuple[Tensor, float]:
+def affinity(name: str, cost: drot.costs.Pairwise, setting: int) -> tuple[Tensor, float]:
     """A symmetric plan (n, n) and its scalar bandwidth, nan where it has none."""
     match name:
         case "rs":
@@ -62,7 +62,7 @@ def affinity(name: str, cost: drot.Pairwise, setting: int) -> tuple[Tensor, floa
     raise ValueError(f"no affinity {name!r}; there are {', '.join(AFFINITIES)}")
 
 
-def with_bandwidth(name: str, cost: drot.Pairwise, nu: float) -> Tensor:
+def with_bandwidth(name: str, cost: drot.costs.Pairwise, nu: float) -> Tensor:
     """P^rs (not yet symmetric) or P^ds at a given bandwidth."""
     if name == "rs":
         return drot.gaussian_affinity(cost, bandwidth=nu).plan

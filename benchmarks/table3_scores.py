@@ -106,13 +106,13 @@ def plan(name: str, kind: str, xi: int) -> Tensor:
     return drot.symmetrize(drot.entropic_affinity(cost, xi, diagonal="drop"))
 
 
-def ours(P: Tensor, kind: str, Z: Tensor) -> drot.Embedding:
+def ours(P: Tensor, kind: str, Z: Tensor) -> drot.embeddings.Embedding:
     if kind == "t-SNEkhorn":
         return drot.snekhorn(P, kernel="student", init=Z, tol=1e-3, on_failure="ignore")
     return drot.tsne(P, init=Z, tol=1e-3, on_failure="ignore")
 
 
-def adam(P: Tensor, kind: str, Z: Tensor, rate: float) -> drot.Embedding:
+def adam(P: Tensor, kind: str, Z: Tensor, rate: float) -> drot.embeddings.Embedding:
     """Adam with the paper's stopping rule."""
     loss = (SNEkhornLoss if kind == "t-SNEkhorn" else SNELoss)(P, "student")
     evaluate, seen = loss.evaluate, []

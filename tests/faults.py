@@ -23,7 +23,9 @@ import torch
 from scipy.sparse import csr_matrix
 
 N = 10
-MODULES = ("drot", "drot.metrics", "drot.hyperbolic", "drot.spectral", "drot.datasets", "drot.plot")
+MODULES = ("drot", "drot.costs", "drot.affinities", "drot.graphs", "drot.spectral")
+MODULES += ("drot.embeddings", "drot.gromov", "drot.metrics", "drot.distributional")
+MODULES += ("drot.datasets", "drot.hyperbolic", "drot.plot")
 
 
 # ------------------------------------------------------------------ arguments that work
@@ -126,7 +128,7 @@ ROWS: dict[str, Row] = {
     "drot.student_cost": Row(lambda: {"X": points(), "Y": points(6, 3, 1)}),
     "drot.pairwise": Row(lambda: {"function": torch.cdist, "X": points(), "Y": points(6, 3, 1)}),
     "drot.nearest": Row(lambda: {"cost": squares(), "k": 3}, {"cost": "matrix"}, {"k": N}),
-    "drot.Factored": Row(
+    "drot.costs.Factored": Row(
         lambda: {"left": points(), "right": points(N, 3, 1)},
         {"left": "factor", "right": "factor", "points": "other", "symmetric": "other"},
     ),
@@ -220,13 +222,17 @@ ROWS: dict[str, Row] = {
         {"log_kernel": "log_kernel"},
         {"n_components": 3},
     ),
-    "drot.precision_coupling_loss": Row(lambda: {"X": points(), "Z": points(N, 2, 1)}),
-    "drot.precision_coupling_optimum": Row(lambda: {"X": points()}, {}, {"n_components": 3}),
+    "drot.spectral.precision_coupling_loss": Row(lambda: {"X": points(), "Z": points(N, 2, 1)}),
+    "drot.spectral.precision_coupling_optimum": Row(
+        lambda: {"X": points()}, {}, {"n_components": 3}
+    ),
     # scores
     "drot.neighborhood_preservation": SCORE._replace(high={"K": N - 2}),
-    "drot.neighborhood_curve": SCORE._replace(good=lambda: {"X": points(), "Z": points(N, 2, 1)}),
-    "drot.trustworthiness": SCORE._replace(high={"K": 4}),
-    "drot.continuity": SCORE._replace(high={"K": 4}),
+    "drot.metrics.neighborhood_curve": SCORE._replace(
+        good=lambda: {"X": points(), "Z": points(N, 2, 1)}
+    ),
+    "drot.metrics.trustworthiness": SCORE._replace(high={"K": 4}),
+    "drot.metrics.continuity": SCORE._replace(high={"K": 4}),
     # Gromov-Wasserstein
     "drot.gw_objective": Row(
         lambda: {"cost_x": squares(), "cost_z": squares(3), "plan": soft()},
@@ -402,11 +408,9 @@ ROWS: dict[str, Row] = {
 
 # Public names without a row, and why.
 ELSEWHERE = {
-    "drot.Pairwise": "made by sqeuclidean, student_cost, pairwise and nearest, which check",
+    "drot.costs.Pairwise": "made by sqeuclidean, student_cost, pairwise and nearest, which check",
     "drot.shard": "needs a group of processes: tests/properties/test_ranks.py",
-    "drot.load_affinity": "takes a path: tests/contracts/test_results.py",
-    "drot.load_embedding": "takes a path: tests/properties/test_embedding.py",
-    "drot.load_semi_relaxed_gw": "takes a path: tests/properties/test_gromov.py",
+    "drot.load": "takes a path: tests/contracts/test_results.py",
     **{
         f"drot.datasets.{name}": "reads files: tests/contracts/test_fetch.py, test_datasets.py"
         for name in (

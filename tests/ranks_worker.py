@@ -42,14 +42,14 @@ SOLVERS = {
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Known(drot.Affinity):
+class Known(drot.affinities.Affinity):
     """The weights e^-cost."""
 
     def log_rows(self, rows: slice, cost: torch.Tensor) -> torch.Tensor:
         return -cost
 
 
-def known(cost: drot.Pairwise) -> Known:
+def known(cost: drot.costs.Pairwise) -> Known:
     return Known(cost=cost, residual=0.0, n_iter=0, passes=1.0, converged=True, trace=())
 
 
@@ -115,10 +115,10 @@ def fails(rank: int) -> dict:
 
 
 # ------------------------------------------------------------- all functions, of faults.ROWS
-def met(matrix: torch.Tensor, block: int | None) -> drot.Pairwise:
+def met(matrix: torch.Tensor, block: int | None) -> drot.costs.Pairwise:
     """A matrix as a cost is met, infinite entries too."""
     same = bool((matrix == matrix.T).all())
-    return drot.Pairwise(
+    return drot.costs.Pairwise(
         lambda rows: matrix[rows].clone(), tuple(matrix.shape), matrix, block=block, symmetric=same
     )
 
@@ -142,25 +142,25 @@ def forms(value, kind: str) -> dict[str, Callable[[], object]]:
             found[f"affinity {block}"] = lambda block=block: known(met(-log, block))
     if array.isfinite().all():
         unit = torch.eye(len(array), dtype=array.dtype)
-        found["factors"] = lambda: drot.Factored(array, unit, block=3)
+        found["factors"] = lambda: drot.costs.Factored(array, unit, block=3)
     return found
 
 
 def shared(thing):
-    if isinstance(thing, drot.Affinity):
+    if isinstance(thing, drot.affinities.Affinity):
         return replace(thing, cost=drot.shard(thing.cost))
     return drot.shard(thing)
 
 
 def numbers(found) -> list[torch.Tensor]:
     """All that a result holds, whole."""
-    if isinstance(found, drot.Pairwise):
+    if isinstance(found, drot.costs.Pairwise):
         return [found.dense()]
     if isinstance(found, Rows):
         return [torch.cat([tile.clone() for _, tile in found.tiles()])]
     if isinstance(found, torch.Tensor | np.ndarray | bool | int | float):
         return [torch.as_tensor(found).to_dense().double()]
-    if isinstance(found, drot.Affinity):
+    if isinstance(found, drot.affinities.Affinity):
         return [found.plan, *numbers([vars(found)[key] for key in sorted(vars(found))])]
     if hasattr(found, "__dict__") and not isinstance(found, type | Callable):
         return numbers([vars(found)[key] for key in sorted(vars(found)) if key != "_kept"])

@@ -83,10 +83,10 @@ def once(X: Tensor, passes: float, sweeps: float = 0.0) -> Operations:
 
 
 def ours(X: Tensor, xi: int, block: int | None) -> Method:
-    def run() -> drot.EntropicAffinity:
+    def run() -> drot.affinities.EntropicAffinity:
         return drot.entropic_affinity(drot.sqeuclidean(X, block=block), xi, diagonal="drop")
 
-    def read(found: drot.EntropicAffinity) -> Outcome:
+    def read(found: drot.affinities.EntropicAffinity) -> Outcome:
         gap = found.residual
         if len(X) <= CHECKED:
             gap = (found.perplexity.double().log() - np.log(xi)).abs().max()

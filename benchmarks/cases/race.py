@@ -108,7 +108,7 @@ def outcome(judge, Z: Tensor, steps: int, way: Way = (), **rest: Any) -> Outcome
 def ours(X: Tensor, method: str, steps: int, judge) -> Method:
     """The estimators, by the functions that they call: these let one look."""
 
-    def run() -> tuple[float, drot.Embedding, Way]:
+    def run() -> tuple[float, drot.embeddings.Embedding, Way]:
         begin, way = time.perf_counter(), []
 
         def look(step: int, residual: float, Z: Tensor, value: float) -> None:
@@ -120,7 +120,7 @@ def ours(X: Tensor, method: str, steps: int, judge) -> Method:
         passes, plan = tsne_plan(X)
         return passes, drot.tsne(plan, callback=look, on_failure="ignore"), way
 
-    def read(result: tuple[float, drot.Embedding, Way]) -> Outcome:
+    def read(result: tuple[float, drot.embeddings.Embedding, Way]) -> Outcome:
         before, found, way = result
         work = None
         if method == "drot t-SNE":

@@ -76,10 +76,10 @@ def problem(
 
 
 def ours(name: str, C, D, loss: str, options: dict) -> Method:
-    def run() -> drot.SemiRelaxedGW:
+    def run() -> drot.gromov.SemiRelaxedGW:
         return drot.semi_relaxed_gw(C, D, loss=loss, on_failure="ignore", **options)
 
-    def read(found: drot.SemiRelaxedGW) -> Outcome:
+    def read(found: drot.gromov.SemiRelaxedGW) -> Outcome:
         n, k = found.plan.shape
         if isinstance(C, Tensor):
             work = dense(C, k, found.products)

@@ -91,11 +91,11 @@ def operations(X: Tensor, found: Any, block: int | None) -> Operations:
 
 
 def ours(X: Tensor, xi: int, block: int | None, tol: float) -> Method:
-    def run() -> drot.SymmetricEntropicAffinity:
+    def run() -> drot.affinities.SymmetricEntropicAffinity:
         cost = drot.sqeuclidean(X, block=block)
         return drot.symmetric_entropic_affinity(cost, xi, tol=tol, on_failure="ignore")
 
-    def read(found: drot.SymmetricEntropicAffinity) -> Outcome:
+    def read(found: drot.affinities.SymmetricEntropicAffinity) -> Outcome:
         work = operations(X, found, block)
         return Outcome(found.residual, work, passes=found.passes, products=found.products)
 
@@ -103,7 +103,7 @@ def ours(X: Tensor, xi: int, block: int | None, tol: float) -> Method:
 
 
 def ascent(X: Tensor, xi: int, rate: float, steps: int) -> Method:
-    def run() -> drot.SymmetricEntropicAffinity:
+    def run() -> drot.affinities.SymmetricEntropicAffinity:
         return drot.symmetric_dual_ascent(
             drot.sqeuclidean(X),
             xi,
@@ -113,7 +113,7 @@ def ascent(X: Tensor, xi: int, rate: float, steps: int) -> Method:
             on_failure="ignore",
         )
 
-    def read(found: drot.SymmetricEntropicAffinity) -> Outcome:
+    def read(found: drot.affinities.SymmetricEntropicAffinity) -> Outcome:
         return Outcome(found.residual, operations(X, found, None), passes=found.passes, products=0)
 
     return Method(f"Adam, rate {rate:g}, to 1e-03", "drot", run, read)

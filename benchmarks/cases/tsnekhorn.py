@@ -82,7 +82,7 @@ def problem(
     return Problem(shown, n, p, dtype, device, "objective", methods=made)
 
 
-def operations(plan: Tensor, found: drot.Embedding, *, factor: bool) -> Operations:
+def operations(plan: Tensor, found: drot.embeddings.Embedding, *, factor: bool) -> Operations:
     """What its passes and products cannot do without."""
     n = len(plan)
     size = n * n * plan.element_size()
@@ -96,13 +96,13 @@ def operations(plan: Tensor, found: drot.Embedding, *, factor: bool) -> Operatio
 def ours(
     plan: Tensor, start: Tensor | str, most: int, name: str, level: list[float] | None = None
 ) -> Method:
-    def run() -> drot.Embedding:
+    def run() -> drot.embeddings.Embedding:
         goal = -math.inf if level is None else min(level) + 1e-4 * abs(min(level))
         there = lambda iteration, residual, Z, value: value <= goal  # noqa: E731
         options = {"tol": TOL, "max_iter": most, "callback": there, "on_failure": "ignore"}
         return embed(SNEkhornLoss(plan, "student"), start, **options)
 
-    def read(found: drot.Embedding) -> Outcome:
+    def read(found: drot.embeddings.Embedding) -> Outcome:
         work = operations(plan, found, factor=True)
         return Outcome(found.value, work, passes=found.passes, products=found.products)
 
@@ -110,11 +110,11 @@ def ours(
 
 
 def adam(plan: Tensor, start: Tensor, steps: int, rate: float, level: list[float]) -> Method:
-    def run() -> drot.Embedding:
+    def run() -> drot.embeddings.Embedding:
         options = {"solver": "adam", "learning_rate": rate, "max_iter": steps}
         return embed(SNEkhornLoss(plan, "student"), start, on_failure="ignore", **options)
 
-    def read(found: drot.Embedding) -> Outcome:
+    def read(found: drot.embeddings.Embedding) -> Outcome:
         level.append(found.value)
         work = operations(plan, found, factor=False)
         return Outcome(found.value, work, passes=found.passes, products=found.products)
@@ -123,11 +123,11 @@ def adam(plan: Tensor, start: Tensor, steps: int, rate: float, level: list[float
 
 
 def autograd(plan: Tensor, start: Tensor) -> Method:
-    def run() -> drot.Embedding:
+    def run() -> drot.embeddings.Embedding:
         options = {"solver": "adam", "max_iter": FEW, "on_failure": "ignore"}
         return embed(Unrolled(plan, "student"), start, **options)
 
-    def read(found: drot.Embedding) -> Outcome:
+    def read(found: drot.embeddings.Embedding) -> Outcome:
         work = operations(plan, found, factor=False)
         return Outcome(found.value, work, passes=found.passes, products=found.products)
 

@@ -99,7 +99,7 @@ def main() -> None:
     for method, xi, start in [("pca", 0, ""), *cases]:
         Z, value = embed(method, xi, start)
         packed, shown = pack(Z, like)
-        kept = float(drot.neighborhood_curve(pixels.astype(float), shown).overlap[K - 1])
+        kept = float(drot.metrics.neighborhood_curve(pixels.astype(float), shown).overlap[K - 1])
         case = {"method": method, "perplexity": xi, "start": start}
         maps.append({**case, "kept": round(kept, 6), "value": value, **packed})
         print(f"{method:10s} {xi:3d} {start:6s} kept {kept:.3f}", flush=True)

@@ -78,8 +78,16 @@ def read() -> list[Row]:
 
 
 ROWS = read()
-KINDS = [drot.EntropicAffinity, drot.GaussianAffinity, drot.SelfTuningAffinity]
-KINDS += [drot.DoublyStochasticAffinity, drot.SymmetricEntropicAffinity, drot.UMAPMembership]
+KINDS = [
+    drot.affinities.EntropicAffinity,
+    drot.affinities.GaussianAffinity,
+    drot.affinities.SelfTuningAffinity,
+]
+KINDS += [
+    drot.affinities.DoublyStochasticAffinity,
+    drot.affinities.SymmetricEntropicAffinity,
+    drot.affinities.UMAPMembership,
+]
 COMPUTED = ("plan", "log_plan", "perplexity")  # properties, besides the fields
 
 
@@ -135,7 +143,7 @@ def values(row: Row, results: dict) -> dict[str, object]:
 
 def as_tensor(value) -> torch.Tensor:
     """The number or numbers of a field, -inf off the diagonal of a sparse plan included."""
-    value = value.dense() if isinstance(value, drot.Pairwise) else value
+    value = value.dense() if isinstance(value, drot.costs.Pairwise) else value
     return torch.as_tensor(value, dtype=torch.float64)
 
 
@@ -165,7 +173,7 @@ def test_name_exists(name: str, owner: str | None):
         assert name in drot.__all__
     else:
         found = find(owner)
-        instance = drot.sqeuclidean(cloud()) if found is drot.Pairwise else None
+        instance = drot.sqeuclidean(cloud()) if found is drot.costs.Pairwise else None
         assert name in members(found) or hasattr(instance, name), f"{owner} has no {name}"
 
 
@@ -188,7 +196,9 @@ def test_every_field_is_listed(kind):
 
 def test_every_kind_of_result_is_checked(results):
     """A result class that this file does not know is an error here, not an omission there."""
-    ours = {k for k in drot.Affinity.__subclasses__() if k.__module__.startswith("drot.")}
+    ours = {
+        k for k in drot.affinities.Affinity.__subclasses__() if k.__module__.startswith("drot.")
+    }
     assert set(KINDS) == ours  # other tests may make kinds of their own
     assert set(results[0]) == {kind.__name__ for kind in KINDS} | {"metrics.ConstraintErrors"}
 

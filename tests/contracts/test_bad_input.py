@@ -186,7 +186,7 @@ NUMBERS = (
 )  # fmt: skip
 FOLLOW = {  # the first argument moves to the other, which is larger or what is differentiated
     ("drot.graph_log_probability", "log_kernel"),
-    ("drot.precision_coupling_loss", "Z"),
+    ("drot.spectral.precision_coupling_loss", "Z"),
 }
 
 
@@ -271,7 +271,7 @@ FITS = {  # what goes in tiles, or in factors
     "self-tuning": lambda: drot.self_tuning_affinity(TILED),
     "membership": lambda: drot.umap_membership(TILED, 5),
     "nearest": lambda: drot.nearest(TILED, 5),
-    "scores": lambda: drot.neighborhood_curve(X, X[:, :2]),
+    "scores": lambda: drot.metrics.neighborhood_curve(X, X[:, :2]),
     "barycentre": lambda: drot.srgw_barycenter(drot.factored_sqeuclidean(X), 3),
     "ccPCA": lambda: drot.CCPCA(perplexity=1.5, random_state=0).fit(X),
 }
@@ -386,7 +386,7 @@ TWICE = {
         ).Z
     ),
     "coot": lambda: drot.coot_clustering(twice(), 3).plan,
-    "scores": lambda: drot.neighborhood_curve(twice(), twice()[:, :2]).values,
+    "scores": lambda: drot.metrics.neighborhood_curve(twice(), twice()[:, :2]).values,
     **{
         name: lambda name=name: torch.from_numpy(
             getattr(drot, name)(perplexity=4.0, random_state=0).fit_transform(twice())

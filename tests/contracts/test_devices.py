@@ -121,7 +121,7 @@ def test_it_counts(card):
 
 # --------------------------------------------------------------------------- public functions
 HERE = {  # what returns numbers on the CPU, and why
-    "drot.neighborhood_curve": "a histogram, as its docstring says",
+    "drot.metrics.neighborhood_curve": "a histogram, as its docstring says",
     "drot.embed": "the objective has a device of its own, and the start moves there",
     "drot.attraction_repulsion": "the objective has a device of its own, and the points move there",
 }
@@ -135,7 +135,7 @@ def leaves(found) -> list[Tensor | float]:
     """Tensors and numbers of a result, lists of them included."""
     if isinstance(found, Tensor | float):
         return [found]
-    if isinstance(found, drot.Pairwise):
+    if isinstance(found, drot.costs.Pairwise):
         return [found.dense()]
     if isinstance(found, tuple | list):
         return [x for value in found for x in leaves(value)]

@@ -137,13 +137,13 @@ def test_fitted_estimators_are_copied(name, tiled, monkeypatch):
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = faults.call(name, faults.ROWS[name].good())
     affinity = getattr(model, "affinity_", None)
-    assert isinstance(affinity, drot.Affinity) >= (tiled and name in IN_TILES)
+    assert isinstance(affinity, drot.affinities.Affinity) >= (tiled and name in IN_TILES)
     for back in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert vars(back).keys() == vars(model).keys()
         for key, value in vars(model).items():
             if isinstance(value, np.ndarray):
                 np.testing.assert_array_equal(getattr(back, key), value)
-        if isinstance(affinity, drot.Affinity):
+        if isinstance(affinity, drot.affinities.Affinity):
             assert torch.equal(back.affinity_.plan, affinity.plan)
             assert (back.affinity_.cost.block is None) == (affinity.cost.block is None)
 

@@ -93,7 +93,7 @@ def test_interrupted_embedding(tmp_path):
         child.send_signal(signal.SIGINT)
         await_line(child, "saved")
         assert child.wait(60) == 0
-    found = drot.load_embedding(path)
+    found = drot.load(path)
     assert found.n_iter >= 6 and not found.converged and len(found.values) == found.n_iter + 1
     assert (np.diff(found.values) <= 0).all()
     rng = np.random.default_rng(0)
@@ -121,7 +121,7 @@ def test_ended_embedding(number, tmp_path):
         await_line(child, "part 3")
         child.send_signal(number)
         assert child.wait(60) == -number
-    found = drot.load_embedding(path)
+    found = drot.load(path)
     assert torch.isfinite(found.Z).all() and found.n_iter == 5
     assert {p.name for p in tmp_path.iterdir()} <= {"embedding.npz", "embedding.npz.part"}
 
@@ -149,7 +149,7 @@ def test_ended_affinity(number, tmp_path):
         assert "saved" not in child.stdout.read()
         if number == signal.SIGINT:
             assert "KeyboardInterrupt" in child.stderr.read()
-    assert isinstance(drot.load_affinity(path), drot.GaussianAffinity)
+    assert isinstance(drot.load(path), drot.affinities.GaussianAffinity)
     assert [p.name for p in tmp_path.iterdir()] == ["affinity.npz"]
 
 
@@ -190,10 +190,10 @@ def test_stopped_descent(name, tmp_path):
         Path(f"{path}.stop").touch()
         await_line(child, "saved")
         assert child.wait(60) == 0
-    check_descent(drot.load_semi_relaxed_gw(path))
+    check_descent(drot.load(path))
 
 
-def check_descent(found: drot.SemiRelaxedGW) -> None:
+def check_descent(found: drot.gromov.SemiRelaxedGW) -> None:
     np.testing.assert_allclose(found.plan.sum(dim=1), 1 / 60, atol=1e-12)
     assert (found.plan >= 0).all() and np.isfinite(found.objective)
     scale = max(1e-12, abs(found.trace[0]))
@@ -209,20 +209,20 @@ def test_interrupted_descent(name, tmp_path):
         child.send_signal(signal.SIGINT)
         await_line(child, "saved")
         assert child.wait(60) == 0
-    found = drot.load_semi_relaxed_gw(path)
+    found = drot.load(path)
     check_descent(found)
     assert not found.converged or found.residual <= 1e-9
 
 
 # -------------------------------------------------------------------------------- saving
 RESULTS = {
-    "affinity": ("drot.entropic_affinity(cost.dense(), 9.0)", drot.load_affinity),
+    "affinity": ("drot.entropic_affinity(cost.dense(), 9.0)", drot.load),
     "embedding": (
         "drot.tsne(drot.symmetrize(drot.entropic_affinity(cost, 9.0, diagonal='drop')), "
         "max_iter=2, on_failure='ignore')",
-        drot.load_embedding,
+        drot.load,
     ),
-    "plan": ("drot.srgw_barycenter(cost, 40, n_starts=1)", drot.load_semi_relaxed_gw),
+    "plan": ("drot.srgw_barycenter(cost, 40, n_starts=1)", drot.load),
 }
 SAVES = """
 found = {}
@@ -290,9 +290,9 @@ def written(shape: str, dtype: str = "<f8", body: bytes = b"") -> bytes:
 
 
 LOADERS = {
-    "affinity": drot.load_affinity,
-    "embedding": drot.load_embedding,
-    "plan": drot.load_semi_relaxed_gw,
+    "affinity": drot.load,
+    "embedding": drot.load,
+    "plan": drot.load,
 }
 
 

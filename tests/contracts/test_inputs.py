@@ -857,7 +857,7 @@ def test_couplings_leave_their_inputs_alone():
 BASES = {  # a use of a class that has to be filled in, and what it lacks
     "affinity": (
         lambda: (
-            drot.Affinity(
+            drot.affinities.Affinity(
                 cost=drot.sqeuclidean(points()),
                 residual=0.0,
                 n_iter=0,

@@ -114,7 +114,7 @@ CASES = {
     ),
     "eigenmaps": Case(lambda X: drot.spectral.laplacian_eigenmaps(doubly(X)).eigenvalues, 1e-3),
     "diffusion": Case(lambda X: drot.spectral.diffusion_map(doubly(X)).eigenvalues, 1e-5),
-    "precision": Case(lambda X: drot.precision_coupling_loss(X, start(X)), 1e-5),
+    "precision": Case(lambda X: drot.spectral.precision_coupling_loss(X, start(X)), 1e-5),
     "tsne": Case(lambda X: torch.tensor(drot.tsne(symmetric(X), init=start(X), **STOP).kl), 1e-4),
     "sne": Case(lambda X: torch.tensor(drot.sne(symmetric(X), init=start(X), **STOP).kl), 1e-4),
     "largevis": Case(
@@ -159,7 +159,7 @@ CASES = {
     "preservation": Case(
         lambda X: torch.tensor(drot.neighborhood_preservation(X, start(X), 5)), 1e-2
     ),
-    "trust": Case(lambda X: torch.tensor(drot.trustworthiness(X, start(X), 5)), 1e-2),
+    "trust": Case(lambda X: torch.tensor(drot.metrics.trustworthiness(X, start(X), 5)), 1e-2),
 }
 
 

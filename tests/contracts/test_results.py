@@ -54,7 +54,7 @@ COSTS = {
 }
 
 
-def same(left: drot.Affinity, right: drot.Affinity) -> None:
+def same(left: drot.affinities.Affinity, right: drot.affinities.Affinity) -> None:
     """Equal to the bit, field by field, plan included."""
     assert type(left) is type(right)
     for field in dataclasses.fields(left):
@@ -151,14 +151,14 @@ def test_devices_agree(solve, gpu):
 def test_results_are_frozen(solve):
     """No field of a result can be set, and each is documented by its type."""
     affinity = solve(drot.sqeuclidean(points()))
-    assert isinstance(affinity, drot.Affinity)
+    assert isinstance(affinity, drot.affinities.Affinity)
     for field in dataclasses.fields(affinity):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(affinity, field.name, None)
     assert affinity.converged is True
     assert type(affinity.n_iter) is int and type(affinity.trace) is tuple
     assert type(affinity.residual) is float and type(affinity.passes) is float
-    if isinstance(affinity, drot.SymmetricEntropicAffinity):
+    if isinstance(affinity, drot.affinities.SymmetricEntropicAffinity):
         assert type(affinity.products) is float and type(affinity.dual_value) is float
         assert type(affinity.work) is tuple and len(affinity.work) == affinity.n_iter
         assert {type(spent) for spent in affinity.work} == {float}
@@ -189,7 +189,7 @@ def test_save_and_load(solve, cost, tmp_path):
     """A result that was saved and loaded is the same to the bit, its cost still lazy."""
     affinity = solve(cost(points()))
     affinity.save(tmp_path / "result.npz")
-    same(drot.load_affinity(tmp_path / "result.npz"), affinity)
+    same(drot.load(tmp_path / "result.npz"), affinity)
     assert [path.name for path in tmp_path.iterdir()] == ["result.npz"]
     # what is stored is numbers, and as much as the cost is made of
     with np.load(tmp_path / "result.npz", allow_pickle=False) as file:
@@ -206,7 +206,9 @@ def split() -> torch.Tensor:
 FACTORED = {
     "distances": lambda: drot.factored_sqeuclidean(split() + 100, block=5),
     "products": lambda: drot.gram(split()),
-    "factors": lambda: drot.Factored(split(), 2 * split(), points=split()[:, :1], symmetric=True),
+    "factors": lambda: drot.costs.Factored(
+        split(), 2 * split(), points=split()[:, :1], symmetric=True
+    ),
 }
 
 
@@ -216,7 +218,7 @@ def test_save_and_load_factors(cost, diagonal, tmp_path):
     """Factors come back as factors: distances from the points would be rounded in another way."""
     affinity = drot.entropic_affinity(cost(), 4.0, diagonal=diagonal)
     affinity.save(tmp_path / "result.npz")
-    back = drot.load_affinity(tmp_path / "result.npz")
+    back = drot.load(tmp_path / "result.npz")
     same(back, affinity)
     assert torch.equal(back.plan, affinity.plan)
     assert type(back.cost) is type(affinity.cost)
@@ -237,7 +239,7 @@ def test_save_and_load_unfinished(tmp_path):
         )
     ):
         affinity.save(str(tmp_path / f"{k}.npz"))
-        back = drot.load_affinity(str(tmp_path / f"{k}.npz"))
+        back = drot.load(str(tmp_path / f"{k}.npz"))
         same(back, affinity)
         assert back.converged is False
 
@@ -248,7 +250,7 @@ def test_save_names_the_file_as_told(tmp_path):
     path = tmp_path / "plan"
     path.write_text("old")
     affinity.save(path)
-    same(drot.load_affinity(path), affinity)
+    same(drot.load(path), affinity)
 
 
 @pytest.mark.parametrize("solve", [RESULTS["entropic"], RESULTS["entropic-drop"]])
@@ -307,8 +309,8 @@ def test_load_never_unpickles(where, tmp_path):
         arrays = dict(file)
     arrays[where] = np.array([Trap()], dtype=object)
     np.savez(path, **arrays)
-    with pytest.raises(ValueError, match=r"allow_pickle|does not hold an affinity"):
-        drot.load_affinity(path)
+    with pytest.raises(ValueError, match=r"allow_pickle|does not hold a result"):
+        drot.load(path)
     assert not Trap.sprung
 
 
@@ -342,10 +344,10 @@ def test_load_says_what_is_not_an_affinity(fault, tmp_path):
         case "a part lacks":
             del arrays["eps"]
             np.savez(path, **arrays)
-    with pytest.raises(ValueError, match=r"file.npz does not hold an affinity saved by drot"):
-        drot.load_affinity(path)
+    with pytest.raises(ValueError, match=r"file.npz does not hold a result saved by drot"):
+        drot.load(path)
     with pytest.raises(FileNotFoundError):
-        drot.load_affinity(tmp_path / "absent.npz")
+        drot.load(tmp_path / "absent.npz")
 
 
 # ------------------------------------------------------------------------------- signatures

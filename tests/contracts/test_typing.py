@@ -46,7 +46,7 @@ def test_a_user_sees_the_types():
         ("drot.entropic_affinity([[0.0]], 3, diagonal='dropped')", "arg-type"),
         ("drot.symmetrize([[0.0]]).plan", "attr-defined"),
         ("drot.snekhorns", "attr-defined"),
-        ("drot.trustworthiness([[0.0]], [[0.0]], 3).item()", "attr-defined"),
+        ("drot.metrics.trustworthiness([[0.0]], [[0.0]], 3).item()", "attr-defined"),
     ],
 )
 def test_a_wrong_program_is_refused(wrong, said):

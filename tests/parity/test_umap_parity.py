@@ -180,4 +180,4 @@ def test_embedding(points):
     found = umap(P, init=start)
     loss = BernoulliLoss(P, "curve", a=a, b=b)
     assert found.value < loss.evaluate(torch.from_numpy(other).double()).value  # less than half
-    assert drot.trustworthiness(points, found.Z, 5) > 0.9  # 0.946
+    assert drot.metrics.trustworthiness(points, found.Z, 5) > 0.9  # 0.946

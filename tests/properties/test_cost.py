@@ -72,7 +72,7 @@ def test_sqeuclidean_refuses_to_underflow(dtype, least):
             ValueError, match=r"^squared distances underflow torch.float\d\d; give X"
         ):
             drot.sqeuclidean(X * least / 8, Y)
-    ranks = drot.trustworthiness(X * least, X, 1), drot.trustworthiness(X, X, 1)
+    ranks = drot.metrics.trustworthiness(X * least, X, 1), drot.metrics.trustworthiness(X, X, 1)
     assert ranks[0] == ranks[1] == 1.0
 
 

@@ -374,7 +374,9 @@ def test_descent(name, init):
     assert found.converged and found.residual <= 1e-3
     assert (np.diff(found.values) <= 1e-12 * abs(found.value)).all()
     assert found.passes <= 1.3 * found.n_iter + 10 and found.n_iter < 1500
-    assert drot.trustworthiness(X, found.Z, 5) > 0.97  # 0.985 to 0.991, after 198 to 578 steps
+    assert (
+        drot.metrics.trustworthiness(X, found.Z, 5) > 0.97
+    )  # 0.985 to 0.991, after 198 to 578 steps
 
 
 @pytest.mark.parametrize("name", ["largevis", "umap"])
@@ -483,8 +485,8 @@ def test_membership_is_kept(tmp_path):
     """Saved and loaded to the bit; tiles, log plan and plan are one graph."""
     found = umap_membership(drot.sqeuclidean(cloud("gaussian", 0, 20, 3)), 6)
     found.save(tmp_path / "graph.npz")
-    back = drot.load_affinity(tmp_path / "graph.npz")
-    assert type(back) is drot.UMAPMembership and torch.equal(back.plan, found.plan)
+    back = drot.load(tmp_path / "graph.npz")
+    assert type(back) is drot.affinities.UMAPMembership and torch.equal(back.plan, found.plan)
     assert torch.equal(back.floored, found.floored) and torch.equal(back.sigma, found.sigma)
     assert torch.equal(found.log_plan.exp(), found.plan)
     assert ((found.plan > 0).sum(dim=1) == 5).all()

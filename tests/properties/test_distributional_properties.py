@@ -265,8 +265,8 @@ def test_results_are_kept(tmp_path):
     """Saved without pickle, equal to the bit."""
     found = drot.distributional_reduction(affinity(), 4, **FAST)
     found.save(tmp_path / "found.npz")
-    back = drot.load_semi_relaxed_gw(tmp_path / "found.npz")
-    assert type(back) is drot.DistributionalReduction
+    back = drot.load(tmp_path / "found.npz")
+    assert type(back) is drot.distributional.DistributionalReduction
     for name in ("Z", "plan", "structure"):
         assert torch.equal(getattr(back, name), getattr(found, name))
     assert back.trace == found.trace and back.objective == found.objective

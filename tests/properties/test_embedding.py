@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 import torch
 from clouds import cloud, quick
+from drot import load
 from drot.embeddings.bernoulli import BernoulliLoss
 from drot.embeddings.descent import Laplacian, Step, _search, lbfgs, radius
-from drot.embeddings.embed import Embedding, embed, load_embedding
+from drot.embeddings.embed import Embedding, embed
 from drot.embeddings.losses import Evaluation, SNEkhornLoss, SNELoss
 from drot.embeddings.methods import sne, snekhorn, tsne
 from drot.embeddings.plans import DensePlan
@@ -470,7 +471,7 @@ def test_save_and_load(name, tmp_path):
     """What was saved and loaded is the same to the bit, and holds numbers only."""
     found = METHODS[name](max_iter=5, on_failure="ignore")
     found.save(tmp_path / "embedding.npz")
-    same(load_embedding(tmp_path / "embedding.npz"), found)
+    same(load(tmp_path / "embedding.npz"), found)
     assert [path.name for path in tmp_path.iterdir()] == ["embedding.npz"]
     with np.load(tmp_path / "embedding.npz", allow_pickle=False) as file:
         assert all(array.dtype != object for array in file.values())
@@ -480,13 +481,13 @@ def test_load_refuses_other_files(tmp_path):
     """A file of another kind is named in one sentence."""
     path = tmp_path / "other.npz"
     drot.gaussian_affinity(drot.sqeuclidean(random_start(5)), bandwidth=1.0).save(path)
-    with pytest.raises(ValueError, match="does not hold an embedding saved by drot"):
-        load_embedding(path)
+    with pytest.raises(ValueError, match="does not hold a result saved by drot"):
+        load(path)
     path.write_bytes(b"nonsense")
-    with pytest.raises(ValueError, match="does not hold an embedding"):
-        load_embedding(path)
+    with pytest.raises(ValueError, match="does not hold a result"):
+        load(path)
     with pytest.raises(FileNotFoundError):
-        load_embedding(tmp_path / "absent.npz")
+        load(tmp_path / "absent.npz")
 
 
 def test_results_are_frozen():
@@ -508,7 +509,7 @@ def test_resume(tmp_path):
     part = snekhorn(plan(), max_iter=10, on_failure="ignore", **options)
     assert not part.converged and part.n_iter == 10
     part.save(tmp_path / "part.npz")
-    rest = snekhorn(plan(), init=load_embedding(tmp_path / "part.npz"), tol=1e-5)
+    rest = snekhorn(plan(), init=load(tmp_path / "part.npz"), tol=1e-5)
     assert rest.values[0] == pytest.approx(part.value, abs=1e-9)  # it starts where the other ended
     assert rest.value == pytest.approx(whole.value, abs=1e-6)
     done = snekhorn(plan(), init=whole, tol=1e-5)

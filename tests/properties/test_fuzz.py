@@ -537,7 +537,7 @@ def test_scores(X, K, seed):
     common = np.mean([len(a & b) for a, b in zip(*near, strict=True)]) / K
     assert score == pytest.approx(((n - 1) * common - K) / (n - 1 - K), abs=1e-12)
     if n > 2 * K + 1:
-        for trust in (drot.trustworthiness, drot.continuity):
+        for trust in (drot.metrics.trustworthiness, drot.metrics.continuity):
             assert 0 <= trust(X, Z, K) <= 1 and trust(X, 4 * X, K) == 1
 
 

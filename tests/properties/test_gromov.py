@@ -253,15 +253,15 @@ def test_save_and_load(kind, tmp_path):
     A, B = problem(5, 8, 3)
     found = drot.semi_relaxed_gw(A, B) if kind == "plan" else drot.srgw_barycenter(A, 3)
     found.save(tmp_path / "result.npz")
-    back = drot.load_semi_relaxed_gw(tmp_path / "result.npz")
+    back = drot.load(tmp_path / "result.npz")
     assert type(back) is type(found) and torch.equal(back.plan, found.plan)
     for name in ("objective", "residual", "n_iter", "converged", "trace", "values", "products"):
         assert getattr(back, name) == getattr(found, name)
         assert type(getattr(back, name)) is type(getattr(found, name))
     assert [path.name for path in tmp_path.iterdir()] == ["result.npz"]
     np.savez(tmp_path / "other.npz", X=np.zeros(3))
-    with pytest.raises(ValueError, match=r"other.npz does not hold a semi-relaxed plan"):
-        drot.load_semi_relaxed_gw(tmp_path / "other.npz")
+    with pytest.raises(ValueError, match=r"other.npz does not hold a result"):
+        drot.load(tmp_path / "other.npz")
     assert type(found).__name__ in repr(found) and len(repr(found)) < 200
     with pytest.raises(AttributeError):
         found.plan = None
@@ -304,7 +304,7 @@ def test_other_errors(monkeypatch):
     with pytest.raises(ValueError, match=r"float64 and cost_z is torch.float32"):
         drot.semi_relaxed_gw(A, B.float())
     with pytest.raises(ValueError, match=r"the factors must have as many columns"):
-        drot.Factored(np.ones((3, 2)), np.ones((3, 1)))
+        drot.costs.Factored(np.ones((3, 2)), np.ones((3, 1)))
     with pytest.raises(ValueError, match=r"cluster 1 empty"):
         drot.coarsen(A, [0, 2, 2])
     with pytest.raises(ValueError, match=r"n_clusters must be a whole number from 1 to 3"):
@@ -364,7 +364,7 @@ def test_a_factored_similarity_is_a_cost():
     T = soft(weights(25), 3)
     torch.testing.assert_close(C @ T, C.dense() @ T)
     torch.testing.assert_close(C.diagonal(), C.dense().diagonal())
-    one = drot.Factored(X, block=4)
+    one = drot.costs.Factored(X, block=4)
     torch.testing.assert_close(one.dense(), X @ X.T)
 
 

@@ -104,14 +104,14 @@ def test_a_step_of_mirror_descent_with_an_offset():
 def test_factors_with_an_offset(dtype):
     """A constant column of the factors adds its square to C and changes nothing."""
     X, root = groups().to(dtype), DTYPES[dtype] ** 0.5
-    far = drot.Factored(torch.cat([X, torch.full_like(X[:, :1], root)], dim=1))
+    far = drot.costs.Factored(torch.cat([X, torch.full_like(X[:, :1], root)], dim=1))
     ask = dict(init="random", weights_x=weights(40))
     tol = 1e-9 if dtype == torch.float64 else 1e-4
     plain, found = drot.srgw_barycenter(drot.gram(X), 4, **ask), drot.srgw_barycenter(far, 4, **ask)
     assert found.objective == pytest.approx(plain.objective, rel=tol)
     assert torch.equal(found.labels, plain.labels)
     S = (plain.structure.double() + root**2).to(dtype)
-    aim = drot.Factored(torch.cat([X, torch.full_like(X[:, :1], root)], dim=1)[:10])
+    aim = drot.costs.Factored(torch.cat([X, torch.full_like(X[:, :1], root)], dim=1)[:10])
     for near, other in ((plain.structure, S), (drot.gram(X[:10]), aim)):
         one = drot.semi_relaxed_gw(drot.gram(X), near, **ask)
         two = drot.semi_relaxed_gw(far, other, **ask)
@@ -194,7 +194,7 @@ def test_kernel_kmeans_sees_differences_alone(kind):
     if kind == "factors":
         D = drot.factored_sqeuclidean(X)
         far = torch.full_like(X[:, :1], 2.0**25)
-        cost = drot.Factored(
+        cost = drot.costs.Factored(
             torch.cat([-D.left / 2, far], dim=1), torch.cat([D.right, far], dim=1), points=X
         )
     else:
@@ -214,9 +214,9 @@ def test_factors_of_a_shifted_similarity(same):
     """C - m for the mean m."""
     X, w = cloud(9) + 3, weights(9)
     cost = (
-        drot.Factored(X)
+        drot.costs.Factored(X)
         if same
-        else drot.Factored(X, X @ torch.diag(torch.arange(1.0, 4)).double())
+        else drot.costs.Factored(X, X @ torch.diag(torch.arange(1.0, 4)).double())
     )
     C = cost.dense()
     found, m = cost.shifted(w)

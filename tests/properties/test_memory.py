@@ -75,7 +75,9 @@ def test_estimators_work_in_tiles(monkeypatch, kind):
     dense = make(perplexity=8, random_state=0).fit(X)
     monkeypatch.setattr(_memory, "free_memory", lambda device: 0)
     tiled = make(perplexity=8, random_state=0).fit(X)
-    assert isinstance(dense.affinity_, np.ndarray) and isinstance(tiled.affinity_, drot.Affinity)
+    assert isinstance(dense.affinity_, np.ndarray) and isinstance(
+        tiled.affinity_, drot.affinities.Affinity
+    )
     plan = tiled.affinity_.plan.numpy()
     if kind in ("TSNE", "LargeVis"):  # one affinity by rows has the forces of its symmetrised
         plan = (plan + plan.T) / 2

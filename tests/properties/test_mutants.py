@@ -146,7 +146,7 @@ def test_copies_without_a_bandwidth_are_named():
 )
 def test_graph_wants_pairs_and_positive_weights(edges, weights):
     with pytest.raises(ValueError, match=r"\(2, m\)|positive"):
-        drot.Graph(n=3, edges=edges, weights=torch.tensor(weights))
+        drot.graphs.Graph(n=3, edges=edges, weights=torch.tensor(weights))
 
 
 def test_array_of_a_graph_has_two_dimensions():

@@ -128,7 +128,7 @@ def test_a_saved_affinity_of_shared_rows_comes_back_whole(tmp_path):
     affinity = drot.entropic_affinity(cost, 4.0)
     part = dataclasses.replace(affinity, cost=cost.shared(Half(1)))
     part.save(tmp_path / "part.npz")
-    back = drot.load_affinity(tmp_path / "part.npz")
+    back = drot.load(tmp_path / "part.npz")
     assert back.cost.own == slice(0, 12)
     torch.testing.assert_close(back.plan, affinity.plan, rtol=0, atol=1e-14)
 

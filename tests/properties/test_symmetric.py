@@ -28,7 +28,7 @@ def reachable(X: np.ndarray, share: float) -> float:
     return ties + share * (len(X) - ties)
 
 
-def solve(cost, xi, **options) -> drot.SymmetricEntropicAffinity:
+def solve(cost, xi, **options) -> drot.affinities.SymmetricEntropicAffinity:
     return drot.symmetric_entropic_affinity(cost, xi, **options)
 
 
@@ -376,8 +376,8 @@ def test_save_and_load(kind, tmp_path):
         X = X if kind == "triples" else cloud(kind, 8, 14, 3)
         affinity = solve(drot.sqeuclidean(X), 2.5 if kind == "duplicates" else 1.5)
     affinity.save(tmp_path / "plan.npz")
-    back = drot.load_affinity(tmp_path / "plan.npz")
-    assert isinstance(back, drot.SymmetricEntropicAffinity)
+    back = drot.load(tmp_path / "plan.npz")
+    assert isinstance(back, drot.affinities.SymmetricEntropicAffinity)
     assert torch.equal(back.log_plan, affinity.log_plan)
     assert torch.equal(back.slack, affinity.slack) and torch.equal(back.free, affinity.free)
     assert (back.work, back.trace, back.products) == (

@@ -31,7 +31,7 @@ A, B = umap_curve()
 DEVICE = {"name": "cpu"}  # of the clouds
 
 
-def cost(n: int, block: int | None, seed: int = 0) -> drot.Pairwise:
+def cost(n: int, block: int | None, seed: int = 0) -> drot.costs.Pairwise:
     X = torch.from_numpy(cloud("gaussian", seed, n, 5)).to(DEVICE["name"])
     return drot.sqeuclidean(X, block=block)
 
@@ -400,10 +400,10 @@ def test_scores_in_bounded_memory():
 rng = np.random.default_rng(0)
 X = rng.normal(size=(6000, 3)) * [1.0, 1.0, 0.1]
 Z = X[:, :2] + 0.01 * rng.normal(size=(6000, 2))
-drot.neighborhood_curve(X[:50], Z[:50])  # loads what it needs
+drot.metrics.neighborhood_curve(X[:50], Z[:50])  # loads what it needs
 before = forget_peak()
-print(drot.neighborhood_preservation(X, Z, 10), drot.trustworthiness(X, Z, 10))
-print(drot.neighborhood_curve(X, Z).area, (peak() - before) / 2**20)
+print(drot.neighborhood_preservation(X, Z, 10), drot.metrics.trustworthiness(X, Z, 10))
+print(drot.metrics.neighborhood_curve(X, Z).area, (peak() - before) / 2**20)
 """
     preserved, trust, area, taken = numbers(BEGIN + program)
     assert 0.3 < preserved < area < trust < 1

@@ -383,7 +383,7 @@ def test_effective_number_and_medoids():
     assert found.effective_number == pytest.approx(np.prod(q[q > 0] ** -q[q > 0]))
     T = torch.zeros(15, 3, dtype=torch.float64)
     T[:5, 0] = T[5:, 1] = 1 / 15
-    fixed = drot.DistributionalReduction(
+    fixed = drot.distributional.DistributionalReduction(
         Z=torch.zeros(3, 2), plan=T, structure=torch.eye(3), objective=0.0, residual=0.0, n_iter=0,
         converged=True, trace=(0.0,), values=(0.0,), products=0.0,
     )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .._core.checks import as_real, as_square, check_choice, check_fits, check_non_negative
 from .._core.kernels import exp, log_sum_exp
-from .._core.saving import read, unpack, write
+from .._core.saving import Saved, unpack
 from ..costs.array import Nearest, Pairwise, WithoutDiagonal, as_pairwise, tile_rows
 from ..costs.distances import sqeuclidean, student_cost
 from ..costs.factored import Factored
@@ -26,7 +26,7 @@ Convention = Literal["generalized", "papers"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Affinity:
+class Affinity(Saved):
     """An (n, m) array of non-negative weights, known by its cost and a few vectors.
 
     The array itself is formed on demand: whole by ``plan`` and ``log_plan``, or a few rows at
@@ -86,14 +86,23 @@ class Affinity:
 
         The file appears whole or not at all. A cost made by a callable cannot be stored.
         """
+        super().save(path)
+
+    def _stored(self) -> dict[str, object]:
         if self.cost.parts is None:
             raise ValueError(
                 "a cost made by a callable cannot be saved; solve with cost.dense() and save that"
             )
         values: dict[str, object] = {"block": self.cost.block or 0}
         values |= {f"cost.{name}": part for name, part in self.cost.parts.items()}
-        names = [field.name for field in fields(self) if field.name != "cost"]
-        write(path, type(self).__name__, values | {name: getattr(self, name) for name in names})
+        return values | {name: value for name, value in vars(self).items() if name != "cost"}
+
+    @classmethod
+    def _restored(cls, data: dict[str, np.ndarray]) -> Affinity:
+        parts = {name: torch.from_numpy(data.pop(name)) for name in [*data] if "cost." in name}
+        parts = {name.removeprefix("cost."): part for name, part in parts.items()}
+        cost = restore(parts, int(data.pop("block")) or None)
+        return cls(cost=cost, **unpack(data))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -137,63 +146,10 @@ def extremes(cost: Pairwise) -> Tensor:
     return found.T.contiguous()
 
 
-def _kinds(base: type[Affinity]) -> dict[str, type[Affinity]]:
-    found = {base.__name__: base}
-    for kind in base.__subclasses__():
-        found |= _kinds(kind)
-    return found
-
-
 def _entropies(log_p: Tensor) -> Tensor:
     """Shannon's entropy of rows (b, m), each divided by its mass; (b,)."""
     log_p = log_p - log_sum_exp(log_p.clone())[:, None]
     return -exp(log_p).mul_(log_p.clamp_min(-1e4)).sum(dim=1)  # 0 log 0 = 0
-
-
-def load_affinity(path: str | os.PathLike) -> Affinity:
-    """Read a result that :meth:`Affinity.save` wrote; tensors come back on the CPU.
-
-    Source: book ``sec-results``.
-
-    Parameters
-    ----------
-    path : path
-        An ``.npz`` file. It is read without pickle, so a hostile file can hold only numbers.
-
-    Returns
-    -------
-    Affinity
-        Of the class that was saved, equal to it to the bit. A cost that :func:`drot.shard` shared
-        comes back whole, and its entries equal to rounding.
-
-    Raises
-    ------
-    ValueError
-        If the file does not hold an affinity.
-
-    Examples
-    --------
-    >>> import tempfile, drot
-    >>> affinity = drot.gaussian_affinity([[0.0, 1.0], [1.0, 0.0]], bandwidth=1.0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     affinity.save(folder + "/affinity.npz")
-    ...     back = load_affinity(folder + "/affinity.npz")
-    >>> torch.equal(back.plan, affinity.plan)
-    True
-    """
-    return read(path, "an affinity", _affinity)
-
-
-def _affinity(name: str, data: dict[str, np.ndarray]) -> Affinity:
-    kind = _kinds(Affinity)[name]
-    parts = {
-        name.removeprefix("cost."): torch.from_numpy(array)
-        for name, array in data.items()
-        if name.startswith("cost.")
-    }
-    cost = restore(parts, int(data["block"]) or None)
-    names = [field.name for field in fields(kind) if field.name != "cost"]
-    return kind(cost=cost, **unpack({name: data[name] for name in names}))
 
 
 def restore(parts: dict[str, Tensor], block: int | None) -> Pairwise:

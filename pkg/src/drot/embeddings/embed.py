@@ -2,9 +2,8 @@ r"""Embeddings: minimise an objective over the positions of points (Chapter 4 an
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, TypedDict, get_args
 
 import numpy as np
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from .._core.checks import Seed, as_points, check_choice, check_positive
 from .._core.run import OnFailure, iterate, read_limits
-from .._core.saving import read, unpack, write
+from .._core.saving import Saved, unpack
 from .descent import Step, adam, lbfgs, metric_of, radius
 from .losses import Evaluation, KernelLoss
 from .starts import SMALL, apart, at_scale, random_start, spectral_start
@@ -26,7 +25,7 @@ _MEMORY = 10  # pairs of L-BFGS
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Embedding:
+class Embedding(Saved):
     """Positions that minimise an objective, and how far the descent came."""
 
     Z: Tensor  # (n, q) positions, centred, dimensionless
@@ -54,9 +53,9 @@ class Embedding:
             f"residual={self.residual:.1e}, n_iter={self.n_iter}, passes={self.passes:.0f})"
         )
 
-    def save(self, path: str | os.PathLike) -> None:
-        """Write all fields to an ``.npz`` file, which appears whole or not at all."""
-        write(path, "Embedding", {field.name: getattr(self, field.name) for field in fields(self)})
+    @classmethod
+    def _restored(cls, data: dict[str, np.ndarray]) -> Embedding:
+        return cls(**{"dual": None, **unpack(data)})
 
 
 Init = ArrayLike | Embedding
@@ -242,43 +241,3 @@ def _start(
             raise ValueError(f"init has {Z.shape[0]} points and the plan {objective.n}")
     Z = Z.to(plan.device, plan.dtype)
     return Z - Z.mean(dim=0), None if dual is None else dual.to(plan.device, plan.dtype)
-
-
-def load_embedding(path: str | os.PathLike) -> Embedding:
-    """Read what :meth:`Embedding.save` wrote; tensors come back on the CPU.
-
-    Source: book ``sec-results``.
-
-    Parameters
-    ----------
-    path : path
-        An ``.npz`` file, read without pickle.
-
-    Returns
-    -------
-    Embedding
-        Equal to the saved one to the bit. As ``init`` of another call it resumes the run.
-
-    Raises
-    ------
-    ValueError
-        If the file does not hold an embedding.
-
-    Examples
-    --------
-    >>> import tempfile, torch
-    >>> from drot import snekhorn
-    >>> found = snekhorn(torch.full((3, 3), 1 / 3, dtype=torch.float64), init="random")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found.save(folder + "/embedding.npz")
-    ...     back = load_embedding(folder + "/embedding.npz")
-    >>> torch.equal(back.Z, found.Z) and back.trace == found.trace
-    True
-    """
-    return read(path, "an embedding", _embedding)
-
-
-def _embedding(kind: str, data: dict[str, np.ndarray]) -> Embedding:
-    if kind != "Embedding":
-        raise KeyError(kind)
-    return Embedding(**{"dual": None, **unpack(data)})

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
 
-import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import Seed, as_rng, check_choice, check_count, check_positive
 from .._core.run import OnFailure, lowest, read_limits
-from .._core.saving import read, unpack, write
+from .._core.saving import Saved
 from .contraction import Loss, as_plan, as_weights, contraction, standard, with_rows
 from .descent import Problem, State, conditional_gradient, descent, mirror_descent, row_moves
 from .starts import Init, soft_start, starts
@@ -28,7 +26,7 @@ _ROUGH = 1e-5  # gap at which a start has shown where it leads
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SemiRelaxedGW:
+class SemiRelaxedGW(Saved):
     """A plan whose row sums are given and whose column sums are learned."""
 
     plan: Tensor  # (n, k) T, of total mass 1
@@ -55,55 +53,12 @@ class SemiRelaxedGW:
         """How many starts were tried."""
         return len(self.values)
 
-    def save(self, path: str | os.PathLike) -> None:
-        """Write all fields to an ``.npz`` file, which appears whole or not at all."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        write(path, type(self).__name__, values)
-
     def __repr__(self) -> str:
         n, k = self.plan.shape
         return (
             f"{type(self).__name__}({n} x {k}, objective={self.objective:.6g}, "
             f"residual={self.residual:.1e}, n_iter={self.n_iter}, n_starts={self.n_starts})"
         )
-
-
-def load_semi_relaxed_gw(path: str | os.PathLike) -> SemiRelaxedGW:
-    """Read what ``SemiRelaxedGW.save`` wrote; tensors come back on the CPU.
-
-    Source: book ``sec-results``.
-
-    Parameters
-    ----------
-    path : path
-        An ``.npz`` file, read without pickle.
-
-    Returns
-    -------
-    SemiRelaxedGW
-        Of the class that was saved, a barycentre too; as ``init`` it resumes the run.
-
-    Raises
-    ------
-    ValueError
-        If the file does not hold such a result.
-
-    Examples
-    --------
-    >>> import tempfile, torch
-    >>> found = semi_relaxed_gw(torch.eye(3).double(), torch.eye(2).double())
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found.save(folder + "/plan.npz")
-    ...     back = load_semi_relaxed_gw(folder + "/plan.npz")
-    >>> torch.equal(back.plan, found.plan) and back.trace == found.trace
-    True
-    """
-    return read(path, "a semi-relaxed plan", _result)
-
-
-def _result(name: str, data: dict[str, np.ndarray]) -> SemiRelaxedGW:
-    kinds: list[type[SemiRelaxedGW]] = [SemiRelaxedGW, *SemiRelaxedGW.__subclasses__()]
-    return {kind.__name__: kind for kind in kinds}[name](**unpack(data))
 
 
 def semi_relaxed_gw(

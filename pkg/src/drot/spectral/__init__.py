@@ -7,6 +7,7 @@ All minimise, over centred coordinates Z and for a symmetric kernel K with point
 All hold an n x n array and decompose it: for up to some thousands of points.
 """
 
+from .connected import ConnectedPCA, precision_coupling_loss, precision_coupling_optimum
 from .kernel_pca import SpectralEmbedding, kernel_pca
 from .methods import (
     classical_mds,
@@ -18,6 +19,7 @@ from .methods import (
 )
 
 __all__ = [
-    "SpectralEmbedding", "classical_mds", "diffusion_map", "isomap", "kernel_pca",
-    "laplacian_eigenmaps", "locally_linear_embedding", "pca",
+    "ConnectedPCA", "SpectralEmbedding", "classical_mds", "diffusion_map", "isomap", "kernel_pca",
+    "laplacian_eigenmaps", "locally_linear_embedding", "pca", "precision_coupling_loss",
+    "precision_coupling_optimum",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import assert_type
+from typing import Any, assert_type
 
 import drot
 import numpy as np
@@ -197,11 +197,11 @@ def kept(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "result.npz"
         affinity.save(path)
-        assert_type(drot.load(path), drot.affinities.Affinity)
+        assert_type(drot.load(path), Any)
         found.save(str(path))
-        assert_type(drot.load(str(path)), drot.embeddings.Embedding)
+        assert_type(drot.load(str(path)), Any)
         plan.save(path)
-        assert_type(drot.load(path), drot.gromov.SemiRelaxedGW)
+        assert_type(drot.load(path), Any)
 
 
 def estimators() -> None:

@@ -29,7 +29,7 @@ Block = int | Literal["auto"] | None
 class Pairwise:
     """An (n, m) array of numbers, one for each pair of points, met in row tiles.
 
-    Made by :func:`sqeuclidean`, :func:`student_cost`, :func:`pairwise`, :func:`nearest`, or
+    Made by :func:`drot.sqeuclidean`, :func:`drot.student_cost`, :func:`drot.pairwise`, :func:`drot.nearest`, or
     from a dense matrix by any function that takes a cost.
 
     Attributes
@@ -41,7 +41,7 @@ class Pairwise:
     block : int or None
         Rows per tile. ``None`` keeps the dense array after its first use.
     own : slice
-        The rows that this process meets: all, unless :func:`shard` has shared them.
+        The rows that this process meets: all, unless :func:`drot.shard` has shared them.
 
     Notes
     -----
@@ -201,7 +201,7 @@ def smallest(
 
 
 class Nearest(Pairwise):
-    """A cost that is infinite but for k entries of each row; see :func:`nearest`."""
+    """A cost that is infinite but for k entries of each row; see :func:`drot.nearest`."""
 
     def __init__(
         self, values: Tensor, columns: Tensor, m: int, block: int | None, *, ranks: Alone = ALONE

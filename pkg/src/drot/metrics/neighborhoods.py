@@ -96,7 +96,7 @@ def neighborhood_preservation(X, Z, K: int) -> float:
 
 
 def neighborhood_curve(X, Z) -> NeighborhoodCurve:
-    r""":math:`R_n(K)` of :func:`neighborhood_preservation` for all K at once.
+    r""":math:`R_n(K)` of :func:`drot.neighborhood_preservation` for all K at once.
 
     A pair (i, j) of neighbour ranks r in X and s in Z belongs to both neighbourhoods exactly
     for :math:`K \ge \max(r, s)`; one histogram of these maxima gives the whole curve.
@@ -107,7 +107,7 @@ def neighborhood_curve(X, Z) -> NeighborhoodCurve:
     Parameters
     ----------
     X, Z
-        As in :func:`neighborhood_preservation`.
+        As in :func:`drot.neighborhood_preservation`.
 
     Returns
     -------
@@ -117,12 +117,12 @@ def neighborhood_curve(X, Z) -> NeighborhoodCurve:
     Raises
     ------
     ValueError
-        As :func:`neighborhood_preservation` does, for the largest K.
+        As :func:`drot.neighborhood_preservation` does, for the largest K.
 
     Notes
     -----
     Two sorts per row, :math:`O(n^2 \log n)`, in tiles, with the memory of
-    :func:`neighborhood_preservation`.
+    :func:`drot.neighborhood_preservation`.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def trustworthiness(X, Z, K: int) -> float:
     Parameters
     ----------
     X, Z
-        As in :func:`neighborhood_preservation`.
+        As in :func:`drot.neighborhood_preservation`.
     K : int
         Neighbours, at least 1 and below n / 2.
 
@@ -171,7 +171,7 @@ def trustworthiness(X, Z, K: int) -> float:
     Raises
     ------
     ValueError
-        As :func:`neighborhood_preservation` does. Ranks reach beyond K: of the finite entries of X
+        As :func:`drot.neighborhood_preservation` does. Ranks reach beyond K: of the finite entries of X
         each row needs n - 2.
 
     Examples

@@ -90,7 +90,7 @@ def _log_det(Z: Tensor) -> Tensor:
 
 
 def precision_coupling_optimum(X, n_components: int = 2, *, gamma: float = 1.0) -> Tensor:
-    r"""The minimiser of :func:`precision_coupling_loss`.
+    r"""The minimiser of :func:`drot.spectral.precision_coupling_loss`.
 
     .. math:: Z = V_q \, \mathrm{diag}(\lambda)^{1/2}, \qquad
               \lambda_k = \max \bigl( 0, \gamma (1 + d_k) - 1 \bigr),

@@ -29,8 +29,8 @@ Block = int | Literal["auto"] | None
 class Pairwise:
     """An (n, m) array of numbers, one for each pair of points, met in row tiles.
 
-    Made by :func:`drot.sqeuclidean`, :func:`drot.student_cost`, :func:`drot.pairwise`, :func:`drot.nearest`, or
-    from a dense matrix by any function that takes a cost.
+    Made by :func:`drot.sqeuclidean`, :func:`drot.student_cost`, :func:`drot.pairwise`,
+    :func:`drot.nearest`, or from a dense matrix by any function that takes a cost.
 
     Attributes
     ----------

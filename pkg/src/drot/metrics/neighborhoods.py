@@ -171,7 +171,8 @@ def trustworthiness(X, Z, K: int) -> float:
     Raises
     ------
     ValueError
-        As :func:`drot.neighborhood_preservation` does. Ranks reach beyond K: of the finite entries of X
+        As :func:`drot.neighborhood_preservation` does. Ranks reach beyond K: of the finite
+        entries of X
         each row needs n - 2.
 
     Examples

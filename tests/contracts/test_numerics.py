@@ -116,7 +116,9 @@ CASES = {
     "diffusion": Case(lambda X: drot.spectral.diffusion_map(doubly(X)).eigenvalues, 1e-5),
     "precision": Case(lambda X: drot.spectral.precision_coupling_loss(X, start(X)), 1e-5),
     "tsne": Case(lambda X: torch.tensor(drot.tsne(symmetric(X), init=start(X), **STOP).kl), 1e-4),
-    "sne": Case(lambda X: torch.tensor(drot.sne(symmetric(X), init=start(X), **STOP).kl), 1e-4),
+    "sne": Case(  # at rest: in single precision the way there is another
+        lambda X: torch.tensor(drot.sne(symmetric(X), init=start(X), tol=1e-3).kl), 1e-4
+    ),
     "largevis": Case(
         lambda X: torch.tensor(drot.largevis(symmetric(X), init=start(X), **STOP).kl), 1e-4
     ),

@@ -133,7 +133,7 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
     lonely = degrees <= torch.finfo(P.dtype).eps * P.largest
     scale = torch.where(lonely, 1.0, degrees).sqrt()
     block = as_rng(random_state).standard_normal((n, q + 1 + EXTRA))
-    if isinstance(P, DensePlan):
+    if isinstance(P, DensePlan) and P.device.type == "cpu":  # where ARPACK's vectors live
         L = P.symmetric_part().double().div_(-scale).div_(scale.T)  # the normalised Laplacian
         L.diagonal().fill_(1 + _SHIFT)
         vectors = _slowest(L, q + 1, block[:, 0])

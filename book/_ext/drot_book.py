@@ -22,6 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import drot
 import executions
 import myst_nb.core.execute.cache as nb_cache
 import notebooks
@@ -31,6 +32,7 @@ import torch
 from docutils import nodes
 from jupyter_cache.executors.utils import ExecutionResult
 from numpy.typing import ArrayLike
+from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.typing import stringify_annotation
 
@@ -146,7 +148,23 @@ def link_labels(app, what, name, thing, options, lines):
         lines[i] = LABEL.sub(lambda m: f":{ROLES.get(m[2], 'prf:ref')}:`{m[1]}`", line)
 
 
+def name_by_package(app, doctree) -> None:
+    """Give what is documented flat an anchor of its package too: pages of code link there."""
+    modules = getattr(app.env, "_viewcode_modules", {})
+    for module, entry in modules.items():
+        package = module.rpartition(".")[0]
+        if entry and package.startswith("drot."):
+            modules[module] = (*entry[:3], package)
+    for sign in doctree.findall(addnodes.desc_signature):
+        if sign.get("module") == "drot":
+            thing = getattr(drot, sign["fullname"].partition(".")[0])
+            package = getattr(thing, "__module__", "").rpartition(".")[0]
+            if package.startswith("drot."):
+                sign["ids"].append(f"{package}.{sign['fullname']}")
+
+
 def setup(app):
+    app.connect("doctree-read", name_by_package, priority=900)
     app.connect("autodoc-process-docstring", link_labels)
     app.connect("autodoc-process-signature", shorten_types)
     app.connect("builder-inited", check_cache)

@@ -480,7 +480,7 @@ def test_save_and_load(name, tmp_path):
 def test_load_refuses_other_files(tmp_path):
     """A file of another kind is named in one sentence."""
     path = tmp_path / "other.npz"
-    drot.gaussian_affinity(drot.sqeuclidean(random_start(5)), bandwidth=1.0).save(path)
+    np.savez(path, kind=np.array("Sketch"), Z=np.eye(2))
     with pytest.raises(ValueError, match="does not hold a result saved by drot"):
         load(path)
     path.write_bytes(b"nonsense")

@@ -42,8 +42,10 @@ perplexities and more numbers of prototypes; two more perplexities would be anot
 from __future__ import annotations
 
 import argparse
+import copy
 import csv
 import functools
+import itertools
 import time
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -54,7 +56,8 @@ import drot
 import numpy as np
 import recording
 import torch
-from drot.distributional.reduction import Coupling, Reduction, Run, cluster, read_problem
+from drot.distributional.reduction import Coupling, Reduction, read_problem
+from drot.distributional.solve import descent
 from drot.metrics import prototype_homogeneity, prototype_nmi, weighted_silhouette
 from sklearn.cluster import KMeans
 from torch import Tensor
@@ -136,7 +139,7 @@ def problem(name: str, n: int, kernel: str, perplexity: int, components: int) ->
     else:
         X = X.float() if n == WHOLE else X
         similarity = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity).plan
-    return read_problem(similarity, 2, components, kernel, None, None, None)[0]
+    return read_problem(similarity, 2, components, kernel, None, None, None)
 
 
 @functools.lru_cache(1)
@@ -148,8 +151,7 @@ def whole(name: str, n: int, kernel: str, perplexity: int, components: int):
         Z, every = drot.spectral.pca(load(name, n)[0], components).Z, None
     else:
         every = task.identity()
-        Z = task.start(every, components, np.random.default_rng(0))
-        Z = task.place(every, Z, TOL, 2000)
+        Z = task.place(task.start(every, np.random.default_rng(0)), every, TOL, 2000)
     return Z, every, time.process_time() - begin
 
 
@@ -211,7 +213,8 @@ def compute(case: Case) -> Iterator[list[str]]:
         yield row(case, "COOT", found.objective, found.Z, found.plan, seconds)
         return
     k, place = case.prototypes, case[:5]
-    task = problem(*place)
+    task = copy.copy(problem(*place))
+    task.k = k
     ends: list[tuple[float, Tensor, Coupling]] = []
     spent = 0.0
     for method in ("CDR", "DRC"):
@@ -222,23 +225,21 @@ def compute(case: Case) -> Iterator[list[str]]:
         if method == "DRC":
             Z, every, before = whole(*place)
         begin = time.process_time()
+        rng = np.random.default_rng(case.seed)
         if Z is None:
-            labels = cluster(task, None, None, case.clustering, k, case.seed)
-        elif every is None:
-            labels = cluster(task, None, Z, "kmeans", k, case.seed)
+            coupling = task.cluster(case.clustering, rng)
+            Z = task.start(coupling, np.random.default_rng(case.seed))
+            Z = task.place(Z, coupling, TOL, 2000)
         else:
-            labels = cluster(task, every, Z, case.clustering, k, case.seed)
-        coupling = task.hard(labels, k)
-        if Z is None:
-            Z = task.start(coupling, case.components, np.random.default_rng(case.seed))
-            Z = task.place(coupling, Z, TOL, 2000)
-        else:
-            Z = task.centres(coupling, Z)
+            coupling = task.cluster(case.clustering if every else "kmeans", rng, Z, every)
+            Z = task.centres(Z, coupling)
         seconds = time.process_time() - begin
         value = task.objective(Z, coupling)
         yield row(case, method, value, Z, coupling.T, before + seconds)
         begin = time.process_time()
-        end = Run(task, TOL, MOST).descend(Z, coupling)
+        for end in itertools.islice(descent(task, Z, coupling, TOL), MOST + 1):
+            if end.residual <= TOL:
+                break
         spent += before + seconds + time.process_time() - begin
         ends.append((end.trace[-1], end.Z, end.coupling))
     value, Z, coupling = min(ends, key=lambda end: end[0])

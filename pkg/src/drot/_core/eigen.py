@@ -9,6 +9,7 @@ from torch import Tensor
 
 EXTRA = 8  # vectors of a block beyond those asked for: a pass costs the same with them
 _BLOCKS = 20  # of the space, before it is cut down to its best
+_SPACE = 240  # vectors of it, beyond which its own eigenvectors cost more than products
 _PASSES = 300
 
 
@@ -22,6 +23,7 @@ def leading(
     norm ``tol`` for all, or after 300 products, with what there is. Memory: 40 blocks of n x b.
     """
     n, b = start.shape
+    blocks = min(_BLOCKS, max(6, _SPACE // b))
     if n <= (_BLOCKS + 1) * b:  # the space would be everything
         values, vectors = torch.linalg.eigh(
             product(torch.eye(n, dtype=start.dtype, device=start.device))
@@ -40,8 +42,8 @@ def leading(
         if gap <= tol:
             break
         block = _outside(V, image)
-        if V.shape[1] == _BLOCKS * b:  # cut down to the best half
-            keep = U[:, -(_BLOCKS // 2 * b) :]
+        if V.shape[1] == blocks * b:  # cut down to the best half
+            keep = U[:, -(blocks // 2 * b) :]
             V, AV = V @ keep, AV @ keep
         V = torch.cat([V, block], dim=1)
     return values[-k:], V[:, : len(lead)] @ lead

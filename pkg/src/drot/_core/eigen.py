@@ -20,7 +20,8 @@ def leading(
 
     Block Lanczos with full orthogonalisation and thick restarts: ``product`` takes and gives
     (n, b) arrays, ``start`` (n, b) with b >= k spans the first block. Ends when A u - mu u has
-    norm ``tol`` for all, or after 300 products, with what there is. Memory: 40 blocks of n x b.
+    norm ``tol`` for all, or after 300 products, with what there is. Memory: at most 40 blocks
+    of n x b.
     """
     n, b = start.shape
     blocks = min(_BLOCKS, max(6, _SPACE // b))

@@ -184,17 +184,12 @@ def gather(parts: Iterable[Tensor], count: int) -> Tensor:
     return whole
 
 
-def smallest(
-    cost: Pairwise, k: int, tiles: Iterable[tuple[slice, Tensor]] | None = None
-) -> tuple[Tensor, Tensor]:
-    """The k smallest entries of each row, ascending, and their columns, (n, k) each.
-
-    ``tiles`` are those of the cost, where something is done to them on the way.
-    """
+def smallest(cost: Pairwise, k: int) -> tuple[Tensor, Tensor]:
+    """The k smallest entries of each row, ascending, and their columns, (n, k) each."""
     own = cost.own.stop - cost.own.start
     values = torch.empty(own, k, dtype=cost.dtype, device=cost.device)
     columns = torch.empty(own, k, dtype=torch.long, device=cost.device)
-    for rows, tile in tiles or cost.tiles(tile_rows(cost)):
+    for rows, tile in cost.tiles(tile_rows(cost)):
         here = slice(rows.start - cost.own.start, rows.stop - cost.own.start)
         torch.topk(tile, k, largest=False, out=(values[here], columns[here]))
     return cost.join([values]), cost.join([columns])

@@ -4,8 +4,8 @@ The loops read a plan once for Student's kernel in the plane. Where PyTorch swee
 ten times, a loop over pairs needs one sweep: distance, kernel, sums, attraction and repulsion of a
 pair stay in registers. The logarithms of the value take half of its time; powers, for the curves
 of UMAP, are exponentials of logarithms. Both are series here, since calls of a library would keep
-a loop from becoming vector instructions. Numba compiles each loop on its first call (a second or
-two) and keeps it on disk, by processor. Other kernels stay with PyTorch, whose ``exp2`` is as fast.
+a loop from becoming vector instructions. Numba compiles each loop on its first call in a process,
+within a second. Other kernels stay with PyTorch, whose ``exp2`` is as fast.
 """
 
 from __future__ import annotations
@@ -51,16 +51,8 @@ def log_sum_exp(x: Tensor) -> Tensor:
 
 
 def _compiled(fastmath) -> Callable:
-    """Numba's compiler; without a folder for its cache it compiles in each process."""
-
-    def decorate(function):
-        options = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
-        try:
-            return numba.njit(function, cache=True, **options)
-        except RuntimeError:  # pragma: no cover, no folder can be written to
-            return numba.njit(function, **options)
-
-    return decorate
+    """Numba's compiler. Nothing is kept on disk: its cache is not safe where processes share it."""
+    return numba.njit(nogil=True, fastmath=fastmath, error_model="numpy")
 
 
 @_compiled({"contract"})  # regrouped, the sum with the exponent would lose digits

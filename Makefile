@@ -1,29 +1,87 @@
-# make book, make test, make bench: each does all its own set-up in .venv. `make help` lists the rest.
-# PYTHON chooses the interpreter (3.11 or later), PORT the port of `make serve`.
+# `make help` lists what there is. PYTHON chooses the interpreter (3.11 or later) of a new .venv.
 PYTHON ?= python3
 PORT ?= 8000
-export PORT
+PY := .venv/bin/python
+STAMP := .venv/installed-in
+PYTEST := PYTHONUNBUFFERED=1 $(PY) -m pytest -n auto
 
-.PHONY: help book test bench pdf binder coverage serve setup links renew clean distclean
+export PYTHON
+export PYTHONNOUSERSITE := 1
+# Both workers of pytest list the same tests in the same order.
+export PYTHONHASHSEED := 0
+export JUPYTER_PLATFORM_DIRS := 1
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# Kernels run in the folder of their chapter.
+ifdef DROT_DATA
+  export DROT_DATA := $(shell cd "$(DROT_DATA)" && pwd || echo "$(DROT_DATA)")
+endif
+
+.PHONY: help book test bench setup serve clean .book .test .bench .setup
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make book       execute the chapters, build the site in _build/html"
-	@echo "make test       pass every test: package, chapters, site, browser"
-	@echo "make bench      compare with other software, on a quiet machine: 20 minutes"
-	@echo "make pdf        the book on paper, _build/drot.pdf; needs LaTeX: latexmk and xelatex"
-	@echo "make binder     open and run a chapter as Binder and Colab do, in a fresh environment"
-	@echo "make coverage   which lines and branches do the tests run? into tests/records/coverage.csv"
-	@echo "make serve      show the built site on 127.0.0.1 (PORT=$(PORT))"
-	@echo "make setup      only create .venv"
-	@echo "make links      ask every outside link whether it still stands"
-	@echo "make renew      write pkg/constraints.txt anew, with the newest versions that fit"
-	@echo "make clean      remove what was built; distclean removes .venv too"
-	@echo "PYTHON=python3.12 make ...  uses another Python (3.11 or later)"
+	@echo "make book    execute the chapters that have changed, build the site in _build/html"
+	@echo "make test    pass every test: package, chapters, site, browser"
+	@echo "make bench   compare with other software, on a quiet machine: 20 minutes"
+	@echo "make serve   show the built site on 127.0.0.1 (PORT=$(PORT))"
+	@echo "make setup   only create .venv, which all of them do where it is missing or out of date"
+	@echo "make clean   remove what was built; without .venv too, all begins anew"
+	@echo "PYTHON=python3.12 make ...  uses another Python (3.11 or later) for a new .venv"
 
-book test bench pdf binder coverage serve setup links renew clean distclean:
-	@command -v "$(PYTHON)" >/dev/null 2>&1 || { \
-	  echo "There is no $(PYTHON) here: install Python 3.11 or later, or say PYTHON=/path/to/python3.11 make $@"; exit 1; }
+# One make at a time in this folder, where the system has flock.
+book test bench setup:
+	@mkdir -p _build
+	@$(if $(shell command -v flock),flock -n -E 99 _build/.lock) $(MAKE) --no-print-directory .$@ || { \
+	  [ $$? != 99 ] || echo "another make is at work in this folder: wait for it, or end it"; exit 1; }
+
+# The stamp holds this folder's name: what was interrupted or moved has none that fits.
+ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
+.PHONY: $(STAMP)
+endif
+$(STAMP): pkg/pyproject.toml pkg/constraints.txt
+	@command -v "$(PYTHON)" >/dev/null || { \
+	  echo "There is no $(PYTHON) here: install Python 3.11 or later, or name one: PYTHON=python3.11 make ..."; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "$(PYTHON) is older than Python 3.11: install a later one, or say PYTHON=python3.11 make $@"; exit 1; }
-	@exec "$(PYTHON)" book/_ext/make.py $@
+	  echo "$(PYTHON) is older than Python 3.11: install a later one, or name it: PYTHON=python3.11 make ..."; exit 1; }
+	@[ "$$(cat $@ 2>/dev/null)" = "$(CURDIR)" ] || "$(PYTHON)" -m venv --clear .venv || { \
+	  echo "Python could not create a virtual environment; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	@rm -f $@
+	@echo "== installing torch, the package, and what book and tests need: the first time, minutes"
+	@$(PY) -m pip install -q --disable-pip-version-check -c pkg/constraints.txt -e "./pkg[book,test]"
+	@$(PY) -m pip check -q
+	@printf %s "$(CURDIR)" > $@
+
+.setup: $(STAMP)
+
+# A site is built beside the old one, which it replaces when it is whole.
+define build_site
+	@echo "== building the site"
+	@rm -rf _build/new
+	@DROT_EXECUTED=1 jupyter-book build -q -W -n --keep-going --path-output _build/new . >/dev/null
+	@rm -rf _build/html
+	@mv _build/new/_build/html _build/html
+endef
+
+.book: $(STAMP)
+	@echo "== chapters: executing those that have changed"
+	@DROT_REUSE=1 $(PYTEST) -q book || [ $$? = 5 ]  # none has changed
+	$(build_site)
+	@echo "the book: _build/html/index.html, or make serve"
+
+.test: $(STAMP)
+	@echo "== tests, doctests, and every chapter"
+	@DROT_AFRESH=1 $(PYTEST) tests book pkg/src --ignore=tests/site
+	$(build_site)
+	@echo "== tests of the site, in the browser too"
+	@DROT_REQUIRE_SITE=1 $(PY) -m pytest tests/site
+
+.bench: $(STAMP)
+	@$(PY) -m pip install -q --disable-pip-version-check -c pkg/constraints.txt -e "./pkg[bench]" || \
+	  echo "not all is here to compare with: the rows of what is missing say so"
+	@$(PY) benchmarks/bench.py
+
+serve:
+	@$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+
+clean:
+	rm -rf _build .pytest_cache .hypothesis .ruff_cache .mypy_cache

@@ -5,7 +5,6 @@
 - Drops scripts that are emitted twice, and mends the markup of signatures and of the bibliography.
 - Keeps words with a hyphen, and formulas with the comma behind them, in one line.
 - Ships every chapter as an executed notebook, and links it to Colab (``notebooks.py``).
-- Tells the LaTeX builder what the book looks like on paper (``paper.py``).
 - Keeps the build honest: a cache of executions that does not fit the package is emptied before
   it is read, and with ``DROT_EXECUTED=1`` (set by ``make``) the build may execute nothing.
 """
@@ -27,7 +26,6 @@ import executions
 import myst_nb.core.execute.cache as nb_cache
 import notebooks
 import numpy
-import paper
 import torch
 from docutils import nodes
 from jupyter_cache.executors.utils import ExecutionResult
@@ -171,7 +169,6 @@ def setup(app):
     app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", take_icons_from_the_font)
     notebooks.setup(app)
-    paper.setup(app)
     app.connect("html-page-context", drop_repeated_scripts, priority=900)
     app.connect("html-page-context", mend_markup)
     app.add_post_transform(KeepWordsWhole)

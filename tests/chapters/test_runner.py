@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import re
@@ -11,7 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import make
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -201,26 +199,3 @@ def test_cache_knows_the_package(project: Path, executions, monkeypatch):
     assert not executions.sound()
     executions.prepare()
     assert executions.sound() and not stored(executions)
-
-
-def test_the_site_is_whole_or_as_it_was(tmp_path: Path, monkeypatch):
-    """Whatever fails: a chapter, or the build of the site half-way."""
-    site = tmp_path / "_build" / "html"
-    for name, value in {"ROOT": tmp_path, "BUILD": site.parent, "SITE": site}.items():
-        monkeypatch.setattr(make, name, value)
-    monkeypatch.setattr(make, "setup", lambda: None)
-    site.mkdir(parents=True)
-    (site / "index.html").write_text("old", "utf8")
-    for failing, shown in (("pytest", "old"), ("jupyter", "old"), ("nothing", "new")):
-
-        def run(*command, failing=failing, **options) -> int:
-            if "--path-output" in command:
-                new = site.parent / "new" / "_build" / "html"
-                new.mkdir(parents=True)
-                (new / "index.html").write_text("new", "utf8")
-            return int(any(failing in str(word) for word in command))
-
-        monkeypatch.setattr(make, "run", run)
-        with pytest.raises(make.Failed) if shown == "old" else contextlib.nullcontext():
-            make.make_book({})
-        assert (site / "index.html").read_text("utf8") == shown

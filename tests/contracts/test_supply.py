@@ -15,9 +15,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-import cover
 import pytest
-import renew
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -223,45 +221,7 @@ def test_updates_are_scheduled_tried_and_audited():
     update = WORKFLOWS["update"]
     assert update[True]["schedule"]  # YAML reads the key `on` as true
     steps = "\n".join(step.get("run", "") for step in update["jobs"]["update"]["steps"])
-    order = ["make renew", ".ci/run", "pip-audit -r pkg/constraints.txt", "gh pr create"]
+    order = ["uv pip compile", ".ci/run", "pip-audit -r pkg/constraints.txt", "gh pr create"]
     places = [steps.find(words) for words in order]
     assert -1 not in places and places == sorted(places)
     assert "pip-audit -r pkg/constraints.txt" in (ROOT / "CONTRIBUTING.md").read_text("utf8")
-
-
-def test_renewed_constraints_leave_out_what_torch_pins():
-    """From what pip reports: exact, sorted, without the project, for every build of a version."""
-    names = ["torch", "scipy", "NumPy", "drot", "nvidia-cublas-cu12", "pip", "triton", "ruff"]
-    report = {"install": [{"metadata": {"name": n, "version": "1.0+cpu"}} for n in names]}
-    text = renew.constraints(report, "# first\nold==1\n# second\n")
-    assert text == "# first\n# second\nNumPy==1.0\nruff==1.0\nscipy==1.0\ntorch==1.0\n"
-
-
-def test_renewal_passes_over_what_the_oldest_python_cannot_have(monkeypatch):
-    """A version that asks for Python 3.11.5 is asked for no more, and its successor neither."""
-    needs = {"2.10": ">=3.9", "3.0": ">=3.11.5", "4.0": ">=3.12"}
-
-    def pip(passed_over: list[str]) -> dict:
-        left = [version for version in needs if f"soup!={version}" not in passed_over]
-        metadata = {"name": "soup", "version": left[-1], "requires_python": needs[left[-1]]}
-        return {"install": [{"metadata": metadata}, {"metadata": {"name": "a", "version": "1"}}]}
-
-    monkeypatch.setattr(renew, "asked", pip)
-    assert renew.constraints(renew.resolved(), "") == "a==1\nsoup==2.10\n"
-
-
-def test_record_of_coverage_has_a_row_for_each_module():
-    keys = ["num_statements", "covered_lines", "num_branches", "covered_branches"]
-    counts = [
-        {"summary": dict(zip(keys, row, strict=True))} for row in ([4, 3, 2, 1], [6, 6, 0, 0])
-    ]
-    report = {
-        "meta": {"timestamp": "2026-01-02T03:04:05"},
-        "files": dict(zip(["a/graph.py", "a/entropy.py"], counts, strict=True)),
-        "totals": dict(zip(keys, [10, 9, 2, 1], strict=True)),
-    }
-    assert cover.rows(report) == [
-        ["entropy", 6, 6, 0, 0, "2026-01-02"],
-        ["graph", 4, 3, 2, 1, "2026-01-02"],
-        ["all", 10, 9, 2, 1, "2026-01-02"],
-    ]

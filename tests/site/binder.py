@@ -1,6 +1,6 @@
 """Stand-in for Binder and Colab: what they install, and a chapter run as they would run it.
 
-    make binder     or     python tests/site/binder.py [--chapter book/04_snekhorn] [--pictures DIR]
+    python tests/site/binder.py [--chapter book/04_snekhorn] [--pictures DIR]
 
 A copy of the repository gets a fresh environment from the pip part of ``environment.yml``. There
 JupyterLab, driven by headless Chromium, opens a chapter from the address that its Binder button

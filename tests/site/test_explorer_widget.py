@@ -23,7 +23,7 @@ SCRIPTS = ("explorer_core.js", "explorer_data.js", "explorer.js")
 BOX = '[data-widget="explorer"]'
 
 SPEC = importlib.util.spec_from_file_location(
-    "explorer_data", ROOT / "book" / "_ext" / "explorer_data.py"
+    "explorer_data", ROOT / "scripts" / "explorer_data.py"
 )
 MAKER = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(MAKER)

@@ -1,6 +1,6 @@
 """Every chapter can be run elsewhere: Binder, Colab, and a notebook to take along.
 
-What needs the network stands in CONTRIBUTING.md; ``make binder`` is the stand-in for it.
+What needs the network stands in CONTRIBUTING.md; ``tests/site/binder.py`` is the stand-in for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Draw the picture of the README: ``.venv/bin/python book/_ext/readme_picture.py``."""
+"""Draw the picture of the README: ``.venv/bin/python scripts/readme_picture.py``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import drot
 import matplotlib.pyplot as plt
 from drot.plot import draw_graph, style
 
-TARGET = Path(__file__).resolve().parents[1] / "_static" / "readme.png"
+TARGET = Path(__file__).resolve().parents[1] / "book" / "_static" / "readme.png"
 
 X = drot.datasets.three_gaussians().X
 cost = drot.sqeuclidean(X)

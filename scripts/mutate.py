@@ -1,8 +1,8 @@
 """Would the tests notice? Small changes of the package, drawn by a seed, each tried by its tests.
 
     pip install cosmic-ray coverage
-    python tests/mutate.py                           # 200 changes of the whole package
-    python tests/mutate.py --sample 20 gromov costs  # 20 of two packages
+    python scripts/mutate.py                           # 200 changes of the whole package
+    python scripts/mutate.py --sample 20 gromov costs  # 20 of two packages
 
 cosmic-ray makes the changes (a sign, an operator, a comparison, a number, a condition), in a copy.
 The tests that reach the changed line run until one fails; which these are, coverage tells once, and

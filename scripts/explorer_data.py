@@ -1,4 +1,4 @@
-"""Compute the embeddings of the explorer: ``.venv/bin/python book/_ext/explorer_data.py``.
+"""Compute the embeddings of the explorer: ``.venv/bin/python scripts/explorer_data.py``.
 
 Five hundred digits, seven methods, four perplexities, two starts; every descent runs until no
 entry of its gradient exceeds 1e-3 nats. Positions are kept as whole numbers of 16 bits, images
@@ -16,8 +16,8 @@ import drot
 import numpy as np
 import torch
 
-TARGET = Path(__file__).resolve().parents[1] / "_static" / "widgets" / "explorer_data.js"
-HEAD = "/* Written by book/_ext/explorer_data.py. */\nwindow.drotExplorerData = "
+TARGET = Path(__file__).resolve().parents[1] / "book" / "_static" / "widgets" / "explorer_data.js"
+HEAD = "/* Written by scripts/explorer_data.py. */\nwindow.drotExplorerData = "
 
 N, K = 500, 10  # images; neighbours that are counted
 PERPLEXITIES = (5, 15, 30, 60)

@@ -3,7 +3,7 @@ PYTHON ?= python3
 PORT ?= 8000
 PY := .venv/bin/python
 STAMP := .venv/installed-in
-PYTEST := PYTHONUNBUFFERED=1 $(PY) -m pytest -n auto
+PYTEST := PYTHONUNBUFFERED=1 $(PY) -m pytest -n 2
 
 export PYTHON
 export PYTHONNOUSERSITE := 1

@@ -14,8 +14,6 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,28 +21,21 @@ CACHE = ROOT / "_build" / ".jupyter_cache"  # as `execute.cache` in _config.yml
 KEY = CACHE / "drot.key"
 
 
-def inputs() -> Iterator[Path]:
-    """Files of the project that a chapter's outputs may depend on, besides the chapter."""
-    yield ROOT / "pkg" / "pyproject.toml"
-    yield ROOT / "pkg" / "constraints.txt"
-    yield ROOT / "book" / "conftest.py"
-    for folder in ("pkg/src", "benchmarks/results", "book/_static/widgets"):
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts and ".egg-info" not in str(path):
-                yield path
-
-
 def key() -> str:
     """Digest of the package, the pins, the Python version and the data at hand."""
     digest = hashlib.sha256(f"{sys.version}\n".encode())
-    for path in inputs():
+    files = [
+        ROOT / name for name in ("pkg/pyproject.toml", "pkg/constraints.txt", "book/conftest.py")
+    ]
+    for folder in ("pkg/src", "benchmarks/results", "book/_static/widgets"):
+        found = sorted(path for path in (ROOT / folder).rglob("*") if path.is_file())
+        files += [p for p in found if "__pycache__" not in p.parts and ".egg-info" not in str(p)]
+    for path in files:
         digest.update(f"{path.relative_to(ROOT).as_posix()}\n".encode())
         digest.update(path.read_bytes() if path.is_file() else b"absent")
-    data = os.environ.get("DROT_DATA")
-    digest.update(f"DROT_DATA {'unset' if not data else 'set'}\n".encode())
-    if data and Path(data).is_dir():
-        for path in sorted(Path(data).iterdir()):
-            digest.update(f"{path.name} {path.stat().st_size}\n".encode())
+    data = os.environ.get("DROT_DATA", "")
+    here = sorted(Path(data).iterdir()) if data and Path(data).is_dir() else []
+    digest.update(repr([bool(data), *((path.name, path.stat().st_size) for path in here)]).encode())
     return digest.hexdigest()
 
 
@@ -62,15 +53,12 @@ def sound() -> bool:
 
 def prepare(*, afresh: bool = False) -> None:
     """Leave a cache that may be trusted; ``afresh`` leaves an empty one."""
-    with locked():
-        if not afresh and sound():
-            return
-        KEY.unlink(missing_ok=True)  # first, so that an interrupted removal is noticed
-        shutil.rmtree(CACHE, ignore_errors=True)
-        open_cache().list_cache_records()  # creates the database before several workers want to
-        part = KEY.with_suffix(".part")
-        part.write_text(key(), "utf8")
-        part.replace(KEY)
+    if not afresh and sound():
+        return
+    KEY.unlink(missing_ok=True)  # first, so that an interrupted removal is noticed
+    shutil.rmtree(CACHE, ignore_errors=True)
+    open_cache().list_cache_records()  # creates the database before several workers want to
+    KEY.write_text(key(), "utf8")
 
 
 def open_cache():
@@ -94,14 +82,6 @@ def store(notebook, path: Path, seconds: float) -> None:
     from jupyter_cache.base import CacheBundleIn
 
     bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": round(seconds, 2)})
-    with locked():
+    with KEY.open() as one_worker_at_a_time:
+        fcntl.flock(one_worker_at_a_time, fcntl.LOCK_EX)
         open_cache().cache_notebook_bundle(bundle, overwrite=True)
-
-
-@contextmanager
-def locked() -> Iterator[None]:
-    """One writer at a time; the lock goes with the process that holds it."""
-    CACHE.parent.mkdir(parents=True, exist_ok=True)
-    with (CACHE.parent / ".cache.lock").open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.metadata
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -148,6 +151,29 @@ def test_minimum_python_is_the_same_everywhere():
 def test_site_reads_the_cache_that_pytest_fills():
     assert ROOT / CONFIG["execute"]["cache"] == executions.CACHE
     assert CONFIG["execute"]["execute_notebooks"] == "cache"
+
+
+def test_make_names_what_is_missing(tmp_path: Path):
+    """One sentence, nothing left behind: without a Python, with an old one, beside itself."""
+    for part in ("Makefile", "pkg/pyproject.toml", "pkg/constraints.txt"):
+        (tmp_path / part).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / part, tmp_path / part)
+    old = tmp_path / "old"
+    old.write_text("#!/bin/sh\nexit 1\n")
+    old.chmod(0o755)
+
+    def make(**env: str) -> str:
+        command = ["make", "setup"]
+        env = os.environ | env
+        answer = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+        assert answer.returncode != 0 and not (tmp_path / ".venv").exists()
+        return answer.stdout
+
+    assert "There is no nowhere here" in make(PYTHON="nowhere")
+    assert "older than Python 3.11" in make(PYTHON=str(old))
+    with (tmp_path / "_build" / ".lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "another make is at work" in make()
 
 
 def test_code_is_clean():

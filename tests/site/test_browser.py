@@ -288,6 +288,17 @@ def test_solution_opens_by_keyboard(page):
     solution.locator("section, .cell").first.wait_for(state="hidden", timeout=5000)
 
 
+def test_on_paper_proofs_and_solutions_are_open(page):
+    shown = [
+        page.locator("article details.sd-dropdown mjx-container").first,
+        page.locator("article .solution.dropdown").first.locator("section, .cell").first,
+    ]
+    assert not any(part.is_visible() for part in shown)
+    page.emulate_media(media="print")
+    assert all(part.is_visible() for part in shown)
+    assert not page.locator("article details.hide").first.is_visible()  # code that is folded
+
+
 def test_launch_menu_opens_by_keyboard(page):
     page.locator(".dropdown-launch-buttons > button").focus()
     page.keyboard.press("Enter")

@@ -181,29 +181,31 @@ def embed(
     tol, max_iter = read_limits(
         _TOL if tol is None else tol, max_iter, on_failure, objective.plan.dtype
     )
-    first, dual = _start(objective, init, n_components, random_state)
-    spent = [0.0, 0]  # passes and products, line search included
+    first = _start(objective, init, n_components, random_state)
+    passes, products = [], []  # of each evaluation, line search included
     values: list[float] = []
 
     def evaluate(Z: Tensor, warm: Tensor | None) -> Evaluation:
-        found = objective.evaluate(Z, warm=dual if warm is None else warm, tol=tol / 1000)
-        spent[0], spent[1] = spent[0] + found.passes, spent[1] + found.products
+        if warm is None and isinstance(init, Embedding) and init.dual is not None:
+            warm = init.dual.to(Z)
+        found = objective.evaluate(Z, warm=warm, tol=tol / 1000)
+        passes.append(found.passes)
+        products.append(found.products)
         return found
 
     def steps() -> Iterator[tuple[Step, float, Tensor, float]]:
-        Z, attraction = first, objective.attraction
+        Z = first
         if not isinstance(init, Embedding):
-            Z = apart(at_scale(Z, lambda Z: evaluate(Z, None).value), attraction, random_state)
+            Z = at_scale(Z, lambda Z: evaluate(Z, None).value)
+            Z = apart(Z, objective.attraction, random_state)
         if solver == "adam":
             path = adam(evaluate, Z, learning_rate)
         else:
             memory = _MEMORY if solver == "lbfgs" else 0
-            path = lbfgs(evaluate, Z, metric_of(attraction), memory, _REACH)
-        del attraction  # for a kept plan one more (n, n)
+            path = lbfgs(evaluate, Z, metric_of(objective.attraction), memory, _REACH)
         for step in path:
-            value = step.found.value
-            values.append(value)
-            yield step, step.found.residual(radius(step.Z), objective.mass), step.Z, value
+            values.append(step.found.value)
+            yield step, step.found.residual(radius(step.Z), objective.mass), step.Z, values[-1]
 
     run = iterate("embed", steps(), tol, max_iter, callback, on_failure)
     Z, found = run.state.Z - run.state.Z.mean(dim=0), run.state.found
@@ -212,23 +214,17 @@ def embed(
         value=found.value,
         kl=found.value + objective.constant,
         dual=found.dual,
-        residual=run.residual,
         growth=-float((found.gradient * Z).sum()) / objective.mass,
-        n_iter=run.n_iter,
-        passes=spent[0],
-        products=int(spent[1]),
-        converged=run.converged,
-        trace=run.trace,
+        passes=float(sum(passes)),
+        products=sum(products),
         values=tuple(values[: len(run.trace)]),
+        **run.certificate,
     )
 
 
-def _start(
-    objective: KernelLoss, init: Init, n_components: int, random_state: Seed
-) -> tuple[Tensor, Tensor | None]:
-    """The first Z, centred, and the dual to begin with."""
+def _start(objective: KernelLoss, init: Init, n_components: int, random_state: Seed) -> Tensor:
+    """The first Z, centred."""
     plan, q = objective.plan, n_components
-    dual = init.dual if isinstance(init, Embedding) else None
     if isinstance(init, str):
         check_choice("init", init, ("spectral", "random"))
         if init == "spectral":
@@ -240,4 +236,4 @@ def _start(
         if Z.shape[0] != objective.n:
             raise ValueError(f"init has {Z.shape[0]} points and the plan {objective.n}")
     Z = Z.to(plan.device, plan.dtype)
-    return Z - Z.mean(dim=0), None if dual is None else dual.to(plan.device, plan.dtype)
+    return Z - Z.mean(dim=0)

@@ -89,29 +89,28 @@ class TiledKernel:
         """
         loss, b = self.loss, rows.stop - rows.start
         self._met += b
-        cost, slope, kernel = self._work[:3, :b]
-        squared_distances(self._columns, rows, self._work[:2, :b])
+        cost = squared_distances(self._columns, rows, self._work[:2, :b])
+        slope, kernel = None, self._work[1, :b] if out is None else out
         if loss.kernel == "gaussian":
-            kernel = torch.neg(cost, out=kernel if out is None else out)
+            torch.neg(cost, out=kernel)
             if not loss.diagonal:
                 kernel.diagonal(rows.start).fill_(-torch.inf)
                 self.shift[rows] = -kernel.amax(dim=1)
                 kernel.add_(self.shift[rows, None])
             exp(kernel, out=kernel)
         else:
-            slope = torch.reciprocal(cost.add_(loss.guard), out=slope if out is None else out)
-            if loss.a == loss.b == 1:
-                kernel = slope  # and C a logarithm that only the value needs
-                cost = cost if P is None else cost.log_()
-            else:
+            slope = torch.reciprocal(cost.add_(loss.guard), out=kernel)
+            if (loss.a, loss.b) != (1, 1):
                 cost.log_().mul_(loss.b).add_(math.log(loss.a))
-                kernel = exp(cost, -1, out=kernel)
+                kernel = exp(cost, -1, out=self._work[2, :b])
                 slope.mul_(loss.b)
+            elif P is not None:  # the kernel is 1 / (guard + d^2), the slope too
+                cost.log_()
             if not loss.diagonal:
                 kernel.diagonal(rows.start).zero_()
         if P is not None:
             self.value += cost.mul_(P).sum(dtype=torch.float64)
-        return None if loss.kernel == "gaussian" else slope, kernel
+        return slope, kernel
 
     def forces(self, normalizer) -> tuple[float, Tensor, Tensor]:
         """<P, C_Z>, its derivative by Z, (n, q), and that of <Q, C_Z> with Q held.

@@ -208,12 +208,12 @@ def adam(evaluate: Evaluate, Z: Tensor, learning_rate: float) -> Iterator[Step]:
     """Adam, as the papers run it: fixed rate, no line search, values that may rise."""
     parameter = torch.nn.Parameter(Z.clone())
     optimizer = torch.optim.Adam([parameter], lr=learning_rate)
-    found = evaluate(Z, None)
+    dual = None
     while True:
+        found = evaluate(parameter.detach(), dual)
         yield Step(parameter.detach().clone(), found)
-        parameter.grad = found.gradient
+        parameter.grad, dual = found.gradient, found.dual
         optimizer.step()
-        found = evaluate(parameter.detach(), found.dual)
 
 
 def _inner(x: Tensor, y: Tensor) -> float:

@@ -135,7 +135,8 @@ class KernelLoss:
 
     @property
     def plan(self):
-        return self.P.array
+        """P, as a tensor where it is kept."""
+        return self.P if self.P.matrix is None else self.P.matrix
 
     def normalize(self, kernel: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
         """The :class:`Normalizer` of ``kernel`` (n, n), whose rows are e^(shift - C_Z).
@@ -155,15 +156,15 @@ class KernelLoss:
         return self.P.symmetric_part()
 
     def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
-        """F and its gradient at Z (n, q).
+        """F and its gradient at Z (n, q): the kernel, its normalisation, the forces.
 
         ``tol`` bounds the row sums of Q where they are iterated on, ``warm`` starts that
         iteration; both are idle otherwise.
         """
         self.check_size(Z)
-        kernel = self._kernel(Z)
-        found = self.normalize(kernel, warm, tol)
-        value, attraction, repulsion = kernel.forces(found)
+        kernel = self._kernel(Z)  # K = e^-C
+        found = self.normalize(kernel, warm, tol)  # A, and what makes Q of K
+        value, attraction, repulsion = kernel.forces(found)  # <P, C>, and what P and Q pull
         return Evaluation(
             value=value + found.value,
             attraction=attraction,

@@ -63,11 +63,6 @@ class Plan(Pairwise):
         exact = torch.cat(sums)
         self.sums, self.mass = exact.to(self.dtype), float(exact.sum())
 
-    @property
-    def array(self) -> Tensor | Plan:
-        """The matrix where it is kept, otherwise this object."""
-        return self if self.matrix is None else self.matrix
-
     @cached_property
     def entropy(self) -> float:
         """Sum of P log P."""

@@ -19,7 +19,6 @@ import faults
 import numpy as np
 import torch
 import torch.distributed as dist
-from drot.embeddings.plans import Rows
 
 PERPLEXITY = 12
 
@@ -156,8 +155,6 @@ def numbers(found) -> list[torch.Tensor]:
     """All that a result holds, whole."""
     if isinstance(found, drot.costs.Pairwise):
         return [found.dense()]
-    if isinstance(found, Rows):
-        return [torch.cat([tile.clone() for _, tile in found.tiles()])]
     if isinstance(found, torch.Tensor | np.ndarray | bool | int | float):
         return [torch.as_tensor(found).to_dense().double()]
     if isinstance(found, drot.affinities.Affinity):

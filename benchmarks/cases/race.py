@@ -25,7 +25,7 @@ from typing import Any
 import drot
 import numpy as np
 import torch
-from drot.embeddings.bernoulli import BernoulliLoss
+from drot.embeddings.losses import BernoulliLoss
 from machine import Operations
 from point_clouds import load
 from torch import Tensor

@@ -12,7 +12,6 @@ import pytest
 import torch
 from drot.costs.array import as_pairwise, check_symmetric
 from drot.embeddings.losses import KernelLoss
-from drot.embeddings.plans import Rows
 from drot.plot import draw_graph
 
 
@@ -867,10 +866,6 @@ BASES = {  # a use of a class that has to be filled in, and what it lacks
             ).plan
         ),
         "Affinity does not define its weights",
-    ),
-    "rows": (
-        lambda: Rows([slice(0, 2)], torch.eye(2)).sum(),
-        "Rows does not say what its rows are",
     ),
     "objective": (
         lambda: KernelLoss(torch.eye(3), "gaussian", symmetric=True, diagonal=True).evaluate(

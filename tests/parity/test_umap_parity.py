@@ -18,8 +18,7 @@ import numpy as np
 import pytest
 import torch
 from drot.affinities.umap import umap_curve, umap_membership
-from drot.embeddings.bernoulli import BernoulliLoss
-from drot.embeddings.losses import attraction_repulsion
+from drot.embeddings.losses import BernoulliLoss, attraction_repulsion
 from drot.embeddings.methods import umap
 from drot.embeddings.starts import random_start
 from sklearn.metrics import pairwise_distances

@@ -29,9 +29,8 @@ from .costs.distances import nearest, pairwise, shard, sqeuclidean, student_cost
 from .costs.factored import factored_sqeuclidean, gaussian_kernel, gram
 from .distributional.baselines import cluster_then_reduce, coot_clustering, reduce_then_cluster
 from .distributional.solve import distributional_reduction
-from .embeddings.bernoulli import BernoulliLoss
 from .embeddings.embed import embed
-from .embeddings.losses import SNEkhornLoss, SNELoss, attraction_repulsion
+from .embeddings.losses import BernoulliLoss, SNEkhornLoss, SNELoss, attraction_repulsion
 from .embeddings.methods import largevis, sne, snekhorn, tsne, umap
 from .embeddings.starts import random_start, spectral_start
 from .graphs.cross_entropy import coupling_loss

@@ -265,11 +265,9 @@ def kmeans(Z, n_clusters: int, *, n_starts: int = 10, random_state: Seed = 0) ->
     return best
 
 
-class _Even:
-    """B = 4 I: in its own normal coordinates each point has the attraction of a row of mass 1."""
-
-    def solve(self, g: Tensor) -> Tensor:
-        return g / 4
+def _even(g: Tensor) -> Tensor:
+    """B^-1 g, B = 4 I: in its own normal coordinates each point attracts as a row of mass 1."""
+    return g / 4
 
 
 def _riemannian(g: Tensor, v: Tensor) -> Tensor:
@@ -325,7 +323,7 @@ class _Hyperbolic(Reduction):
         count, unit = 0, len(c.q) / self.drawing(c).mass
         while True:
             objective, size = partial(self.around, Z, c, unit), _size(Z)
-            for step in lbfgs(objective, torch.zeros_like(Z), _Even(), _MEMORY):
+            for step in lbfgs(objective, torch.zeros_like(Z), _even, _MEMORY):
                 count += 1
                 done = step.found.residual(size, len(c.q)) <= tol or count > max_iter
                 if done or float(step.Z.norm(dim=1).max()) > _REACH:

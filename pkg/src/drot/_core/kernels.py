@@ -181,7 +181,7 @@ class StudentPairs:
     ``kernel``, memory for K (n, n) if products with it will be needed, may have no rows instead.
     """
 
-    shift, passes = None, 1.0  # no row vanishes; one reading
+    shift, passes = 0.0, 1.0  # no row vanishes; one reading
 
     def __init__(self, Z: Tensor, P: Tensor, kernel: Tensor, *, diagonal: bool):
         self.n, self.kernel = len(Z), kernel
@@ -201,10 +201,10 @@ class StudentPairs:
     def __matmul__(self, v: Tensor) -> Tensor:
         return self.kernel @ v
 
-    def forces(self, left: Tensor, right: Tensor | None) -> tuple[float, Tensor, Tensor]:
+    def forces(self, normalizer) -> tuple[float, Tensor, Tensor]:
         """<P, C_Z>, its derivative, (n, 2), and with Q_ij = left_i right_j K_ij that of <Q, C_Z>
         with Q held: 4 sum_j Q_ij K_ij (z_i - z_j)."""
-        push = self._push
+        left, right, push = normalizer.left, normalizer.right, self._push
         if right is not None:
             push = torch.empty_like(push)
             arguments = self.kernel.numpy(), right.numpy(), *self.columns, push.numpy()

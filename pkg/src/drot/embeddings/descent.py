@@ -13,18 +13,20 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array, diags_array, eye_array
+from scipy.sparse.csgraph import laplacian
 from scipy.sparse.linalg import cg
 from torch import Tensor
 
+from ..costs.array import Pairwise, WithoutDiagonal, smallest
 from .losses import Evaluation
-from .plans import TiledPlan
 
 Evaluate = Callable[[Tensor, Tensor | None], Evaluation]  # takes Z and a warm start
+Metric = Callable[[Tensor], Tensor]  # g -> B^-1 g, (n, q), for a positive definite B
 
 _SHIFT = 1e-3  # mu, for rows of mass 1
 _DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions
@@ -35,77 +37,52 @@ _CG_TOL, _CG_MOST = 1e-6, 1000
 
 
 class Step(NamedTuple):
-    """An iterate and the objective there."""
+    """An iterate, the objective there, and the length of the step to it along its direction."""
 
     Z: Tensor  # (n, q)
     found: Evaluation
+    length: float = 1.0
 
 
-class Metric(Protocol):
-    """A positive definite B whose inverse starts the descent."""
+def metric_of(weights: Tensor | Pairwise) -> Metric:
+    """g -> B^-1 g for B = 4 L + mu I, with L the Laplacian of symmetric weights (n, n).
 
-    def solve(self, g: Tensor) -> Tensor:
-        """B^-1 g, (n, q)."""
-
-
-def metric_of(weights: Tensor | TiledPlan) -> Metric:
-    """B = 4 L + mu I: all weights where they are kept, the strongest where they are not."""
-    return NearLaplacian(weights) if isinstance(weights, TiledPlan) else Laplacian(weights)
-
-
-class Factor:
-    """The factor of a positive definite B, dense, which is overwritten: n^3 / 3 multiplications."""
-
-    def __init__(self, B: Tensor):
-        self.factor = torch.linalg.cholesky(B, out=B)
-
-    def solve(self, g: Tensor) -> Tensor:
-        """B^-1 g, (n, q)."""
-        # torch.cholesky_solve copies the factor, which takes longer than to read it twice
-        half = torch.linalg.solve_triangular(self.factor, g, upper=False)
-        return torch.linalg.solve_triangular(self.factor.mT, half, upper=True)
-
-
-class Laplacian(Factor):
-    """B = 4 L(weights) + mu I, factorised once."""
-
-    def __init__(self, weights: Tensor):
+    B is factorised once, n^3 / 3 multiplications. Where the weights are met in tiles L is that of
+    the twenty largest of each row alone; a pair counts if either of its points chose it. That
+    takes one pass, then 100 n numbers and by conjugate gradients, in float64 on the CPU, some
+    hundred sparse products for each column of g, to six digits.
+    """
+    if isinstance(weights, Tensor):
         degrees = weights.sum(dim=1)  # (n,)
         B = weights.mul(-4.0)
         B.diagonal().add_(4 * degrees + _SHIFT * degrees.mean())
-        super().__init__(B)
+        return inverse(B)
+    n = weights.shape[0]
+    k = min(_NEAR, n - 1)
+    values, columns = smallest(WithoutDiagonal(weights.derive(lambda i: -weights.rows(i))), k)
+    ends = np.repeat(np.arange(n), k), columns.cpu().numpy().ravel()
+    near = csr_array((-values.double().cpu().numpy().ravel(), ends), shape=(n, n))
+    mass = float((weights @ torch.ones_like(values[:, 0])).double().sum())
+    B = laplacian(4 * near.maximum(near.T)) + _SHIFT * mass / n * eye_array(n)
+    options = {"rtol": _CG_TOL, "maxiter": _CG_MOST, "M": diags_array(1 / B.diagonal())}
 
-
-class NearLaplacian:
-    """B of the twenty largest weights of each row alone, by conjugate gradients, in float64.
-
-    One pass over the weights, then 100 n numbers and some hundred sparse products a solve, on the
-    CPU. A pair counts if either of its points chose it.
-    """
-
-    def __init__(self, weights: TiledPlan):
-        n = weights.shape[0]
-        k = min(_NEAR, n - 1)
-        values = torch.empty(n, k, dtype=weights.dtype, device=weights.device)
-        columns = torch.empty(n, k, dtype=torch.long, device=weights.device)
-        for rows, tile in weights.tiles():
-            tile.diagonal(rows.start).fill_(-torch.inf)
-            torch.topk(tile, k, dim=1, out=(values[rows], columns[rows]))
-        ends = (np.repeat(np.arange(n), k), columns.cpu().numpy().ravel())
-        entries = (values.double().cpu().numpy().ravel(), ends)
-        near = csr_array(entries, shape=(n, n))
-        near = 4 * near.maximum(near.T)
-        shift = _SHIFT * float(weights.sum(dim=1).double().mean())
-        diagonal = near.sum(axis=1) + shift  # (n,)
-        self.B = (diags_array(diagonal) - near).tocsr()
-        self.scale = diags_array(1 / diagonal)
-
-    def solve(self, g: Tensor) -> Tensor:
-        """B^-1 g, (n, q), to six digits, column by column."""
-        columns = g.T.double().cpu().numpy()
-        options = {"rtol": _CG_TOL, "maxiter": _CG_MOST, "M": self.scale}
-        found = [cg(self.B, column, **options)[0] for column in columns]
+    def solve(g: Tensor) -> Tensor:
+        found = [cg(B, column, **options)[0] for column in g.T.double().cpu().numpy()]
         return torch.from_numpy(np.stack(found, axis=1)).to(g)
+
+    return solve
+
+
+def inverse(B: Tensor) -> Metric:
+    """g -> B^-1 g by the factor of a positive definite B, which is overwritten."""
+    factor = torch.linalg.cholesky(B, out=B)
+
+    def solve(g: Tensor) -> Tensor:
+        # torch.cholesky_solve copies the factor, which takes longer than to read it twice
+        half = torch.linalg.solve_triangular(factor, g, upper=False)
+        return torch.linalg.solve_triangular(factor.mT, half, upper=True)
+
+    return solve
 
 
 class _Pair(NamedTuple):
@@ -147,32 +124,27 @@ def lbfgs(
     yield now  # 3
     lowest, idle = now.found.value, 0
     pairs: deque[_Pair] = deque(maxlen=memory)
-    h = metric.solve(now.found.gradient)
-    length = 1.0
-    while True:
+    h = metric(now.found.gradient)
+    while idle < _IDLE:
         direction, longest = _two_loops(now.found.gradient, h, pairs), reach  # 4
         if reach < math.inf:
             direction = _without_idle_growth(direction, now, growth)
             longest = reach * radius(now.Z) / (radius(direction) or 1.0)
-        new, taken = _search(evaluate, now, direction, length, longest)  # 5, and 2 again
-        if new is None and pairs:  # forget and try the plain direction
+        length = 1.0 if memory else now.length
+        new = _search(evaluate, now, direction, min(length, longest), longest)  # 5, and 2 again
+        if new is None and not pairs:
+            return
+        if new is None:  # forget and try the plain direction
             pairs.clear()
             continue
-        if new is None:
-            return
-        last, h = h, metric.solve(new.found.gradient)
-        if memory:
-            s, y = new.Z - now.Z, new.found.gradient - now.found.gradient
-            pair = _Pair(s, y, h - last, _inner(s, y))
-            if pair.curvature > 1e-10 * math.sqrt(_inner(s, s) * _inner(y, y)):
-                pairs.append(pair)
-        else:
-            length = taken
+        last, h = h, metric(new.found.gradient)
+        s, y = new.Z - now.Z, new.found.gradient - now.found.gradient
+        pair = _Pair(s, y, h - last, _inner(s, y))
+        if pair.curvature > 1e-10 * math.sqrt(_inner(s, s) * _inner(y, y)):
+            pairs.append(pair)
         now = new
         yield now  # 3
         lowest, idle = min(lowest, now.found.value), 0 if now.found.value < lowest else idle + 1
-        if idle == _IDLE:
-            return
 
 
 def _two_loops(g: Tensor, h: Tensor, pairs: deque[_Pair]) -> Tensor:
@@ -203,7 +175,7 @@ def _without_idle_growth(direction: Tensor, now: Step, growth: float) -> Tensor:
 
 def _search(
     evaluate: Evaluate, start: Step, direction: Tensor, length: float, longest: float
-) -> tuple[Step | None, float]:
+) -> Step | None:
     """Double or halve the step until Wolfe's conditions hold or it is as long as it may be; None
     if none is found.
 
@@ -214,38 +186,34 @@ def _search(
     noise = 10 * torch.finfo(direction.dtype).eps * abs(value)
     low, high, best = 0.0, math.inf, None
     if not slope < 0:
-        return None, length
-    length = min(length, longest)
+        return None
     for _ in range(_TRIALS):
         Z = start.Z + length * direction
-        if not torch.isfinite(Z).all():
+        step = Step(Z, evaluate(Z, start.found.dual), length)
+        new = _inner(step.found.gradient, direction)
+        enough = step.found.value <= value + _DECREASE * length * slope or (
+            step.found.value <= value + noise and new <= (2 * _DECREASE - 1) * slope
+        )
+        if not enough:
             high = length
+        elif new >= _CURVATURE * slope or length == longest:
+            return step
         else:
-            found = evaluate(Z, start.found.dual)
-            new = _inner(found.gradient, direction)
-            enough = found.value <= value + _DECREASE * length * slope or (
-                found.value <= value + noise and new <= (2 * _DECREASE - 1) * slope
-            )
-            if not enough:
-                high = length
-            elif new >= _CURVATURE * slope or length == longest:
-                return Step(Z, found), length
-            else:
-                low, best = length, (Step(Z, found), length)
+            low, best = length, step
         length = min(2 * length, longest) if high == math.inf else (low + high) / 2
-    return best or (None, length)
+    return best
 
 
 def adam(evaluate: Evaluate, Z: Tensor, learning_rate: float) -> Iterator[Step]:
     """Adam, as the papers run it: fixed rate, no line search, values that may rise."""
     parameter = torch.nn.Parameter(Z.clone())
     optimizer = torch.optim.Adam([parameter], lr=learning_rate)
-    found = evaluate(Z, None)
+    dual = None
     while True:
+        found = evaluate(parameter.detach(), dual)
         yield Step(parameter.detach().clone(), found)
-        parameter.grad = found.gradient
+        parameter.grad, dual = found.gradient, found.dual
         optimizer.step()
-        found = evaluate(parameter.detach(), found.dual)
 
 
 def _inner(x: Tensor, y: Tensor) -> float:

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypedDict, get_args
 
-import numpy as np
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import Seed, as_points, check_choice, check_positive
 from .._core.run import OnFailure, iterate, read_limits
-from .._core.saving import Saved, unpack
+from .._core.saving import Saved
 from .descent import Step, adam, lbfgs, metric_of, radius
 from .losses import Evaluation, KernelLoss
 from .starts import SMALL, apart, at_scale, random_start, spectral_start
@@ -31,7 +30,7 @@ class Embedding(Saved):
     Z: Tensor  # (n, q) positions, centred, dimensionless
     value: float  # F(Z), in nats
     kl: float  # F(Z) plus the objective's constant: KL(P | Q) for the ones of this package
-    dual: Tensor | None  # (n,) f of the plan of the embedding, where it has one
+    dual: Tensor | None = None  # (n,) f of the plan of the embedding, where it has one
     residual: float  # what `tol` bounded: |dF/dZ| as a share of the attraction's
     growth: float  # -<dF/dZ, Z> / mass of P: what an enlargement, per its share, lowers F by
     n_iter: int
@@ -52,10 +51,6 @@ class Embedding(Saved):
             f"size={self.size:.3g}, "
             f"residual={self.residual:.1e}, n_iter={self.n_iter}, passes={self.passes:.0f})"
         )
-
-    @classmethod
-    def _restored(cls, data: dict[str, np.ndarray]) -> Embedding:
-        return cls(**{"dual": None, **unpack(data)})
 
 
 Init = ArrayLike | Embedding
@@ -181,29 +176,31 @@ def embed(
     tol, max_iter = read_limits(
         _TOL if tol is None else tol, max_iter, on_failure, objective.plan.dtype
     )
-    first, dual = _start(objective, init, n_components, random_state)
-    spent = [0.0, 0]  # passes and products, line search included
+    first = _start(objective, init, n_components, random_state)
+    passes, products = [], []  # of each evaluation, line search included
     values: list[float] = []
 
     def evaluate(Z: Tensor, warm: Tensor | None) -> Evaluation:
-        found = objective.evaluate(Z, warm=dual if warm is None else warm, tol=tol / 1000)
-        spent[0], spent[1] = spent[0] + found.passes, spent[1] + found.products
+        if warm is None and isinstance(init, Embedding) and init.dual is not None:
+            warm = init.dual.to(Z)
+        found = objective.evaluate(Z, warm=warm, tol=tol / 1000)
+        passes.append(found.passes)
+        products.append(found.products)
         return found
 
     def steps() -> Iterator[tuple[Step, float, Tensor, float]]:
-        Z, attraction = first, objective.attraction
+        Z = first
         if not isinstance(init, Embedding):
-            Z = apart(at_scale(Z, lambda Z: evaluate(Z, None).value), attraction, random_state)
+            Z = at_scale(Z, lambda Z: evaluate(Z, None).value)
+            Z = apart(Z, objective.attraction, random_state)
         if solver == "adam":
             path = adam(evaluate, Z, learning_rate)
         else:
             memory = _MEMORY if solver == "lbfgs" else 0
-            path = lbfgs(evaluate, Z, metric_of(attraction), memory, _REACH)
-        del attraction  # for a kept plan one more (n, n)
+            path = lbfgs(evaluate, Z, metric_of(objective.attraction), memory, _REACH)
         for step in path:
-            value = step.found.value
-            values.append(value)
-            yield step, step.found.residual(radius(step.Z), objective.mass), step.Z, value
+            values.append(step.found.value)
+            yield step, step.found.residual(radius(step.Z), objective.mass), step.Z, values[-1]
 
     run = iterate("embed", steps(), tol, max_iter, callback, on_failure)
     Z, found = run.state.Z - run.state.Z.mean(dim=0), run.state.found
@@ -212,23 +209,17 @@ def embed(
         value=found.value,
         kl=found.value + objective.constant,
         dual=found.dual,
-        residual=run.residual,
         growth=-float((found.gradient * Z).sum()) / objective.mass,
-        n_iter=run.n_iter,
-        passes=spent[0],
-        products=int(spent[1]),
-        converged=run.converged,
-        trace=run.trace,
+        passes=float(sum(passes)),
+        products=sum(products),
         values=tuple(values[: len(run.trace)]),
+        **run.certificate,
     )
 
 
-def _start(
-    objective: KernelLoss, init: Init, n_components: int, random_state: Seed
-) -> tuple[Tensor, Tensor | None]:
-    """The first Z, centred, and the dual to begin with."""
+def _start(objective: KernelLoss, init: Init, n_components: int, random_state: Seed) -> Tensor:
+    """The first Z, centred."""
     plan, q = objective.plan, n_components
-    dual = init.dual if isinstance(init, Embedding) else None
     if isinstance(init, str):
         check_choice("init", init, ("spectral", "random"))
         if init == "spectral":
@@ -240,4 +231,4 @@ def _start(
         if Z.shape[0] != objective.n:
             raise ValueError(f"init has {Z.shape[0]} points and the plan {objective.n}")
     Z = Z.to(plan.device, plan.dtype)
-    return Z - Z.mean(dim=0), None if dual is None else dual.to(plan.device, plan.dtype)
+    return Z - Z.mean(dim=0)

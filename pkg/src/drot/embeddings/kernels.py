@@ -1,23 +1,29 @@
 r"""Kernels of embedded points, as normalisations and forces meet them.
 
-A kernel K (n, n) of positions Z has rows :math:`e^{s_i - C_{ij}}` with a shift s, and answers
-``K @ v``, ``K.sum(dim=1)`` and ``K.forces(a, b)``. :class:`TiledKernel` computes its rows whenever
-they are met, :class:`DenseKernel` keeps them, and :class:`.StudentPairs` is a compiled loop.
+A kernel K (n, n) of positions Z is :math:`e^{-C_{ij}}`, with a cost C that is a function of the
+squared distance :math:`d^2`:
+
+.. math:: C = d^2 \;\text{(gaussian)}, \qquad C = \log a + b \log (d^2 + \epsilon)
+          \;\text{(curve, and student with } a = b = \epsilon = 1).
+
+It answers ``K @ v``, ``K.sum(dim=1)`` and ``K.forces(normalizer)``. :class:`.StudentPairs` is a
+compiled loop that answers the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from .._core.kernels import StudentPairs, exp
-from .plans import Rows
+from ..costs.array import gather
 
 
 def squared_distances(columns: Tensor, rows: slice, work: Tensor) -> Tensor:
-    """Squared distances of some points to all, (b, n), in the first half of ``work`` (2, b, n).
+    """Squared distances of some points to all, (b, n), in the first array of ``work`` (2, b, n).
 
     Summed over the coordinates ``columns`` (q, n), one difference each: no digit cancels.
     """
@@ -29,129 +35,107 @@ def squared_distances(columns: Tensor, rows: slice, work: Tensor) -> Tensor:
     return cost
 
 
-def scaled(kernel: Tensor, rows: slice, left: Tensor, right: Tensor | None, out: Tensor) -> Tensor:
-    """Some rows of Q, ``left_i right_j K_ij``, (b, n), from those of the kernel, in ``out``."""
-    Q = torch.mul(kernel, left[rows, None], out=out)
-    return Q if right is None else Q.mul_(right)
-
-
-def pulls(
-    Z: Tensor,
-    tiles: list[slice],
-    weights: Callable[[slice, Tensor], tuple[Tensor, Tensor]],
-    *,
-    symmetric: bool,
-) -> tuple[Tensor, Tensor]:
-    """2 sum_j (w_ij + w_ji) (z_i - z_j), (n, q), for two w: gradients of <w, |z_i - z_j|^2>.
-
-    ``weights`` takes rows and memory for them, (2, b, n), and returns those rows of both.
-    """
-    q = Z.shape[1]
-    lines = torch.cat([Z.T, torch.ones_like(Z[:, :1]).T])  # (q + 1, n)
-    sums = lines.new_zeros(2, *lines.shape)  # [Z, 1]^T w^T, or [Z, 1]^T (w + w^T)
-    work = Z.new_empty(2, tiles[0].stop, len(Z))
-    for rows in tiles:
-        both = weights(rows, work[:, : rows.stop - rows.start])
-        for total, w in zip(sums, both, strict=True):
-            total[:, rows] += lines @ w.T
-            if not symmetric:
-                total.addmm_(lines[:, rows], w)
-    factor = 4 if symmetric else 2
-    attract, repel = (factor * (total[q:].T * Z - total[:q].T) for total in sums)
-    return attract, repel
-
-
-class TiledKernel(Rows):
-    """The kernel of Z (n, q) beside the plan of an objective, computed whenever its rows are met.
+class TiledKernel:
+    """The kernel of Z (n, q) for an objective, its rows computed whenever they are met, or met
+    once and kept, beside a plan that is kept, where they will be needed again.
 
     Attributes
     ----------
-    shift : Tensor or None
-        The smallest cost of each row, (n,), where ``shifted`` asks for it, so that no row
-        vanishes; written as the rows are met.
+    shift : Tensor, shape (n,)
+        The smallest cost of each row, where all entries of a row could vanish: K is then
+        :math:`e^{s_i - C_{ij}}`. Known as soon as the rows have been met.
     """
 
     def __init__(self, Z: Tensor, loss):
-        super().__init__(loss.P.slices, Z)
-        self.Z, self.plan, self.kernel = Z, loss.P, loss.kernel
-        self.diagonal, self.symmetric = loss.diagonal, loss.symmetric
-        self.shift = torch.empty_like(Z[:, 0]) if loss.shifted else None
+        self.Z, self.loss = Z, loss
+        self.kept = None if loss.P.matrix is None or loss.needs == "pairs" else loss.memory
+        self.shift = torch.zeros_like(Z[:, 0])
         self.value = torch.zeros((), dtype=torch.float64, device=Z.device)  # <P, C_Z>
         self._met = 0  # rows
         self._columns = Z.T.contiguous()  # (q, n)
-        self._work = Z.new_empty(2, self.slices[0].stop, len(Z))
+        self._work = Z.new_empty(4, loss.P.block, len(Z))
+        if self.kept is not None:
+            for rows, P in loss.P.tiles():
+                self._meet(rows, P, self.kept[rows])
 
     @property
     def passes(self) -> float:
         """Evaluations of the whole array so far."""
-        return self._met / self.shape[0]
+        return self._met / len(self.Z)
 
-    def __getitem__(self, rows: slice) -> Tensor:
-        return self._weigh(rows, None)[1]
-
-    def _weigh(self, rows: slice, out: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Some rows of e^C (Student) or C (Gaussian), and of the kernel, in ``out`` if given."""
-        b = rows.stop - rows.start
-        self._met += b
-        cost, kernel = squared_distances(self._columns, rows, self._work[:, :b]), self._work[1, :b]
-        kernel = kernel if out is None else out
-        if self.kernel == "student":
-            torch.reciprocal(cost.add_(1.0), out=kernel)
-            if not self.diagonal:
-                kernel.diagonal(rows.start).zero_()
-            return cost, kernel
-        torch.neg(cost, out=kernel)
-        if not self.diagonal:
-            kernel.diagonal(rows.start).fill_(-torch.inf)
-        if self.shift is not None:
-            nearest = kernel.amax(dim=1)  # minus the smallest cost
-            self.shift[rows] = -nearest
-            kernel.sub_(nearest[:, None])
-        return cost, exp(kernel, out=kernel)
-
-    def _beside(self, P: Tensor, rows: slice, out: Tensor | None = None) -> Tensor:
-        """Some rows of the kernel, (b, n), whose share of <P, C_Z> is added to the value."""
-        cost, kernel = self._weigh(rows, out)
-        cost = cost.log_() if self.kernel == "student" else cost
-        self.value += cost.mul_(P).sum(dtype=torch.float64)
-        return kernel
-
-    def forces(self, left: Tensor, right: Tensor | None) -> tuple[float, Tensor, Tensor]:
-        """<P, C_Z>, its derivative by Z, (n, q), and with Q_ij = left_i right_j K_ij that of
-        <Q, C_Z> with Q held."""
-
-        def weights(rows: slice, work: Tensor) -> tuple[Tensor, Tensor]:
-            P = self.plan[rows]
-            K = self._beside(P, rows)
-            Q = scaled(K, rows, left, right, work[0])
-            if self.kernel == "gaussian":
-                return P, Q
-            return torch.mul(P, K, out=work[1]), Q.mul_(K)  # K is dC / d|z_i - z_j|^2 too
-
-        attract, repel = pulls(self.Z, self.slices, weights, symmetric=self.symmetric)
-        return float(self.value), attract, repel
-
-
-class DenseKernel(TiledKernel):
-    """The same, kept in the memory of the objective, (n, n)."""
-
-    def __init__(self, Z: Tensor, loss):
-        super().__init__(Z, loss)
-        self.kept = loss.memory
-        for rows, P in self.plan.tiles():
-            super()._beside(P, rows, self.kept[rows])
-
-    def __getitem__(self, rows: slice) -> Tensor:
-        return self.kept[rows]
+    def tiles(self) -> Iterator[tuple[slice, Tensor]]:
+        """Yield ``(rows, K[rows])``, in memory that the next tile may overwrite."""
+        n, step = len(self.Z), self.loss.P.block
+        for start in range(0, n, step):
+            rows = slice(start, min(start + step, n))
+            yield rows, self._meet(rows)[1] if self.kept is None else self.kept[rows]
 
     def __matmul__(self, v: Tensor) -> Tensor:
-        return self.kept @ v
+        """K v for v (n,) or (n, k), in one pass."""
+        if self.kept is not None:
+            return self.kept @ v
+        return gather((tile @ v for _, tile in self.tiles()), len(self.Z))
 
     def sum(self, dim: int = 1) -> Tensor:
-        return self.kept.sum(dim=dim)
+        """Sums of the rows, (n,); ``dim`` is 1."""
+        return gather((tile.sum(dim=1) for _, tile in self.tiles()), len(self.Z))
 
-    def _beside(self, P: Tensor, rows: slice, out: Tensor | None = None) -> Tensor:
-        return self.kept[rows]
+    def _meet(
+        self, rows: slice, P: Tensor | None = None, out: Tensor | None = None
+    ) -> tuple[Tensor | None, Tensor]:
+        """Some rows (b, n) of dC / d|z_i - z_j|^2 (None if it is 1), and of K in ``out`` if given.
+
+        Those of P, if given, add <P, C> to the value.
+        """
+        loss, b = self.loss, rows.stop - rows.start
+        self._met += b
+        cost = squared_distances(self._columns, rows, self._work[:2, :b])
+        slope, kernel = None, self._work[1, :b] if out is None else out
+        if loss.kernel == "gaussian":
+            torch.neg(cost, out=kernel)
+            if not loss.diagonal:
+                kernel.diagonal(rows.start).fill_(-torch.inf)
+                self.shift[rows] = -kernel.amax(dim=1)
+                kernel.add_(self.shift[rows, None])
+            exp(kernel, out=kernel)
+        else:
+            slope = torch.reciprocal(cost.add_(loss.guard), out=kernel)
+            if (loss.a, loss.b) != (1, 1):
+                cost.log_().mul_(loss.b).add_(math.log(loss.a))
+                kernel = exp(cost, -1, out=self._work[2, :b])
+                slope.mul_(loss.b)
+            elif P is not None:  # the kernel is 1 / (guard + d^2), the slope too
+                cost.log_()
+            if not loss.diagonal:
+                kernel.diagonal(rows.start).zero_()
+        if P is not None:
+            self.value += cost.mul_(P).sum(dtype=torch.float64)
+        return slope, kernel
+
+    def forces(self, normalizer) -> tuple[float, Tensor, Tensor]:
+        """<P, C_Z>, its derivative by Z, (n, q), and that of <Q, C_Z> with Q held.
+
+        Both are 2 sum_j (w_ij + w_ji) (z_i - z_j), with w the weights times dC / d|z_i - z_j|^2.
+        """
+        symmetric, q = self.loss.symmetric, self.Z.shape[1]
+        lines = torch.cat([self.Z.T, torch.ones_like(self.Z[:, :1]).T])  # (q + 1, n)
+        sums = lines.new_zeros(2, *lines.shape)  # [Z, 1]^T w^T, or [Z, 1]^T (w + w^T)
+        for rows, P in self.loss.P.tiles():
+            if self.kept is None:
+                slope, K = self._meet(rows, P)
+            else:  # Student's slope is the kernel
+                K = self.kept[rows]
+                slope = None if self.loss.kernel == "gaussian" else K
+            pull, push = self._work[0, : len(P)], self._work[3, : len(P)]
+            Q = normalizer.rows(K, rows, push)
+            both = (P, Q) if slope is None else (torch.mul(P, slope, out=pull), Q.mul_(slope))
+            for total, w in zip(sums, both, strict=True):
+                total[:, rows] += lines @ w.T
+                if not symmetric:
+                    total.addmm_(lines[:, rows], w)
+        factor = 4 if symmetric else 2
+        attract, repel = (factor * (total[q:].T * self.Z - total[:q].T) for total in sums)
+        return float(self.value), attract, repel
 
 
 KernelMatrix = TiledKernel | StudentPairs

@@ -5,15 +5,14 @@ All have one shape. With :math:`C_Z` the cost between points of the embedding,
 .. math:: F(Z) = \langle P, C_Z \rangle + A(C_Z), \qquad
           \frac{\partial F}{\partial C_{ij}} = P_{ij} - Q_{ij},
 
-where :math:`A` is the logarithm of what normalises the kernel :math:`e^{-C_Z}` to the plan
-:math:`Q`. Here :math:`Q_{ij} = a_i b_j e^{-C_{ij}}`; in :class:`.BernoulliLoss`, of LargeVis and
-UMAP, each pair is normalised alone. Points that P holds together attract, points that Q holds
-together repel.
+where :math:`A` is the logarithm of what normalises the kernel :math:`K = e^{-C_Z}` to the plan
+:math:`Q`: all pairs or row by row in :class:`SNELoss`, rows and columns in :class:`SNEkhornLoss`,
+each pair alone in :class:`BernoulliLoss`, of LargeVis and UMAP. Points that P holds together
+attract, points that Q holds together repel.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
@@ -22,17 +21,16 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_points, check_choice, check_fits, check_positive
-from .._core.kernels import StudentPairs, suits
-from .._core.run import NotConverged
-from .kernels import DenseKernel, KernelMatrix, TiledKernel, scaled
+from .._core.kernels import StudentPairs, bernoulli, suits
+from .._core.sinkhorn import balance
+from .kernels import KernelMatrix, TiledKernel
 from .plans import as_plan
 
 Kernel = Literal["gaussian", "student"]
+PairKernel = Literal["student", "curve"]
 Normalization = Literal["sum", "rows"]
 
 _ONE_PLACE = 1e-3  # radius in bandwidths of the kernel: F is within 1e-5 of its value there
-_FLOOR = {torch.float64: 1e-12, torch.float32: 1e-5}  # rounding of a row sum
-_MOST = 1000  # products for one normalisation; about ten are needed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +61,7 @@ class Evaluation:
         return whole * size * len(self.attraction) ** 0.5 / mass
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Normalizer:
     """How a kernel becomes a plan, ``Q_ij = left_i right_j K_ij``."""
 
@@ -73,14 +71,27 @@ class Normalizer:
     dual: Tensor | None = None  # (n,)
     products: int = 0
 
+    def rows(self, K: Tensor, rows: slice, out: Tensor) -> Tensor:
+        """Some rows of Q, (b, n), from those of the kernel, in ``out``."""
+        Q = torch.mul(K, self.left[rows, None], out=out)
+        return Q if self.right is None else Q.mul_(self.right)
+
+
+class PairNormalizer(Normalizer):
+    """``Q_ij = left K_ij / (1 + K_ij)``: each pair alone. The value grows as rows are met."""
+
+    def rows(self, K: Tensor, rows: slice, out: Tensor) -> Tensor:
+        self.value += float(self.left * torch.log1p(K, out=out).sum(dtype=torch.float64))
+        return torch.div(K, torch.add(K, 1, out=out), out=out).mul_(self.left)
+
 
 class KernelLoss:
     """The objective of a coupling: a plan, a kernel, and how the kernel becomes a plan.
 
-    Another coupling is a subclass with two methods: ``normalize``, which turns a kernel K into
-    A(C_Z) and the factors of :math:`Q_{ij} = a_i b_j K_{ij}`, and the property ``constant``, which
-    makes F a divergence where that is not the generalised KL(P | Q). Value, forces, tiles and
-    descent are common to all.
+    Another coupling is a subclass with one method: ``normalize``, which turns a kernel K into
+    A(C_Z) and the factors of :math:`Q_{ij} = a_i b_j K_{ij}`; and with the property ``constant``,
+    which makes F a divergence, where that is not the generalised KL(P | Q). Value, forces, tiles
+    and descent are common to all.
 
     Between two evaluations nothing is remembered but memory to work in: the same Z and the same
     warm start give the same bits. A plan given as a tensor is kept, not copied: do not change it in
@@ -92,17 +103,17 @@ class KernelLoss:
     ----------
     n : int
         Points.
-    plan : Tensor or TiledPlan
+    plan : Tensor or Plan
         P, (n, n); its dtype and device are the embedding's.
     mass : float
         Of the plan, to which values and residuals are in proportion.
-    attraction : Tensor or TiledPlan
+    attraction : Tensor or Pairwise
         Symmetric weights, (n, n), whose Laplacian preconditions the descent.
     """
 
-    balanced = True  # whether the kernel is multiplied with vectors to normalise it
-    shifted = False  # whether each row's kernel is divided by its largest entry, lest it vanish
     kernels: tuple[str, ...] = get_args(Kernel)
+    a = b = guard = 1.0  # of the curve, which is Student's kernel then
+    needs: Literal["pairs", "sums", "products"] = "products"  # of the kernel, to normalise it
 
     def __init__(self, plan, kernel: str, *, symmetric: bool, diagonal: bool):
         check_choice("kernel", kernel, self.kernels)
@@ -113,13 +124,19 @@ class KernelLoss:
         self.n, self.mass = P.shape[0], P.mass
         if self.mass == 0:
             raise ValueError("the plan is zero everywhere; nothing holds the points together")
+        if not diagonal and (P.diagonal() != 0).any():
+            raise ValueError(
+                "the plan has mass on its diagonal; compute the affinity with diagonal='drop' (SNE "
+                "and t-SNE can count the pairs i = j of the embedding too: pass diagonal='keep')"
+            )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n} x {self.n}, kernel={self.kernel!r})"
 
     @property
     def plan(self):
-        return self.P.array
+        """P, as a tensor where it is kept."""
+        return self.P if self.P.matrix is None else self.P.matrix
 
     def normalize(self, kernel: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
         """The :class:`Normalizer` of ``kernel`` (n, n), whose rows are e^(shift - C_Z).
@@ -139,14 +156,15 @@ class KernelLoss:
         return self.P.symmetric_part()
 
     def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
-        """F and its gradient at Z (n, q).
+        """F and its gradient at Z (n, q): the kernel, its normalisation, the forces.
 
         ``tol`` bounds the row sums of Q where they are iterated on, ``warm`` starts that
         iteration; both are idle otherwise.
         """
-        kernel = self._kernel(Z)
-        found = self.normalize(kernel, warm, tol)
-        value, attraction, repulsion = kernel.forces(found.left, found.right)
+        self.check_size(Z)
+        kernel = self._kernel(Z)  # K = e^-C
+        found = self.normalize(kernel, warm, tol)  # A, and what makes Q of K
+        value, attraction, repulsion = kernel.forces(found)  # <P, C>, and what P and Q pull
         return Evaluation(
             value=value + found.value,
             attraction=attraction,
@@ -158,12 +176,13 @@ class KernelLoss:
 
     def latent_plan(self, Z: Tensor, *, tol: float = 1e-9) -> Tensor:
         """Q, the plan of the embedding Z (n, q): shape (n, n), of the mass of P."""
-        kernel = self._swept(Z)
+        self.check_size(Z)
+        kernel = TiledKernel(Z, self)
         found = self.normalize(kernel, None, tol)
         check_fits((self.n, self.n), Z.dtype, Z.device)
         whole = Z.new_empty(self.n, self.n)
         for rows, K in kernel.tiles():
-            scaled(K, rows, found.left, found.right, whole[rows])
+            found.rows(K, rows, whole[rows])
         return whole
 
     def check_size(self, Z: Tensor) -> None:
@@ -174,16 +193,10 @@ class KernelLoss:
 
     def _kernel(self, Z: Tensor) -> KernelMatrix:
         """The kernel of Z: by a compiled loop where there is one."""
-        self.check_size(Z)
         if self.kernel == "student" and self.symmetric and suits(Z, self.plan):
-            kernel = self.memory if self.balanced else self.plan.new_empty(0, self.n)
-            return StudentPairs(Z, self.plan, kernel, diagonal=self.diagonal)
-        return self._swept(Z)
-
-    def _swept(self, Z: Tensor) -> TiledKernel:
-        """The kernel of Z by sweeps over tiles, kept beside a plan that is kept."""
-        self.check_size(Z)
-        return TiledKernel(Z, self) if self.P is self.plan else DenseKernel(Z, self)
+            kept = self.memory if self.needs == "products" else self.plan.new_empty(0, self.n)
+            return StudentPairs(Z, self.plan, kept, diagonal=self.diagonal)
+        return TiledKernel(Z, self)
 
     @cached_property
     def memory(self) -> Tensor:
@@ -243,6 +256,8 @@ class SNELoss(KernelLoss):
     True
     """
 
+    needs = "sums"
+
     def __init__(
         self,
         plan,
@@ -253,18 +268,10 @@ class SNELoss(KernelLoss):
     ):
         check_choice("normalization", normalization, get_args(Normalization))
         check_choice("diagonal", diagonal, ("drop", "keep"))
-        self.normalization = normalization
-        P = as_plan(plan)
-        whole = normalization == "sum" and P.array is not P  # in memory: to be made symmetric first
-        super().__init__(P, kernel, symmetric=whole, diagonal=diagonal == "keep")
-        self.symmetric = whole or (normalization == "sum" and P.symmetric)
-        if diagonal == "drop" and (P.diagonal() != 0).any():
-            raise ValueError(
-                "the plan has mass on its diagonal; compute the affinity with diagonal='drop', or "
-                "pass diagonal='keep' to count the pairs i = j in the embedding too"
-            )
-        self.balanced = False
-        self.shifted = kernel == "gaussian"
+        self.normalization, P = normalization, as_plan(plan)
+        # in tiles only P + P^T counts; in memory it is to be made symmetric first
+        symmetric = normalization == "sum" and (P.symmetric or P.matrix is not None)
+        super().__init__(P, kernel, symmetric=symmetric, diagonal=diagonal == "keep")
 
     @property
     def constant(self) -> float:
@@ -274,15 +281,13 @@ class SNELoss(KernelLoss):
 
     def normalize(self, kernel: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
         sums = kernel.sum(dim=1)
-        shift = torch.zeros_like(sums) if kernel.shift is None else kernel.shift
-        logs = sums.log() - shift  # (n,) log sum_j e^-C_ij
+        logs = sums.log() - kernel.shift  # (n,) log sum_j e^-C_ij
         if self.normalization == "rows":
             value = (self.P.sums * logs).sum(dtype=torch.float64)
             return Normalizer(value=float(value), left=self.P.sums / sums)
         total = torch.logsumexp(logs, dim=0)
-        return Normalizer(
-            value=self.mass * float(total), left=self.mass * torch.exp(-shift - total)
-        )
+        left = self.mass * torch.exp(-kernel.shift - total)
+        return Normalizer(value=self.mass * float(total), left=left)
 
 
 class SNEkhornLoss(KernelLoss):
@@ -350,40 +355,155 @@ class SNEkhornLoss(KernelLoss):
             )
 
     def normalize(self, kernel: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
-        f, sums, products = _balance(kernel, warm, max(tol, _FLOOR[self.plan.dtype]))
+        f, products = (-kernel.sum(dim=1).log() / 2, 1) if warm is None else (warm, 0)
+
+        def row_sums(f: Tensor) -> Tensor:
+            scale = f.exp()
+            return scale * (kernel @ scale)
+
+        f, sums, more = balance("the plan of the embedding", row_sums, f, tol)
         # the concave function that f maximises: its error is of second order
-        dual = (2 * f - sums).sum(dtype=torch.float64) + self.n
-        scale = f.exp()
-        return Normalizer(value=-float(dual), left=scale, right=scale, dual=f, products=products)
+        dual = float((2 * f - sums).sum(dtype=torch.float64)) + self.n
+        scale, products = f.exp(), products + more
+        return Normalizer(value=-dual, left=scale, right=scale, dual=f, products=products)
 
 
-def _balance(kernel: KernelMatrix, f: Tensor | None, tol: float) -> tuple[Tensor, Tensor, int]:
-    """f (n,) such that rows of e^(f_i + f_j) K_ij sum to 1 within ``tol``; those sums; products.
+class BernoulliLoss(KernelLoss):
+    r"""Objective of LargeVis and UMAP: each pair has an edge or not, whatever the others do.
 
-    The residual -log(row sums) has the derivative -(I + Q'), where Q' is similar to a positive
-    semidefinite matrix of norm 1: the spectrum lies in [-2, -1], for any f.
+    .. math::
+
+        F(Z) = \langle P, C_Z \rangle + \gamma \sum_{i \ne j} \log(1 + e^{-C_{ij}})
+             = - \sum_{i \ne j} \bigl( P_{ij} \log Q_{ij}
+               + (\gamma - P_{ij}) \log(1 - Q_{ij}) \bigr),
+        \qquad Q_{ij} = \frac{1}{1 + e^{C_{ij}}},
+
+    with the cost, the logarithm of the odds against an edge,
+
+    .. math::
+
+        C_{ij} = \log(1 + d_{ij}^2) \;\text{(student)}, \qquad
+        C_{ij} = \log a + b \log(d_{ij}^2 + \epsilon) \;\text{(curve)}, \qquad
+        d_{ij} = \| z_i - z_j \| .
+
+    ``"student"`` is the kernel of the papers' derivation, :math:`Q = 1 / (2 + d^2)`: no pair is
+    more likely joined than not. ``"curve"`` is the software's, :math:`Q = 1 / (1 + a d^{2 b})`
+    (LargeVis has a = b = 1). Its odds are infinite at d = 0, where F would be infinite for any
+    pair with :math:`P < \gamma`, with no gradient; the guard :math:`\epsilon` makes F smooth and
+    finite everywhere. It enters attraction and repulsion alike, so the gradient is that of F to
+    rounding. With a = b = :math:`\epsilon` = 1 the curve is Student's kernel.
+
+    The weight :math:`\gamma` of the repulsion changes the plan, not the model: F is
+    :math:`\gamma` times the cross-entropy of :math:`P / \gamma` and Q.
+
+    Source: the cross-entropies (LargeVis) and (UMAP) of Van Assel et al. (2022), section 3.1;
+    LargeVis (Tang et al., 2016), section 3.2, for :math:`\gamma`; book ``prp-ce-largevis`` and
+    ``prp-ce-umap``.
+
+    Parameters
+    ----------
+    plan : Affinity or array_like, shape (n, n), entries from 0 to ``repulsion``
+        :math:`P`, probabilities of edges, symmetric or not: only :math:`P + P^\top` counts.
+        The diagonal must be 0.
+    kernel : {"student", "curve"}
+        Of the embedding.
+    a, b : float
+        Of the curve, positive; idle otherwise. :func:`umap_curve` has UMAP's.
+    guard : float
+        :math:`\epsilon > 0`, a squared distance; of the curve. No Q is above
+        :math:`1 / (1 + a \epsilon^b)`, so it must be small beside :math:`a^{-1/b}`, where Q is 1/2:
+        a curve of spread s takes 0.001 :math:`s^2`. umap-learn adds 0.001, and only to the
+        repulsion.
+    repulsion : float
+        :math:`\gamma`, at least the largest entry of P. 1 is the cross-entropy; the software of
+        LargeVis has 7, for the few pairs that it draws.
+
+    Raises
+    ------
+    ValueError
+        If P has mass on its diagonal or an entry above :math:`\gamma`, which F would pull together
+        without bound; if a name does not exist or a number is out of range.
+
+    Notes
+    -----
+    One evaluation is one pass over the pairs, in tiles; of size n x n only the plan is kept, and
+    not even that if it is an affinity whose cost is met in tiles: ten arrays of b x n then.
+    A descent is preconditioned with the Laplacian of ``attraction``: the weights
+    :math:`(P + P^\top) / 2`, scaled so that they add up to :math:`\gamma b / \epsilon` times the
+    sum of Q over all pairs, both where all points coincide. All pairs repel there, with
+    about n times the weight of the plan, and a step in the plan's own scale would throw the
+    points hundreds of times too far apart. Later steps learn their scale.
+
+    Examples
+    --------
+    >>> loss = BernoulliLoss([[0.0, 0.25], [0.25, 0.0]])
+    >>> Z = torch.tensor([[0.0], [2.0**0.5]], dtype=torch.float64)  # Q = 1 / (2 + 2)
+    >>> found = loss.evaluate(Z)
+    >>> found.gradient.abs().max().item() < 1e-12, abs(found.value + loss.constant) < 1e-12
+    (True, True)
     """
-    products = 0
-    if f is None:
-        f, products = -kernel.sum(dim=1).log() / 2, 1
-    momentum, rate, direction = 0.0, 2 / 3, torch.zeros_like(f)
-    while True:
-        scale = f.exp()
-        sums = scale * (kernel @ scale)  # (n,)
-        products += 1
-        residual = float((sums - 1).abs().max())
-        if residual <= tol:
-            return f, sums, products
-        if products >= _MOST or not math.isfinite(residual):
-            raise NotConverged(
-                f"the plan of the embedding: row sums are {residual:.1e} off after {products} "
-                "products; the embedding has points that are not finite or too far apart"
+
+    kernels = get_args(PairKernel)
+    needs = "pairs"
+
+    def __init__(
+        self,
+        plan,
+        kernel: PairKernel = "student",
+        *,
+        a: float = 1.0,
+        b: float = 1.0,
+        guard: float = 1e-3,
+        repulsion: float = 1.0,
+    ):
+        P = as_plan(plan)
+        super().__init__(P, kernel, symmetric=P.symmetric, diagonal=False)
+        a, b = check_positive("a", a), check_positive("b", b)
+        guard, self.repulsion = (
+            check_positive("guard", guard),
+            check_positive("repulsion", repulsion),
+        )
+        if kernel == "curve":
+            self.a, self.b, self.guard = a, b, guard
+        if P.largest > self.repulsion:
+            rows, p = next((rows, p) for rows, p in P.tiles() if p.max() > self.repulsion)
+            i, j = (p > self.repulsion).nonzero()[0].tolist()
+            raise ValueError(
+                f"the plan has {p[i, j]:g} at row {rows.start + i}, column {j}, above "
+                f"repulsion={self.repulsion:g}: nothing would keep this pair apart; pass "
+                "probabilities and a repulsion of at least 1"
             )
-        direction = momentum * direction - sums.log()
-        f = f + rate * direction
-        # Chebyshev's recurrence for [1, 2]: centre 3/2, half width 1/2
-        momentum = rate**2 / 8 if momentum == 0 else rate**2 / 16
-        rate = 1 / (3 / 2 - momentum / rate)
+
+    @property
+    def attraction(self):
+        """(P + P^T) / 2, scaled to the total curvature of the repulsion of coinciding points."""
+        repulsion = self.repulsion * self.n * (self.n - 1) / (1 + self.a * self.guard**self.b)
+        return self.P.symmetric_part(repulsion / self.mass * self.b / self.guard)
+
+    @property
+    def constant(self) -> float:
+        """What F lacks to be gamma times the divergence KL(P / gamma | Q) of the edges."""
+        total = 0.0
+        for _, tile in self.P.tiles():
+            p = tile.double() / self.repulsion
+            total += float((torch.xlogy(p, p) + torch.xlogy(1 - p, 1 - p)).sum())
+        return self.repulsion * total
+
+    def normalize(self, kernel: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
+        gamma = torch.tensor(self.repulsion, dtype=torch.float64)
+        return PairNormalizer(value=0.0, left=gamma)
+
+    def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
+        """F and its gradient at Z (n, q); ``warm`` and ``tol`` are idle."""
+        self.check_size(Z)
+        if self.symmetric and suits(Z, self.plan):
+            told = bernoulli(Z, self.plan, self.a, self.b, self.guard, self.repulsion)
+            return Evaluation(value=told[0], attraction=told[1], repulsion=told[2])
+        return super().evaluate(Z)
+
+    def latent_plan(self, Z: Tensor, *, tol: float = 1e-9) -> Tensor:
+        """Q, the probabilities of the edges of the embedding Z (n, q): shape (n, n)."""
+        return super().latent_plan(Z) / self.repulsion
 
 
 def attraction_repulsion(objective: KernelLoss, Z, *, tol: float = 1e-9) -> tuple[Tensor, Tensor]:

@@ -8,9 +8,8 @@ from typing import Literal, TypeVar, Unpack, get_type_hints
 
 from .._core.checks import check_choice
 from ..affinities.umap import umap_curve
-from .bernoulli import BernoulliLoss, PairKernel
 from .embed import Embedding, Options, embed
-from .losses import Kernel, Normalization, SNEkhornLoss, SNELoss
+from .losses import BernoulliLoss, Kernel, Normalization, PairKernel, SNEkhornLoss, SNELoss
 
 Method = TypeVar("Method", bound=Callable[..., Embedding])
 
@@ -93,10 +92,7 @@ def snekhorn(
     objective: SNEkhornLoss | SNELoss = SNEkhornLoss(plan, kernel)
     if normalization == "sum":
         objective = SNELoss(objective.plan, kernel, diagonal="keep")
-    return embed(
-        objective,
-        **options,
-    )
+    return embed(objective, **options)
 
 
 @takes_options_of_embed
@@ -144,18 +140,13 @@ def sne(
     >>> bool((d[0] < d[1:]).all()), round(found.kl, 3)  # three points realise any such plan
     (True, 0.0)
     """
-    return embed(
-        SNELoss(plan, "gaussian", normalization=normalization, diagonal=diagonal),
-        **options,
-    )
+    objective = SNELoss(plan, "gaussian", normalization=normalization, diagonal=diagonal)
+    return embed(objective, **options)
 
 
 @takes_options_of_embed
 def tsne(
-    plan,
-    *,
-    diagonal: Literal["drop", "keep"] = "drop",
-    **options: Unpack[Options],
+    plan, *, diagonal: Literal["drop", "keep"] = "drop", **options: Unpack[Options]
 ) -> Embedding:
     r"""Exact t-SNE: one softmax over all pairs, of Student's kernel.
 
@@ -195,10 +186,7 @@ def tsne(
     >>> bool((d[0] < d[1:]).all())
     True
     """
-    return embed(
-        SNELoss(plan, "student", diagonal=diagonal),
-        **options,
-    )
+    return embed(SNELoss(plan, "student", diagonal=diagonal), **options)
 
 
 @takes_options_of_embed
@@ -247,10 +235,7 @@ def largevis(
     >>> (2 + torch.pdist(found.Z) ** 2).round(decimals=6).tolist()  # 1 / P: three points can
     [2.5, 10.0, 10.0]
     """
-    return embed(
-        BernoulliLoss(plan, kernel, repulsion=repulsion),
-        **options,
-    )
+    return embed(BernoulliLoss(plan, kernel, repulsion=repulsion), **options)
 
 
 @takes_options_of_embed
@@ -308,7 +293,5 @@ def umap(
         raise ValueError("give both a and b of the curve, or neither")
     if a is None or b is None:
         a, b = umap_curve()
-    return embed(
-        BernoulliLoss(plan, "curve", a=a, b=b, guard=guard, repulsion=repulsion),
-        **options,
-    )
+    objective = BernoulliLoss(plan, "curve", a=a, b=b, guard=guard, repulsion=repulsion)
+    return embed(objective, **options)

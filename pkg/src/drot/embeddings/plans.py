@@ -1,89 +1,83 @@
 r"""Plans as the objectives meet them: kept whole, or computed tile by tile whenever they are met.
 
-Objectives ask some things of an n x n array A: its rows ``A[rows]`` in tiles, a product ``A @ v``,
-the sums ``A.sum(dim=1)``; of a plan also its mass, its entropy, whether it is symmetric. A matrix
-in memory answers them, and so does an affinity that is never formed: what is written over tiles
-does not ask which it has.
+An objective asks a plan for its rows, in working tiles, for its row sums, its mass, its entropy,
+and whether it is symmetric. A matrix in memory answers, and so does an affinity that is never
+formed: what is written over tiles does not ask which it has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from copy import copy
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from .._core.checks import check_finite, check_same_transposed
 from .._core.kernels import exp
 from .._core.memory import tile_entries
-from ..affinities.base import Affinity, read_plan
-from ..costs.array import Pairwise, gather
-
-_ALIKE = {torch.float64: 1e-6, torch.float32: 1e-4}  # share of the largest entry: rounding
+from ..affinities.base import Affinity, SymmetricAffinity, read_plan
+from ..costs.array import Pairwise
 
 
-def tiles_of(n: int, device: torch.device, most: int | None = None) -> list[slice]:
-    """The rows 0, ..., n - 1 in working tiles, of at most ``most`` rows."""
-    step = max(16, tile_entries(device) // 2 // n)  # two arrays are at work at a time
-    step = min(step, most or n)
-    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
-
-
-class Rows:
-    """An (n, n) array whose rows are computed whenever they are met, never all at once."""
-
-    def __init__(self, tiles: list[slice], like: Tensor | Pairwise):
-        self.slices, n = tiles, tiles[-1].stop
-        self.shape = (n, n)
-        self.dtype: torch.dtype = like.dtype
-        self.device: torch.device = like.device
-
-    def __getitem__(self, rows: slice) -> Tensor:
-        """Some rows, (b, n), in memory that the next call may overwrite."""
-        raise TypeError(f"{type(self).__name__} does not say what its rows are")
-
-    def tiles(self) -> Iterator[tuple[slice, Tensor]]:
-        for rows in self.slices:
-            yield rows, self[rows]
-
-    def __matmul__(self, v: Tensor) -> Tensor:
-        """A v for v (n,) or (n, k), in one pass."""
-        return gather((tile @ v for _, tile in self.tiles()), self.shape[0])
-
-    def sum(self, dim: int = 1) -> Tensor:
-        """Sums of the rows, (n,); ``dim`` is 1."""
-        return gather((tile.sum(dim=1) for _, tile in self.tiles()), self.shape[0])
-
-
-class Plan(Rows):
+class Plan(Pairwise):
     """A plan P (n, n), and what one pass over it tells.
+
+    An affinity whose cost is met in tiles is never formed; another plan is kept as it was given:
+    do not change it in place afterwards.
 
     Attributes
     ----------
-    array : Tensor or Plan
-        The matrix where it is kept, otherwise this object.
-    sums, loops : Tensor, shape (n,)
-        Row sums, and the diagonal.
-    mass, entropy, largest : float
-        Sum of P, sum of P log P, largest entry.
+    matrix : Tensor, shape (n, n), or None
+        The plan that is kept.
+    sums : Tensor, shape (n,)
+        Of the rows.
+    mass, largest : float
+        Sum of all entries, and the largest.
     symmetric : bool
+        To the last bit if it is kept; by its formula if not.
     """
 
-    array: Any
-    sums: Tensor
-    loops: Tensor
-    mass: float
-    largest: float
+    def __init__(self, plan):
+        tiled = isinstance(plan, Affinity) and plan.cost.block is not None
+        self.matrix: Tensor | None = None if tiled else read_plan(plan)
+        like: Tensor | Pairwise = plan.cost if self.matrix is None else self.matrix
+        n, m = like.shape
+        if n != m:
+            raise ValueError(
+                f"plan must be a square (n, n) affinity of n >= 2 points; got shape {(n, m)}"
+            )
+        if self.matrix is None:
+            evaluate, symmetric = partial(_weights, plan), isinstance(plan, SymmetricAffinity)
+        else:
+            evaluate = partial(Tensor.__getitem__, self.matrix)
+            symmetric = bool((self.matrix == self.matrix.T).all())
+        step = max(16, tile_entries(like.device) // 2 // n)  # two arrays are at work at a time
+        block = min(step, n, getattr(like, "block", n))
+        super().__init__(evaluate, (n, n), like, block=block, symmetric=symmetric)
+        sums, self.largest = [], 0.0
+        for rows, tile in self.tiles():
+            if self.matrix is None:
+                check_finite(tile, f"plan (from row {rows.start} on)")
+            sums.append(tile.sum(dim=1, dtype=torch.float64))
+            self.largest = max(self.largest, float(tile.max()))
+        exact = torch.cat(sums)
+        self.sums, self.mass = exact.to(self.dtype), float(exact.sum())
 
-    def sum(self, dim: int = 1) -> Tensor:
-        return self.sums
+    @cached_property
+    def entropy(self) -> float:
+        """Sum of P log P."""
+        return float(sum(torch.xlogy(p, p).sum(dtype=torch.float64) for _, p in self.tiles()))
 
-    def diagonal(self) -> Tensor:
-        return self.loops
+    def check_symmetric(self) -> None:
+        """Refuse a plan that differs from its transpose, but for rounding if it is kept."""
+        if self.matrix is not None:
+            check_same_transposed(self.matrix, "plan")
+        elif not self.symmetric:
+            raise ValueError(
+                "plan must be symmetric; in tiles drot.symmetric_entropic_affinity and "
+                "drot.doubly_stochastic_affinity are; pass another one of a dense cost through "
+                "drot.symmetrize"
+            )
 
     def both(self, v: Tensor) -> tuple[Tensor, Tensor]:
         """P v and P^T v for v (n, k), in one pass."""
@@ -94,101 +88,20 @@ class Plan(Rows):
             back.addmm_(lines[:, rows], tile)
         return there.T, back.T
 
-
-class DensePlan(Plan):
-    """A plan that is kept as it was given, (n, n): do not change it in place afterwards."""
-
-    def __init__(self, matrix: Tensor):
-        super().__init__(tiles_of(len(matrix), matrix.device), matrix)
-        self.array = matrix
-        self.sums, self.loops = matrix.sum(dim=1), matrix.diagonal()
-        self.mass, self.largest = float(matrix.sum(dtype=torch.float64)), float(matrix.max())
-
-    def __getitem__(self, rows: slice) -> Tensor:
-        return self.array[rows]
-
-    @cached_property
-    def entropy(self) -> float:
-        return float(sum(torch.xlogy(p, p).sum(dtype=torch.float64) for _, p in self.tiles()))
-
-    @cached_property
-    def symmetric(self) -> bool:
-        return bool((self.array == self.array.T).all())
-
-    def check_symmetric(self) -> None:
-        check_same_transposed(self.array, "plan")
-
-    def symmetric_part(self) -> Tensor:
-        """Weights whose Laplacian is that of P, symmetric."""
-        return (self.array + self.array.T) / 2
+    def symmetric_part(self, factor: float = 1.0) -> Tensor | Pairwise:
+        """Weights whose Laplacian is that of P, in another unit; in tiles it is P itself that is
+        met, of which only (P + P^T) / 2 counts."""
+        if self.matrix is None:
+            return self.derive(lambda rows: self.rows(rows).mul_(factor))
+        return (self.matrix + self.matrix.T).mul_(factor / 2)
 
 
-class TiledPlan(Plan):
-    r"""An affinity that is met in tiles of rows and never formed.
-
-    ``asymmetry`` is the largest entry of :math:`(P - P^T) v / \sqrt n` for two random vectors v of
-    signs, in units of the largest entry: 0 but for rounding if P is symmetric, and not otherwise.
-    """
-
-    def __init__(self, affinity: Affinity):
-        cost = affinity.cost
-        n, m = cost.shape
-        if n != m:
-            raise ValueError(
-                f"plan must be a square (n, n) affinity of n >= 2 points; got shape {(n, m)}"
-            )
-        super().__init__(tiles_of(n, cost.device, cost.block), affinity.cost)
-        self.array, self.affinity, self.factor = self, affinity, 1.0
-        self._survey()
-
-    def __getitem__(self, rows: slice) -> Tensor:
-        tile = self.affinity.log_rows(rows, self.affinity.cost.rows(rows))
-        tile = exp(tile, out=tile)
-        return tile if self.factor == 1 else tile.mul_(self.factor)
-
-    def __mul__(self, factor: float) -> TiledPlan:
-        """The same weights in another unit."""
-        other = copy(self)
-        other.array, other.factor = other, self.factor * factor
-        other.sums, other.loops = self.sums * factor, self.loops * factor
-        return other
-
-    def _survey(self) -> None:
-        n, largest = self.shape[0], 0.0
-        sums, loops = [], []
-        entropy = torch.zeros((), dtype=torch.float64, device=self.device)
-        for rows, tile in self.tiles():
-            check_finite(tile, f"plan (from row {rows.start} on)")
-            sums.append(tile.sum(dim=1, dtype=torch.float64))
-            loops.append(tile.diagonal(rows.start).clone())
-            largest = max(largest, float(tile.max()))
-            entropy += torch.xlogy(tile, tile).sum(dtype=torch.float64)
-        exact = torch.cat(sums)
-        self.sums, self.mass = exact.to(self.dtype), float(exact.sum())
-        self.loops, self.largest, self.entropy = torch.cat(loops), largest, float(entropy)
-        signs = torch.from_numpy(np.random.default_rng(0).choice([-1.0, 1.0], size=(n, 2)))
-        there, back = self.both(signs.to(self.device, self.dtype))
-        gaps = (there - back).abs().amax(dim=1)  # (n,)
-        self.worst = int(gaps.argmax())
-        self.asymmetry = float(gaps.max()) / (n**0.5 * largest) if largest else 0.0
-        self.symmetric = self.asymmetry <= _ALIKE[self.dtype]
-
-    def check_symmetric(self) -> None:
-        if not self.symmetric:
-            raise ValueError(
-                f"plan must be symmetric; row {self.worst} and column {self.worst} differ; "
-                "pass a symmetric affinity, or one of a dense cost through drot.symmetrize"
-            )
-
-    def symmetric_part(self) -> TiledPlan:
-        """P itself, of which only (P + P^T) / 2 counts for a Laplacian."""
-        return self
+def _weights(affinity: Affinity, rows: slice) -> Tensor:
+    """Some rows of an affinity, (b, n)."""
+    tile = affinity.log_rows(rows, affinity.cost.rows(rows))
+    return exp(tile, out=tile)
 
 
-def as_plan(plan) -> DensePlan | TiledPlan:
-    """An affinity whose cost is met in tiles is met so too; another plan is kept."""
-    if isinstance(plan, DensePlan | TiledPlan):
-        return plan
-    if isinstance(plan, Affinity) and plan.cost.block is not None:
-        return TiledPlan(plan)
-    return DensePlan(read_plan(plan))
+def as_plan(plan) -> Plan:
+    """An array or an affinity as a plan; one that was read before stays as it is."""
+    return plan if isinstance(plan, Plan) else Plan(plan)

@@ -11,9 +11,10 @@ from torch import Tensor
 
 from .._core.checks import Seed, as_device, as_rng, check_count
 from .._core.eigen import EXTRA, leading
+from ..costs.array import Pairwise
 from ..spectral.kernel_pca import at_unit_variance
-from .descent import Factor
-from .plans import DensePlan, TiledPlan, as_plan
+from .descent import inverse
+from .plans import as_plan
 
 SMALL = 0.1  # spread of a start by chance, which attraction is to sort before it has grown
 _SHIFT = 1e-5  # mu: well below what is slow, well above rounding
@@ -133,10 +134,14 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
     lonely = degrees <= torch.finfo(P.dtype).eps * P.largest
     scale = torch.where(lonely, 1.0, degrees).sqrt()
     block = as_rng(random_state).standard_normal((n, q + 1 + EXTRA))
-    if isinstance(P, DensePlan) and P.device.type == "cpu":  # where ARPACK's vectors live
-        L = P.symmetric_part().double().div_(-scale).div_(scale.T)  # the normalised Laplacian
-        L.diagonal().fill_(1 + _SHIFT)
-        vectors = _slowest(L, q + 1, block[:, 0])
+    if P.matrix is not None and n > 2 and P.device.type == "cpu":  # where ARPACK's vectors live
+        L = (P.matrix + P.matrix.T).double().div_(-2 * scale).div_(scale.T)
+        L.diagonal().fill_(1 + _SHIFT)  # the normalised Laplacian
+        solve = inverse(L)
+        operator = LinearOperator(
+            (n, n), lambda v: solve(torch.from_numpy(v)[:, None]).numpy(), dtype=np.float64
+        )
+        vectors = torch.from_numpy(eigsh(operator, q + 1, v0=block[:, 0])[1])
     else:  # the largest of I - L, by a pass for a block of products
         tol = 1e-9 if P.dtype == torch.float64 else 1e-5
         first = torch.from_numpy(block).to(scale)
@@ -146,20 +151,6 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
     return at_unit_variance(Z).to(P.dtype)
 
 
-def _slowest(L: Tensor, k: int, first: np.ndarray) -> Tensor:
-    """Eigenvectors (n, k) of the k smallest eigenvalues of a positive definite L, overwritten; the
-    smallest comes last. Lanczos on the inverse, from a vector ``first`` (n,)."""
-    if k == len(L):  # two points
-        return torch.linalg.eigh(L).eigenvectors.flip(1)
-    factor = Factor(L)
-
-    def inverse(v: np.ndarray) -> np.ndarray:
-        return factor.solve(torch.from_numpy(v).to(L).reshape(-1, 1)).cpu().numpy()
-
-    operator = LinearOperator(tuple(L.shape), inverse, dtype=np.float64)
-    return torch.from_numpy(eigsh(operator, k, v0=first)[1]).to(L)
-
-
 def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:
     """Z, centred: at spread 0.1 if its own is far too small; too large, smaller where better.
 
@@ -167,47 +158,41 @@ def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:
     the objective, does: a large Z is divided by 10 as long as it falls. A solution with far parts
     stays.
     """
-    largest = float(Z.abs().max())
-    if largest == 0:
-        return Z
-    unit = Z / largest  # whose squares neither overflow nor vanish
-    share = float(unit.square().mean().sqrt())
-    spread = largest * share
-    if spread < _SHAPES[0]:
-        return SMALL * unit / share
-    lowest = value(Z) if spread > _SHAPES[1] else 0.0
+
+    def spread(Z: Tensor) -> float:
+        return float(Z.double().square().mean().sqrt())
+
+    if 0 < spread(Z) < _SHAPES[0]:
+        return Z * (SMALL / spread(Z))
+    lowest = value(Z) if spread(Z) > _SHAPES[1] else 0.0
     noise = torch.finfo(Z.dtype).eps ** 0.5  # t-SNE's objective is all but level far out
-    while spread > _SHAPES[1] and not (found := value(Z / 10)) > lowest + noise * abs(lowest):
-        Z, spread, lowest = Z / 10, spread / 10, found
+    while spread(Z) > _SHAPES[1] and not (found := value(Z / 10)) > lowest + noise * abs(lowest):
+        Z, lowest = Z / 10, found
     return Z
 
 
-def apart(Z: Tensor, weights: Tensor | TiledPlan, random_state: Seed) -> Tensor:
+def apart(Z: Tensor, weights: Tensor | Pairwise, random_state: Seed) -> Tensor:
     """Z, centred, with noise for points that lie where all their neighbours lie, and across flats.
 
     There the forces on the points of a part of the plan vanish (book ``prp-one-place``); and no
     force leads out of a line or plane that holds all points. ``weights`` are symmetric, (n, n).
     One product.
     """
+    n, q = Z.shape
     squares = Z.square().sum(dim=1, keepdim=True)  # (n, 1)
     spread = float(squares.mean().sqrt())
-    sums = weights.sum(dim=1)
-    tied = sums - weights.diagonal()  # to others
-    pulled = weights @ torch.cat([Z, squares], dim=1)  # (n, q + 1)
+    product = weights @ torch.cat([Z, squares, torch.ones_like(squares)], dim=1)
+    pulled, far, sums = product.split([q, 1, 1], dim=1)
+    tied = sums - weights.diagonal()[:, None]  # to others
     # sum_j W_ij |z_i - z_j|^2
-    gaps = sums * squares[:, 0] - 2 * (Z * pulled[:, :-1]).sum(dim=1) + pulled[:, -1]
+    gaps = sums * squares - 2 * (Z * pulled).sum(dim=1, keepdim=True) + far
     together = gaps <= tied * (_CLOSE * spread) ** 2
     together &= tied > torch.finfo(Z.dtype).eps ** 0.5 * sums  # who has no neighbour stays
     extents, axes = torch.linalg.eigh(Z.double().T @ Z.double())  # squares, ascending; (q, q)
-    n, q = Z.shape
-    extents[: max(0, q - n + 1)] = torch.inf  # n centred points span n - 1 dimensions
     across = axes[:, extents <= _FLAT**2 * extents[-1]].to(Z.dtype)  # (q, missing)
     if not together.any() and not across.shape[1]:
         return Z
-    noise = random_start(
-        n, n_components=q, random_state=random_state, dtype=Z.dtype, device=Z.device
-    )
+    noise = random_start(n, n_components=q, random_state=random_state).to(Z)
     if spread == 0:  # nothing is known but the scale, that of the kernel
         return SMALL * (noise - noise.mean(dim=0))
-    flat = noise @ across @ across.T
-    return Z + _CLOSE * spread * torch.where(together[:, None], noise, flat)
+    return Z + _CLOSE * spread * torch.where(together, noise, noise @ across @ across.T)

@@ -11,9 +11,8 @@ from ..affinities.base import symmetrize
 from ..affinities.rows import entropic_affinity
 from ..affinities.symmetric import symmetric_entropic_affinity
 from ..affinities.umap import umap_membership, unit_curve
-from ..embeddings.bernoulli import PairKernel
 from ..embeddings.embed import Embedding
-from ..embeddings.losses import Kernel
+from ..embeddings.losses import Kernel, PairKernel
 from ..embeddings.methods import largevis, sne, snekhorn, tsne, umap
 from ..graphs.graph import fuzzy_union
 from .base import EmbeddingEstimator, warn_stopped

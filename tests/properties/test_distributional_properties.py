@@ -255,7 +255,7 @@ def test_plan_of_prototypes_that_has_none(monkeypatch):
     f = f - 2 / 3 * first.log()
     second = f.exp() * (K @ (q * f.exp())) / target
     for most, sums in ((1, first), (2, second)):
-        monkeypatch.setattr(drot.distributional.loss, "_MOST", most)
+        monkeypatch.setattr(drot._core.sinkhorn, "_MOST", most)
         residual = float((sums - 1).abs().max())
         says = f"^the plan of the prototypes: row sums are {residual:.1e} off after {most} products"
         with pytest.raises(drot.NotConverged, match=says):

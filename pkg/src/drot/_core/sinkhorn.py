@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
+
+from .run import NotConverged
+
+_FLOOR = {torch.float64: 1e-12, torch.float32: 1e-5}  # rounding of a row sum
+_MOST = 1000  # products for one normalisation; about ten are needed
 
 
 def symmetric_sinkhorn(
@@ -26,3 +32,21 @@ def symmetric_sinkhorn(
         if damping is None:  # the recurrence for [1, 2]: centre 3/2, half width 1/2
             momentum = rate**2 / 8 if momentum == 0 else rate**2 / 16
             rate = 1 / (3 / 2 - momentum / rate)
+
+
+def balance(
+    what: str, row_sums: Callable[[Tensor], Tensor], f: Tensor, tol: float
+) -> tuple[Tensor, Tensor, int]:
+    """f (n,) at which the ``row_sums`` of a plan are 1 within ``tol``; those sums; products."""
+    tol = max(tol, _FLOOR[f.dtype])
+    steps = symmetric_sinkhorn(lambda f: row_sums(f).log(), f)
+    for products, (f, excess) in enumerate(steps, 1):
+        residual = float(torch.expm1(excess).abs().max())
+        if residual <= tol:
+            return f, excess.exp(), products
+        if products >= _MOST or not math.isfinite(residual):
+            break
+    raise NotConverged(
+        f"{what}: row sums are {residual:.1e} off after {products} products; the embedding has "
+        "points that are not finite or too far apart"
+    )

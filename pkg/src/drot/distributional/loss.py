@@ -19,15 +19,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .._core.run import NotConverged
+from .._core.sinkhorn import balance
 from ..embeddings.kernels import KernelMatrix
 from ..embeddings.losses import Evaluation, KernelLoss, Normalizer
 from ..gromov.contraction import Loss, total
 
 Normalization = Literal["sum", "rows", "doubly_stochastic", "none"]
-
-_FLOOR = {torch.float64: 1e-12, torch.float32: 1e-5}  # rounding of a row sum
-_MOST = 1000  # products for one normalisation
 
 
 def log_kernel(Z: Tensor, kernel: str) -> Tensor:
@@ -77,14 +74,14 @@ def factors(
         seen = kernel @ q
         return target.log() - torch.where(used, seen, seen + _least(q)).log(), zero, total(r)
     f = (target.log() - (kernel @ q).log()) / 2 if warm is None else warm
-    f, sums = balance(kernel, q, r, target, f, max(tol, _FLOOR[q.dtype]))
-    return f, f, total(sums)
+    f, mass = balanced(kernel, q, r, target, f, tol)
+    return f, f, mass
 
 
-def balance(
+def balanced(
     kernel: Tensor | KernelMatrix, q: Tensor, r: Tensor, target: Tensor, f: Tensor, tol: float
-) -> tuple[Tensor, Tensor]:
-    """f (k,) such that the rows of q_k q_l e^(f_k + f_l) K_kl sum to r_k, and those sums.
+) -> tuple[Tensor, float]:
+    """f (k,) such that the rows of q_k q_l e^(f_k + f_l) K_kl sum to r_k, and their mass.
 
     Sinkhorn with the momentum that SNEkhorn uses: divided by r, the plan is a stochastic matrix
     similar to a positive semidefinite one, and the spectrum to invert lies in [1, 2]. Points
@@ -94,27 +91,19 @@ def balance(
     used = (q > 0) & (r > 0)
     mass = torch.where(used, q, 0)
     f = torch.where(used, f, 0)  # of the others any finite number
-    momentum, rate, direction = 0.0, 2 / 3, torch.zeros_like(f)
-    for products in range(1, _MOST + 1):  # noqa: B007
+    seen = f
+
+    def row_sums(f: Tensor) -> Tensor:
+        nonlocal seen
         scale = f.exp()
         seen = kernel @ (mass * scale)  # (k,)
-        off = torch.where(used, scale * seen / target, 1)
-        residual = float((off - 1).abs().max())
-        if residual <= tol:
-            # e^f (seen + least e^f) = target, a quadratic for the rest
-            root = torch.hypot(seen, 2 * math.sqrt(_least(q)) * target.sqrt())
-            rest = (2 * target).log() - (seen + root).log()
-            return torch.where(used, f, rest), mass * scale * seen
-        if not math.isfinite(residual):
-            break
-        direction = momentum * direction - off.log()
-        f = f + rate * direction
-        momentum = rate**2 / 8 if momentum == 0 else rate**2 / 16
-        rate = 1 / (3 / 2 - momentum / rate)
-    raise NotConverged(
-        f"the plan of the prototypes: row sums are {residual:.1e} off after {products} products; "
-        "the embedding has points that are not finite or too far apart"
-    )
+        return torch.where(used, scale * seen / target, 1)
+
+    f, *_ = balance("the plan of the prototypes", row_sums, f, tol)
+    # e^f (seen + least e^f) = target, a quadratic for the rest
+    root = torch.hypot(seen, 2 * math.sqrt(_least(q)) * target.sqrt())
+    rest = (2 * target).log() - (seen + root).log()
+    return torch.where(used, f, rest), total(mass * f.exp() * seen)
 
 
 def structure(

@@ -13,7 +13,6 @@ together repel.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
@@ -23,7 +22,7 @@ from torch import Tensor
 
 from .._core.checks import as_points, check_choice, check_fits, check_positive
 from .._core.kernels import StudentPairs, suits
-from .._core.run import NotConverged
+from .._core.sinkhorn import balance
 from .kernels import DenseKernel, KernelMatrix, TiledKernel, scaled
 from .plans import as_plan
 
@@ -31,8 +30,6 @@ Kernel = Literal["gaussian", "student"]
 Normalization = Literal["sum", "rows"]
 
 _ONE_PLACE = 1e-3  # radius in bandwidths of the kernel: F is within 1e-5 of its value there
-_FLOOR = {torch.float64: 1e-12, torch.float32: 1e-5}  # rounding of a row sum
-_MOST = 1000  # products for one normalisation; about ten are needed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -350,40 +347,19 @@ class SNEkhornLoss(KernelLoss):
             )
 
     def normalize(self, kernel: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
-        f, sums, products = _balance(kernel, warm, max(tol, _FLOOR[self.plan.dtype]))
+        f, products = (-kernel.sum(dim=1).log() / 2, 1) if warm is None else (warm, 0)
+
+        def row_sums(f: Tensor) -> Tensor:
+            scale = f.exp()
+            return scale * (kernel @ scale)
+
+        f, sums, more = balance("the plan of the embedding", row_sums, f, tol)
         # the concave function that f maximises: its error is of second order
         dual = (2 * f - sums).sum(dtype=torch.float64) + self.n
         scale = f.exp()
-        return Normalizer(value=-float(dual), left=scale, right=scale, dual=f, products=products)
-
-
-def _balance(kernel: KernelMatrix, f: Tensor | None, tol: float) -> tuple[Tensor, Tensor, int]:
-    """f (n,) such that rows of e^(f_i + f_j) K_ij sum to 1 within ``tol``; those sums; products.
-
-    The residual -log(row sums) has the derivative -(I + Q'), where Q' is similar to a positive
-    semidefinite matrix of norm 1: the spectrum lies in [-2, -1], for any f.
-    """
-    products = 0
-    if f is None:
-        f, products = -kernel.sum(dim=1).log() / 2, 1
-    momentum, rate, direction = 0.0, 2 / 3, torch.zeros_like(f)
-    while True:
-        scale = f.exp()
-        sums = scale * (kernel @ scale)  # (n,)
-        products += 1
-        residual = float((sums - 1).abs().max())
-        if residual <= tol:
-            return f, sums, products
-        if products >= _MOST or not math.isfinite(residual):
-            raise NotConverged(
-                f"the plan of the embedding: row sums are {residual:.1e} off after {products} "
-                "products; the embedding has points that are not finite or too far apart"
-            )
-        direction = momentum * direction - sums.log()
-        f = f + rate * direction
-        # Chebyshev's recurrence for [1, 2]: centre 3/2, half width 1/2
-        momentum = rate**2 / 8 if momentum == 0 else rate**2 / 16
-        rate = 1 / (3 / 2 - momentum / rate)
+        return Normalizer(
+            value=-float(dual), left=scale, right=scale, dual=f, products=products + more
+        )
 
 
 def attraction_repulsion(objective: KernelLoss, Z, *, tol: float = 1e-9) -> tuple[Tensor, Tensor]:

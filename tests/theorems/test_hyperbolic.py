@@ -67,7 +67,7 @@ def test_gradient_and_value(kernel, normalization, loss):
     v[3] = v[2]  # two at one place
     terms = _Hyperbolic(C, 4, 2, kernel, normalization, loss, w, scale=0.7)
     c = terms.couple(T)
-    found = terms.around(v, c, 1.0, torch.zeros_like(v))
+    found = terms.around(v, c, torch.zeros_like(v))
     D = naive_distance(lift(v)) ** 2
     K = 1 / (1 + D / 0.49) if kernel == "student" else np.exp(-D)
     q, M = np.asarray(c.q), np.asarray(c.M)
@@ -84,10 +84,10 @@ def test_gradient_and_value(kernel, normalization, loss):
     for i, j in itertools.product(range(4), range(2)):
         x = torch.zeros_like(v)
         x[i, j] = 1e-5
-        up, down = (terms.objective(exp(s * x, v), c) for s in (1, -1))
+        up, down = (terms.objective(lift(exp(s * x, v)), c) for s in (1, -1))
         assert float(found.gradient[i, j]) == pytest.approx((up - down) / 2e-5, abs=1e-8)
     whole, pull = found.gradient.norm(), found.attraction.norm()
-    assert terms.slope(v, c) == pytest.approx(float(whole / pull), rel=1e-12)
+    assert terms.slope(lift(v), c) == pytest.approx(float(whole / pull), rel=1e-12)
     # lengths are those of the sheet, so that this is the length of the Riemannian gradient
     moved = exp(1e-5 * found.gradient / whole, v)
     lengths = hyperbolic.distance(lift(torch.cat([v, moved])))[:4, 4:].diagonal()
@@ -128,7 +128,7 @@ def test_mean_and_kmeans():
     # of two points the centre of a prototype is half way
     terms = _Hyperbolic(affinity(8), 4, 2, "student", "sum", "kl", None, scale=1.0)
     v, T = 2 * cloud(8, 2), torch.eye(4, dtype=torch.float64).repeat_interleave(2, dim=0) / 8
-    apart = hyperbolic.distance(lift(torch.cat([v, terms.centres(v, terms.couple(T))])))
+    apart = hyperbolic.distance(torch.cat([lift(v), terms.centres(lift(v), terms.couple(T))]))
     for i in range(8):
         assert float(apart[i, 8 + i // 2]) == pytest.approx(float(apart[i, i ^ 1]) / 2, rel=1e-9)
     # without clear groups: the least sum of squares of all partitions
@@ -161,6 +161,9 @@ def test_bad_input():
         hyperbolic.distance([[1.0, 0.0], [1.0, 1.0]])
     with pytest.raises(ValueError, match="at least 2 Lorentz coordinates"):
         hyperbolic.to_poincare([[1.0], [1.0]])
+    plane = drot.cluster_then_reduce(affinity(), 3, n_components=3)
+    with pytest.raises(ValueError, match="is not on the hyperboloid"):
+        hyperbolic.reduce(affinity(), 3, init=plane)
     with pytest.raises(ValueError, match="'student', 'gaussian'"):
         hyperbolic.reduce(affinity(), 3, kernel="gram")
     with pytest.raises(ValueError, match="n_clusters must be a whole number from 1 to 3"):

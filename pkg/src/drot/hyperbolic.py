@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from functools import partial
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -261,79 +262,76 @@ def kmeans(Z, n_clusters: int, *, n_starts: int = 10, random_state: Seed = 0) ->
     return min(ends, key=itemgetter(0))[1]
 
 
-class _Even:
-    """B = 4 I: in its own normal coordinates each point has the attraction of a row of mass 1."""
-
-    def solve(self, g: Tensor) -> Tensor:
-        return g / 4
-
-
 def _size(v: Tensor) -> float:
     """Root mean square distance between two points, over the square root of 2, as of a plane."""
     return float((squares(v).mean() / 2).sqrt())
 
 
 class _Hyperbolic(Reduction):
-    """Positions are held by their space-like parts v (k, q), a chart of the whole space."""
+    """Positions Z (k, q + 1) in Lorentz coordinates."""
 
     def __init__(self, *problem, scale: float):
         super().__init__(*problem)
         self.scale = scale
 
     def log_kernel(self, Z: Tensor) -> Tensor:
-        square = squares(Z)
+        square = squares(Z[:, 1:])
         return -(torch.log1p(square / self.scale**2) if self.kernel == "student" else square)
 
-    def around(
-        self, v: Tensor, c: Coupling, unit: float, x: Tensor, warm: Tensor | None = None
-    ) -> Evaluation:
-        """E_L times a unit as a function of normal coordinates x (k, q) around v.
+    def around(self, v: Tensor, c: Coupling, x: Tensor, warm: Tensor | None = None) -> Evaluation:
+        """E_L as a function of normal coordinates x (k, q) around the space-like parts v.
 
         The derivative is exact by the logarithm of the kernel, then by the chain of the distance.
         """
         x = x.detach().requires_grad_()
-        log = self.log_kernel(exp(x, v))
+        log = self.log_kernel(lift(exp(x, v)))
         C, h2 = structure(log.detach(), c.M, c.q, self.normalization, self.loss)
         attract, repel = (
-            torch.autograd.grad(log, x, -unit * weights, retain_graph=True)[0]
+            torch.autograd.grad(log, x, -weights, retain_graph=True)[0]
             for weights in forces(C, c.M, c.q, self.loss)
         )
-        value = unit * self.value(C, h2, c)
-        return Evaluation(value=value, attraction=attract, repulsion=repel)
+        return Evaluation(value=self.value(C, h2, c), attraction=attract, repulsion=repel)
 
     def place(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
         """L-BFGS in normal coordinates, around new points once one of them is past its reach."""
-        count, unit = 0, len(c.q) / self.drawing(c).mass  # rows of M of mass 1, in the mean
+        v, mass, count = Z[:, 1:], self.drawing(c).mass, 0
+        metric = _Even(4 * mass / len(v))
         while True:
-            objective, size = partial(self.around, Z, c, unit), _size(Z)
-            for step in lbfgs(objective, torch.zeros_like(Z), _Even(), _MEMORY):
+            objective, size = partial(self.around, v, c), _size(v)
+            for step in lbfgs(objective, torch.zeros_like(v), metric, _MEMORY):
                 count += 1
-                done = step.found.residual(size, len(c.q)) <= tol or count > max_iter
+                done = step.found.residual(size, mass) <= tol or count > max_iter
                 if done or float(step.Z.norm(dim=1).max()) > _REACH:
                     break
-            Z = exp(step.Z, Z)
+            v = exp(step.Z, v)
             if done or not bool(step.Z.any()):
-                return Z
+                return lift(v)
 
     def slope(self, Z: Tensor, c: Coupling) -> float:
-        here = self.around(Z, c, 1.0, torch.zeros_like(Z))  # where they keep all lengths
-        return here.residual(_size(Z), self.drawing(c).mass)
+        v = Z[:, 1:]
+        here = self.around(v, c, torch.zeros_like(v))  # where they keep all lengths
+        return here.residual(_size(v), self.drawing(c).mass)
 
     def start(self, c: Coupling, rng: np.random.Generator) -> Tensor:
         return self.chance(len(c.q), rng)
 
     def chance(self, k: int, rng: np.random.Generator) -> Tensor:
-        Z = wrapped_normal(k, n_components=self.n_components, random_state=rng)
-        return Z[:, 1:].to(self.w)
+        return wrapped_normal(k, n_components=self.n_components, random_state=rng).to(self.w)
 
     def centres(self, Z: Tensor, c: Coupling) -> Tensor:
-        return centres(Z, ratio(c.T, c.q).T)
+        return lift(centres(Z[:, 1:], ratio(c.T, c.q).T))
 
-    def read(self, Z) -> Tensor:
-        return points(Z)[:, 1:].to(self.w)
+    def read(self, Z: Tensor) -> Tensor:
+        return points(Z).to(self.w)
 
-    def show(self, Z: Tensor) -> Tensor:
-        return lift(Z)
+
+class _Even(NamedTuple):
+    """B = size I: in its own normal coordinates each point attracts as much as another."""
+
+    size: float
+
+    def solve(self, g: Tensor) -> Tensor:
+        return g / self.size
 
 
 def points(Z) -> Tensor:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.checks import as_points, check_choice, check_count
+from .._core.checks import check_choice, check_count
 from .._core.run import Lowest, OnFailure
 from ..costs.factored import Factored, gram
 from ..embeddings.descent import lbfgs, metric_of, radius
@@ -265,20 +265,16 @@ class Reduction:
         """Means of positions of points (n, q) by prototype, (k, q)."""
         return ratio(c.T.T @ Z, c.q[:, None])
 
-    def read(self, Z) -> Tensor:
-        """Positions as a result gives them."""
-        return as_points(Z, "init").to(self.w)
-
-    def show(self, Z: Tensor) -> Tensor:
-        """What ``read`` takes."""
-        return Z
+    def read(self, Z: Tensor) -> Tensor:
+        """Positions of an earlier result."""
+        return Z.to(self.w)
 
     def result(
         self, where: str, found: Lowest[Descent], tol: float, on_failure: OnFailure
     ) -> DistributionalReduction:
         Z, c, residual, trace = found.state
         return DistributionalReduction(
-            Z=self.show(Z),
+            Z=Z,
             plan=c.T,
             structure=self.structure(Z, c)[0],
             objective=trace[-1],

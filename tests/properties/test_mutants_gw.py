@@ -1029,5 +1029,5 @@ def test_limits_of_distributional_reduction():
     ask = dict(kernel="gram", init="random", n_starts=1, tol=1e-300)
     with pytest.raises(drot.NotConverged, match="after 1 iterations"):
         drot.distributional_reduction(G, 3, max_iter=1, **ask)
-    found = drot.distributional_reduction(G, 3, callback=lambda *_: True, **ask)
+    found = drot.distributional_reduction(G, 3, callback=lambda i, r, Z: i == 1, **ask)
     assert found.n_iter == 1 and not found.converged

@@ -46,6 +46,7 @@ import copy
 import csv
 import functools
 import itertools
+import math
 import time
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -56,7 +57,7 @@ import drot
 import numpy as np
 import recording
 import torch
-from drot.distributional.reduction import Coupling, Reduction, read_problem
+from drot.distributional.reduction import Descent, Reduction, read_problem
 from drot.distributional.solve import descent
 from drot.metrics import prototype_homogeneity, prototype_nmi, weighted_silhouette
 from sklearn.cluster import KMeans
@@ -144,7 +145,7 @@ def problem(name: str, n: int, kernel: str, perplexity: int, components: int) ->
 
 @functools.lru_cache(1)
 def whole(name: str, n: int, kernel: str, perplexity: int, components: int):
-    """All points embedded, what the clustering sees of them, and CPU seconds."""
+    """All points embedded, with what the clustering sees of them, and CPU seconds."""
     begin = time.process_time()
     task = problem(name, n, kernel, perplexity, components)
     if kernel == "gram":  # the eigenvectors of the points' second moments, not of n x n products
@@ -152,7 +153,7 @@ def whole(name: str, n: int, kernel: str, perplexity: int, components: int):
     else:
         every = task.identity()
         Z = task.place(task.start(every, np.random.default_rng(0)), every, TOL, 2000)
-    return Z, every, time.process_time() - begin
+    return Descent(Z, every, 0.0, ()), time.process_time() - begin
 
 
 def first_homogeneity(labels: np.ndarray, y: np.ndarray, number: int) -> float:
@@ -215,35 +216,33 @@ def compute(case: Case) -> Iterator[list[str]]:
     k, place = case.prototypes, case[:5]
     task = copy.copy(problem(*place))
     task.k = k
-    ends: list[tuple[float, Tensor, Coupling]] = []
+    ends: list[Descent] = []
     spent = 0.0
     for method in ("CDR", "DRC"):
         if method not in case.methods:
             continue
-        Z = every = None
-        before = 0.0
+        picture, before = None, 0.0
         if method == "DRC":
-            Z, every, before = whole(*place)
+            picture, before = whole(*place)
         begin = time.process_time()
         rng = np.random.default_rng(case.seed)
-        if Z is None:
+        if picture is None:
             coupling = task.cluster(case.clustering, rng)
             Z = task.start(coupling, np.random.default_rng(case.seed))
             Z = task.place(Z, coupling, TOL, 2000)
         else:
-            coupling = task.cluster(case.clustering if every else "kmeans", rng, Z, every)
-            Z = task.centres(Z, coupling)
+            how = case.clustering if picture.coupling else "kmeans"
+            coupling = task.cluster(how, rng, picture)
+            Z = task.centres(picture.Z, coupling)
         seconds = time.process_time() - begin
-        value = task.objective(Z, coupling)
-        yield row(case, method, value, Z, coupling.T, before + seconds)
+        first = Descent(Z, coupling, math.inf, (task.objective(Z, coupling),))
+        yield row(case, method, first.value, Z, coupling.T, before + seconds)
         begin = time.process_time()
-        for end in itertools.islice(descent(task, Z, coupling, TOL), MOST + 1):
-            if end.residual <= TOL:
-                break
+        *_, (end, *_) = itertools.islice(descent(task, first, TOL), MOST + 1)
         spent += before + seconds + time.process_time() - begin
-        ends.append((end.trace[-1], end.Z, end.coupling))
-    value, Z, coupling = min(ends, key=lambda end: end[0])
-    yield row(case, "DistR", value, Z, coupling.T, spent)
+        ends.append(end)
+    best = min(ends, key=lambda end: end.value)
+    yield row(case, "DistR", best.value, best.Z, best.coupling.T, spent)
 
 
 def row(case: Case, method: str, value: float, Z: Tensor, T: Tensor, seconds: float) -> list[str]:

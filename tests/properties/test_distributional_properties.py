@@ -17,7 +17,7 @@ from clouds import cloud as any_cloud
 from clouds import quick
 from drot import DistR
 from drot.distributional.loss import PrototypeLoss
-from drot.distributional.reduction import read_problem
+from drot.distributional.reduction import Descent, read_problem
 from drot.distributional.solve import descent
 from drot.gromov.starts import spectral_labels
 from hypothesis import given
@@ -157,7 +157,9 @@ def test_seeds_callbacks_and_resuming():
     assert [i for i, _, _ in seen] == list(range(len(seen))) and seen[0][2] == (5, 2)
     assert one.residual in [r for _, r, _ in seen] and len(one.values) == 4
     stopped = drot.distributional_reduction(C, 5, callback=lambda *_: True, tol=1e-30)
-    assert stopped.n_iter == 1 and len(stopped.values) == 1 and not stopped.converged
+    assert stopped.n_iter == 0 and len(stopped.values) == 1 and not stopped.converged
+    after = drot.distributional_reduction(C, 5, callback=lambda i, r, Z: i == 1, tol=1e-30)
+    assert after.n_iter == 1 and len(after.values) == 1 and not after.converged
     with pytest.raises(drot.NotConverged, match="distributional_reduction: the residual"):
         drot.distributional_reduction(C, 5, max_iter=1, tol=1e-30)
     with pytest.warns(RuntimeWarning, match="residual"):
@@ -188,7 +190,7 @@ def test_plan_follows_the_factors_of_the_kernel(normalization, loss, monkeypatch
         values.append(energy(C, target, T, loss))
         slope = 2 * np.einsum("ijkl,jl->ik", pointwise(C, target, loss), T)
         owed = (slope * T).sum() - slope.min(axis=1).sum() / 14
-        scale = terms._plans(Z, moved)[0].scale
+        scale = terms.plans(Z, moved)[0].scale
         assert gap == pytest.approx(owed / scale, abs=1e-12) and (gap > 1e-5) == (rounds == 1)
     assert values[0] > values[1] > values[2]
 
@@ -198,16 +200,17 @@ def test_what_is_no_better_is_not_taken(monkeypatch):
     terms = read_problem(affinity(), 4, 2, "student", None, None, None)
     start = terms.hard(torch.arange(24) % 4)
     Z = terms.start(start, np.random.default_rng(0))
+    begin = Descent(Z, start, math.inf, (terms.objective(Z, start),))
     monkeypatch.setattr(terms, "place", lambda Z, c, tol, most: 30 * Z)
     assert terms.objective(30 * Z, start) > terms.objective(Z, start)
-    _, found = islice(descent(terms, Z, start, 1e-9), 2)
+    _, (found, *_) = islice(descent(terms, begin, 1e-9), 2)
     first, placed, moved = found.trace
     assert torch.equal(found.Z, Z) and first == placed == terms.objective(Z, start)
     assert placed > moved == terms.objective(Z, found.coupling)  # the plan goes on from there
     monkeypatch.undo()
     worst = terms.hard(torch.zeros(24, dtype=torch.int64))
     monkeypatch.setattr(terms, "transport", lambda Z, c: worst)
-    _, found = islice(descent(terms, Z, start, 1e-9), 2)
+    _, (found, *_) = islice(descent(terms, begin, 1e-9), 2)
     first, placed, moved = found.trace
     assert found.coupling is start and first > placed == moved == terms.objective(found.Z, start)
     assert terms.objective(found.Z, worst) > moved

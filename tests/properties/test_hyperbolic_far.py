@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 
 import mpmath
@@ -85,12 +86,13 @@ def test_k_means_of_far_groups(radius):
 
 def test_too_far():
     """Heights whose fourth powers overflow have no means, and those are told so."""
-    v = at(np.full(3, 180.0), np.arange(3.0))
-    with pytest.raises(ValueError, match="row 0 of Z has the height 7e\\+77, and distances over"):
-        hyperbolic.kmeans(lift(v), 2)
+    v = at(np.full(3, 174.0), np.arange(3.0))
     assert bool(torch.isfinite(hyperbolic.distance(lift(v))).all())
-    with pytest.raises(ValueError, match="and distances overflow past 3e\\+153"):
-        hyperbolic.distance([[1e160, 1e160], [1.0, 0.0]])
+    assert hyperbolic.kmeans(lift(v), 2).max() == 1
+    v = at(np.full(3, 180.0), np.arange(3.0))
+    for function in (hyperbolic.distance, partial(hyperbolic.kmeans, n_clusters=2)):
+        with pytest.raises(ValueError, match="row 0 of Z has the height 7e\\+77, and means over"):
+            function(lift(v))
 
 
 def blobs(seed: int) -> torch.Tensor:
@@ -111,7 +113,7 @@ def test_reductions_of_blobs_converge(seed):
     for i, angle in enumerate(np.linspace(0, 6, 8)):  # each point by 1e-4 in some direction
         x = torch.zeros_like(v)
         x[i] = 1e-4 * torch.tensor([np.cos(angle), np.sin(angle)])
-        rise = problem.objective(exp(x, v), c) - problem.objective(exp(-x, v), c)
+        rise = problem.objective(lift(exp(x, v)), c) - problem.objective(lift(exp(-x, v)), c)
         assert abs(rise) / 2e-4 * 8 / float(c.M.sum()) <= 1.01e-3
 
 
@@ -123,7 +125,7 @@ def test_a_descent_that_ends_is_begun_anew(monkeypatch):
     C = symmetric_entropic_affinity(sqeuclidean(X), 5.0).plan
     start = hyperbolic.reduce(C, 4, max_iter=1, on_failure="ignore")
     problem = _Hyperbolic(C, 4, 2, "student", "sum", "kl", None, scale=1.0)
-    c, v = problem.couple(start.plan), start.Z[:, 1:] + 0.5
-    moved = problem.place(v, c, 1e-3, 1000)
-    assert problem.slope(v, c) > 1e-2 and problem.slope(moved, c) <= 1e-3
-    assert problem.objective(moved, c) < problem.objective(v, c)
+    c, Z = problem.couple(start.plan), lift(start.Z[:, 1:] + 0.5)
+    moved = problem.place(Z, c, 1e-3, 1000)
+    assert problem.slope(Z, c) > 1e-2 and problem.slope(moved, c) <= 1e-3
+    assert problem.objective(moved, c) < problem.objective(Z, c)

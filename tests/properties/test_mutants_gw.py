@@ -1015,7 +1015,7 @@ def test_an_interrupt_while_a_start_is_made():
     def begin(i):
         return [(SimpleNamespace(value=3.0 - i), 1e-3)]
 
-    with pytest.warns(RuntimeWarning, match="here: interrupted after 2 iterations") as seen:
+    with pytest.warns(RuntimeWarning, match="here: interrupted after 1 iterations") as seen:
         found = lowest("here", draw(2), begin, 5, lambda *_: None)
     assert found.stopped and found.values == (3.0, 2.0) and found.state.value == 2.0
     assert [warning.filename for warning in seen] == [__file__]
@@ -1029,5 +1029,5 @@ def test_limits_of_distributional_reduction():
     ask = dict(kernel="gram", init="random", n_starts=1, tol=1e-300)
     with pytest.raises(drot.NotConverged, match="after 1 iterations"):
         drot.distributional_reduction(G, 3, max_iter=1, **ask)
-    found = drot.distributional_reduction(G, 3, callback=lambda *_: True, **ask)
+    found = drot.distributional_reduction(G, 3, callback=lambda i, r, Z: i == 1, **ask)
     assert found.n_iter == 1 and not found.converged

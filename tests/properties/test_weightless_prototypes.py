@@ -51,7 +51,7 @@ def test_far_ones_leave_the_others_alone(normalization, dtype):
         loss = PrototypeLoss(c.M, c.q, problem.constant, "gaussian", normalization)
         seen = loss.evaluate(Z[:k])
         out += [problem.objective(Z[:k], c), seen.value, seen.gradient[:3], structure[:3, :3]]
-        out += [problem._plans(Z[:k], c)[0].scale]  # the unit of the plan's residual
+        out += [problem.plans(Z[:k], c)[0].scale]  # the unit of the plan's residual
         assert bool(torch.isfinite(structure).all())
         assert float(seen.gradient[3:].abs().sum()) == 0
     share = 1e-12 if dtype == torch.float64 else 1e-4

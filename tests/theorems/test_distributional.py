@@ -249,7 +249,7 @@ def test_plan_with_factors_that_follow(kind, first, places):
     c = terms.transport(Z, start)
     value, gap = terms.objective(Z, c), terms.gap(Z, c)
     assert value < terms.objective(Z, start)
-    scale = terms._plans(Z, c)[0].scale
+    scale = terms.plans(Z, c)[0].scale
     others = [soft(w, 4, 10 + seed) for seed in range(4)]
     for i, k in itertools.product(range(12), range(4)):  # one row, all of it to one place
         others.append(c.T.clone())
@@ -266,7 +266,7 @@ def test_gradient_by_the_plan(kind):
     terms = build(C, 4, kind, w)
     c = terms.couple(soft(w, 4, 1))
     structure = terms.structure(Z, c)[0]
-    problem, state = terms._plans(Z, c)
+    problem, state = terms.plans(Z, c)
     assert state.value == pytest.approx(energy(C, structure, c.T, kind[2]), rel=1e-9)
     g = 2 * problem.half_gradient(state)
     for seed in range(4):

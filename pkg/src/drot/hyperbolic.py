@@ -9,8 +9,10 @@ sums of terms of one sign.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
+from operator import itemgetter
 
 import numpy as np
 import torch
@@ -18,11 +20,10 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from ._core.checks import Seed, as_points, as_rng, check_choice, check_count, check_positive
-from ._core.run import OnFailure, read_limits
-from .distributional.baselines import TOL
-from .distributional.loss import Normalization, forces, ratio
+from ._core.run import OnFailure
+from .distributional.loss import Normalization, forces, ratio, structure
 from .distributional.reduction import Clustering, Coupling, DistributionalReduction, Reduction
-from .distributional.solve import Callback, Init, solve, starts
+from .distributional.solve import Callback, Init, solve
 from .embeddings.descent import lbfgs
 from .embeddings.losses import Evaluation, Kernel
 from .gromov.contraction import Loss
@@ -188,9 +189,8 @@ def reduce(
     scale = check_positive("scale", scale)
     given = similarity, n_prototypes, n_components, kernel, normalization, loss, weights
     problem = _Hyperbolic(*given, scale=scale)
-    tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
-    begin = starts(problem, init, n_starts, clustering, tol, random_state)
-    return solve("hyperbolic.reduce", problem, begin, tol, max_iter, callback, on_failure)
+    begin = init, n_starts, clustering, random_state
+    return solve("hyperbolic.reduce", problem, begin, (tol, max_iter, on_failure), callback)
 
 
 def silhouette(Z, plan, y) -> float:
@@ -244,38 +244,21 @@ def kmeans(Z, n_clusters: int, *, n_starts: int = 10, random_state: Seed = 0) ->
     >>> labels[0] == labels[1] != labels[2] == labels[3]
     True
     """
-    v = points(points(Z).double(), share=0.25)[:, 1:]  # means see the distances doubled
+    v = points(Z).double()[:, 1:]
     n, m = len(v), check_count("n_clusters", n_clusters, 1, len(v))
     n_starts, rng = check_count("n_starts", n_starts, 1), as_rng(random_state)
-    best, lowest = torch.zeros(n, dtype=torch.int64, device=v.device), float("inf")
+    ends = []
     for _ in range(n_starts):
         means = v[torch.from_numpy(rng.choice(n, m, replace=False))]
-        value = float("inf")
-        while True:
-            least, new = squares(v, means).min(dim=1)
-            if not float(least.sum()) < value:
-                break
-            labels, value = new, float(least.sum())
-            rows = [
-                mean(v[labels == c]) if bool((labels == c).any()) else means[c] for c in range(m)
-            ]
-            means = torch.stack(rows)
-        if value < lowest:
-            best, lowest = labels, value
-    return best
-
-
-def _even(g: Tensor) -> Tensor:
-    """B^-1 g, B = 4 I: in its own normal coordinates each point attracts as a row of mass 1."""
-    return g / 4
-
-
-def _riemannian(g: Tensor, v: Tensor) -> Tensor:
-    """Derivatives by v (k, q), in coordinates (k, q + 1) that have the length of the gradients.
-
-    The metric of the chart is I - v v^T / z_0^2, and its inverse I + v v^T.
-    """
-    return torch.cat([g, (v * g).sum(dim=1, keepdim=True)], dim=1)
+        least, labels = squares(v, means).min(dim=1)
+        value = math.inf
+        while float(least.sum()) < value:
+            value, end = float(least.sum()), labels
+            for c in labels.unique():  # an empty cluster keeps its mean
+                means[c] = mean(v[labels == c])
+            least, labels = squares(v, means).min(dim=1)
+        ends.append((value, end))
+    return min(ends, key=itemgetter(0))[1]
 
 
 def _size(v: Tensor) -> float:
@@ -284,79 +267,68 @@ def _size(v: Tensor) -> float:
 
 
 class _Hyperbolic(Reduction):
-    """Positions are held by their space-like parts v (k, q), a chart of the whole space."""
+    """Positions Z (k, q + 1) in Lorentz coordinates."""
 
     def __init__(self, *problem, scale: float):
         super().__init__(*problem)
         self.scale = scale
 
     def log_kernel(self, Z: Tensor) -> Tensor:
-        square = squares(Z)
+        square = squares(Z[:, 1:])
         return -(torch.log1p(square / self.scale**2) if self.kernel == "student" else square)
 
-    def evaluate(self, v: Tensor, c: Coupling) -> Evaluation:
-        """E_L and its derivative by v: exact by the kernel, then by the chain of the distance."""
-        v = v.detach().requires_grad_()
-        log = self.log_kernel(v)
-        C, h2 = self.structure(v.detach(), c)
+    def around(self, v: Tensor, c: Coupling, x: Tensor, warm: Tensor | None = None) -> Evaluation:
+        """E_L as a function of normal coordinates x (k, q) around the space-like parts v.
+
+        The derivative is exact by the logarithm of the kernel, then by the chain of the distance.
+        """
+        x = x.detach().requires_grad_()
+        log = self.log_kernel(lift(exp(x, v)))
+        C, h2 = structure(log.detach(), c.M, c.q, self.normalization, self.loss)
         attract, repel = (
-            torch.autograd.grad(-(log * weights).sum(), v, retain_graph=True)[0]
+            torch.autograd.grad(log, x, -weights, retain_graph=True)[0]
             for weights in forces(C, c.M, c.q, self.loss)
         )
         return Evaluation(value=self.value(C, h2, c), attraction=attract, repulsion=repel)
 
-    def around(
-        self, v: Tensor, c: Coupling, unit: float, x: Tensor, warm: Tensor | None
-    ) -> Evaluation:
-        """E_L as a function of normal coordinates x (k, q) around v."""
-        x = x.detach().requires_grad_()
-        moved = exp(x, v)
-        found = self.evaluate(moved, c)
-        attract, repel = (
-            torch.autograd.grad(moved, x, unit * g, retain_graph=True)[0]
-            for g in (found.attraction, found.repulsion)
-        )
-        return Evaluation(value=unit * found.value, attraction=attract, repulsion=repel)
-
     def place(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
         """L-BFGS in normal coordinates, around new points once one of them is past its reach."""
-        count, unit = 0, len(c.q) / self.drawing(c).mass
+        v, mass, count = Z[:, 1:], self.drawing(c).mass, 0
+
+        def metric(g: Tensor) -> Tensor:  # each point attracts as much as another
+            return g * len(v) / (4 * mass)
+
         while True:
-            objective, size = partial(self.around, Z, c, unit), _size(Z)
-            for step in lbfgs(objective, torch.zeros_like(Z), _even, _MEMORY):
+            objective, size = partial(self.around, v, c), _size(v)
+            for step in lbfgs(objective, torch.zeros_like(v), metric, _MEMORY):
                 count += 1
-                done = step.found.residual(size, len(c.q)) <= tol or count > max_iter
+                done = step.found.residual(size, mass) <= tol or count > max_iter
                 if done or float(step.Z.norm(dim=1).max()) > _REACH:
                     break
-            Z = exp(step.Z, Z)
+            v = exp(step.Z, v)
             if done or not bool(step.Z.any()):
-                return Z
+                return lift(v)
 
     def slope(self, Z: Tensor, c: Coupling) -> float:
-        found = self.evaluate(Z, c)
-        attract, repel = _riemannian(found.attraction, Z), _riemannian(found.repulsion, Z)
-        whole = Evaluation(value=found.value, attraction=attract, repulsion=repel)
-        return whole.residual(_size(Z), self.drawing(c).mass)
+        v = Z[:, 1:]
+        here = self.around(v, c, torch.zeros_like(v))  # where they keep all lengths
+        return here.residual(_size(v), self.drawing(c).mass)
 
     def start(self, c: Coupling, rng: np.random.Generator) -> Tensor:
         return self.chance(len(c.q), rng)
 
     def chance(self, k: int, rng: np.random.Generator) -> Tensor:
-        Z = wrapped_normal(k, n_components=self.n_components, random_state=rng)
-        return Z[:, 1:].to(self.w)
+        return wrapped_normal(k, n_components=self.n_components, random_state=rng).to(self.w)
 
     def centres(self, Z: Tensor, c: Coupling) -> Tensor:
-        return centres(Z, ratio(c.T, c.q).T)
+        return lift(centres(Z[:, 1:], ratio(c.T, c.q).T))
 
-    def read(self, Z) -> Tensor:
-        return points(Z)[:, 1:].to(self.w)
-
-    def show(self, Z: Tensor) -> Tensor:
-        return lift(Z)
+    def read(self, Z: Tensor) -> Tensor:
+        return points(Z).to(self.w)
 
 
-def points(Z, *, share: float = 0.5) -> Tensor:
-    """Lorentz coordinates (k, q + 1); ``share`` of the exponents of the dtype is for heights."""
+def points(Z) -> Tensor:
+    """Lorentz coordinates (k, q + 1)."""
     Z = as_points(Z, "Z")
     if Z.shape[1] < 2:
         raise ValueError("Z needs at least 2 Lorentz coordinates: the height and one of the space")
@@ -366,10 +338,10 @@ def points(Z, *, share: float = 0.5) -> Tensor:
         raise ValueError(
             f"row {int(off.argmax())} of Z is not on the hyperboloid -z_0^2 + |v|^2 = -1, z_0 > 0"
         )
-    highest, most = int(Z[:, 0].argmax()), torch.finfo(Z.dtype).max ** share / 4
+    highest, most = int(Z[:, 0].argmax()), min(torch.finfo(Z.dtype).max ** 0.5 / 4, 1e76)
     if not float(Z[highest, 0]) <= most:
         raise ValueError(
-            f"row {highest} of Z has the height {float(Z[highest, 0]):.0e}, and distances overflow "
+            f"row {highest} of Z has the height {float(Z[highest, 0]):.0e}, and means overflow "
             f"past {most:.0e}; move the origin into the middle of Z"
         )
     return Z

@@ -2,51 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import get_args
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
 
-import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import Seed, as_points, as_rng, check_choice, check_count
-from .._core.run import OnFailure, iterate, read_limits, settle
-from ..gromov.contraction import Loss, as_weights
+from .._core.checks import Seed, as_points, as_rng, check_count
+from .._core.run import OnFailure, lowest, read_limits
+from ..gromov.contraction import Loss, as_weights, total
 from .loss import Normalization
-from .reduction import (
-    Clustering,
-    Descent,
-    DistributionalReduction,
-    OutputKernel,
-    Reduction,
-    read_problem,
-)
-
-TOL = 1e-3  # of positions: few points come to rest
-
-
-def cluster_first(
-    problem: Reduction, how: Clustering, tol: float, max_iter: int, rng: np.random.Generator
-) -> Iterator[Descent]:
-    """Positions and plan of clusters of the data, the positions being the best for the plan."""
-    while True:
-        c = problem.cluster(how, rng)
-        Z = problem.place(problem.start(c, rng), c, tol, max_iter)
-        yield Descent(Z, c, problem.slope(Z, c), (problem.objective(Z, c),))
-
-
-def reduce_first(
-    problem: Reduction, how: Clustering, tol: float, max_iter: int, rng: np.random.Generator
-) -> Iterator[Descent]:
-    """Centres and plans of clusters of one embedding of all points, clustered again and again."""
-    every = problem.identity()
-    all_Z = problem.place(problem.start(every, rng), every, tol, max_iter)
-    residual = problem.slope(all_Z, every)
-    while True:
-        c = problem.cluster(how, rng, all_Z, every)
-        Z = problem.centres(all_Z, c)
-        yield Descent(Z, c, residual, (problem.objective(Z, c),))
+from .reduction import Clustering, DistributionalReduction, OutputKernel, read_problem
+from .solve import solve
 
 
 def cluster_then_reduce(
@@ -108,8 +77,9 @@ def cluster_then_reduce(
     problem = read_problem(
         similarity, n_prototypes, n_components, kernel, normalization, loss, weights
     )
-    limits = clustering, tol, max_iter, random_state, on_failure
-    return _sequence("cluster_then_reduce", cluster_first, problem, *limits)
+    begin = "cluster_then_reduce", 1, clustering, random_state
+    limits = tol, max_iter, on_failure
+    return solve("cluster_then_reduce", problem, begin, limits, descend=False)
 
 
 def reduce_then_cluster(
@@ -170,24 +140,9 @@ def reduce_then_cluster(
     problem = read_problem(
         similarity, n_prototypes, n_components, kernel, normalization, loss, weights
     )
-    limits = clustering, tol, max_iter, random_state, on_failure
-    return _sequence("reduce_then_cluster", reduce_first, problem, *limits)
-
-
-def _sequence(
-    where: str,
-    method: Callable[..., Iterator[Descent]],
-    problem: Reduction,
-    clustering: Clustering,
-    tol: float | None,
-    max_iter: int,
-    random_state: Seed,
-    on_failure: OnFailure,
-) -> DistributionalReduction:
-    tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
-    check_choice("clustering", clustering, get_args(Clustering))
-    found = next(method(problem, clustering, tol, max_iter, as_rng(random_state)))
-    return problem.result(where, [found], tol, on_failure)
+    begin = "reduce_then_cluster", 1, clustering, random_state
+    limits = tol, max_iter, on_failure
+    return solve("reduce_then_cluster", problem, begin, limits, descend=False)
 
 
 def coot_clustering(
@@ -252,65 +207,62 @@ def coot_clustering(
     >>> found.labels.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
     True
     """
-    X = as_points(X, "X")
-    n, p = X.shape
-    k = check_count("n_prototypes", n_prototypes, 1, n)
-    q = check_count("n_components", n_components, 1, p)
-    n_starts = check_count("n_starts", n_starts, 1)
-    tol, max_iter = read_limits(tol, max_iter, on_failure, X.dtype)
-    w = as_weights(weights, n, X, "weights")
-    centre = X.mean()  # Z follows a shift of X, and squares of what all entries share would cancel
-    rng, ends = as_rng(random_state), []
-    for _ in range(n_starts):
-        steps = _coot(X - centre, w, k, q, rng)
-        course = iterate("coot_clustering", steps, tol, max_iter, on_failure="ignore")
-        ends.append(course)
-        if course.stopped:
-            on_failure = "ignore"
-            break
-    best = min(ends, key=lambda end: end.state[2][-1])
-    Z, T, trace = best.state
-    Z = Z + centre
-    return DistributionalReduction(
-        Z=Z,
-        plan=T,
-        structure=Z @ Z.T,
-        objective=trace[-1],
-        residual=best.residual,
-        n_iter=best.n_iter,
-        converged=settle("coot_clustering", best.residual, tol, best.n_iter, on_failure),
-        trace=trace,
-        values=tuple(end.state[2][-1] for end in ends),
-        products=0.0,
-    )
-
-
-def _coot(
-    X: Tensor, w: Tensor, k: int, q: int, rng: np.random.Generator
-) -> Iterator[tuple[tuple[Tensor, Tensor, tuple[float, ...]], float]]:
-    """Means for the couplings of rows and columns, then these for the means; how far they fell."""
     try:
         from ot.lp import emd
     except ImportError:
         raise ImportError(
             "coot_clustering calls POT, which is not installed; pip install POT"
         ) from None
-    h, v, g = (torch.full((m,), 1 / m).to(X) for m in (k, X.shape[1], q))
-    T, S = (
-        emd(a, b, torch.from_numpy(rng.random((len(a), len(b)))).to(X)) for a, b in ((w, h), (v, g))
+    X = as_points(X, "X")
+    n, p = X.shape
+    k = check_count("n_prototypes", n_prototypes, 1, n)
+    q = check_count("n_components", n_components, 1, p)
+    n_starts = check_count("n_starts", n_starts, 1)
+    tol, max_iter = read_limits(tol, max_iter, on_failure, X.dtype)
+    w, rng = as_weights(weights, n, X, "weights"), as_rng(random_state)
+    h, v, g = (torch.full((m,), 1 / m).to(X) for m in (k, p, q))
+    centre = X.mean()  # Z follows a shift of X, and squares of what all entries share would cancel
+    X = X - centre
+
+    def couplings() -> Iterator[list[Tensor]]:
+        for _ in range(n_starts):
+            costs = (torch.from_numpy(rng.random(shape)).to(X) for shape in ((n, k), (p, q)))
+            yield [emd(a, b, cost) for (a, b), cost in zip(((w, h), (v, g)), costs, strict=True)]
+
+    def descend(start: list[Tensor]) -> Iterator[tuple[_Table, float]]:
+        """Means for the couplings of rows and columns, then these for the means."""
+        (T, S), last, unit = start, math.inf, 0.0
+        while True:
+            Z = k * q * (T.T @ X @ S)  # (k, q)
+            costs = (X.square() @ v)[:, None] + Z.square() @ g - 2 * X @ S @ Z.T  # (n, k)
+            value = max(total(T * costs), 0.0)
+            unit = unit or value or 1.0
+            fall = (last - value) / unit
+            yield _Table(Z, T, value), fall
+            if fall <= tol:
+                return
+            last, T = value, emd(w, h, costs)
+            S = emd(v, g, (w @ X.square())[:, None] + h @ Z.square() - 2 * X.T @ T @ Z)
+
+    found = lowest("coot_clustering", couplings(), descend, max_iter)
+    Z = found.state.Z + centre
+    return DistributionalReduction(
+        Z=Z,
+        plan=found.state.T,
+        structure=Z @ Z.T,
+        objective=found.state.value,
+        residual=found.residual,
+        n_iter=found.n_iter,
+        converged=found.settle("coot_clustering", tol, on_failure),
+        trace=found.trace,
+        values=found.values,
+        products=0.0,
     )
-    trace: tuple[float, ...] = ()
-    while True:
-        Z = k * q * (T.T @ X @ S)  # (k, q)
-        trace = (*trace, _between(X, Z, T, S))
-        fall = (trace[-2] - trace[-1]) / trace[0] if len(trace) > 1 and trace[0] else 1.0
-        yield (Z, T, trace), fall if trace[-1] else 0.0
-        T = emd(w, h, (X.square() @ v)[:, None] + Z.square() @ g - 2 * X @ S @ Z.T)
-        S = emd(v, g, (w @ X.square())[:, None] + h @ Z.square() - 2 * X.T @ T @ Z)
 
 
-def _between(X: Tensor, Z: Tensor, T: Tensor, S: Tensor) -> float:
-    """The objective over the pairs that vertices couple: squares alone, of which none cancels."""
-    i, k = T.nonzero(as_tuple=True)  # at most n + k - 1
-    j, m = S.nonzero(as_tuple=True)  # at most p + q - 1
-    return float(T[i, k] @ (X[i][:, j] - Z[k][:, m]).square() @ S[j, m])
+class _Table(NamedTuple):
+    """Means of the parts of a table."""
+
+    Z: Tensor  # (k, q)
+    T: Tensor  # (n, k) coupling of the rows
+    value: float  # the objective

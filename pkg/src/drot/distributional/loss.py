@@ -21,7 +21,7 @@ from torch import Tensor
 
 from .._core.sinkhorn import balance
 from ..embeddings.kernels import KernelMatrix
-from ..embeddings.losses import Evaluation, Kernel, KernelLoss, Normalizer
+from ..embeddings.losses import Evaluation, KernelLoss, Normalizer
 from ..gromov.contraction import Loss, total
 
 Normalization = Literal["sum", "rows", "doubly_stochastic", "none"]
@@ -109,15 +109,15 @@ def balanced(
 def structure(
     log_K: Tensor, M: Tensor, q: Tensor, normalization: Normalization, loss: Loss
 ) -> tuple[Tensor, Tensor]:
-    """Cbar (k, k) of a kernel with the best factors, and its logarithm, which is always finite."""
+    """Cbar (k, k) of a kernel with the best factors, and h2 of it, which is always finite."""
     K = log_K.exp()
     if loss == "kl":
         u, v, _ = factors(K, q, M.sum(dim=1), normalization)
         log_K = log_K + (u[:, None] + v)  # symmetric to the last bit if u is v
-    elif normalization == "sum":  # the s that minimises sum q q (s K)^2 - 2 s <M, K>
-        best = (M * K).sum() / (q @ (K.square() @ q))
-        log_K = log_K + best.clamp_min(_tiny(K)).log()
-    return log_K.exp(), log_K
+        return log_K.exp(), log_K
+    if normalization == "sum":  # the s that minimises sum q q (s K)^2 - 2 s <M, K>
+        K = K * ((M * K).sum() / (q @ (K.square() @ q))).clamp_min(0)
+    return K, 2 * K
 
 
 def forces(C: Tensor, M: Tensor, q: Tensor, loss: Loss) -> tuple[Tensor, Tensor]:
@@ -151,7 +151,7 @@ class PrototypeLoss(KernelLoss):
         M: Tensor,
         q: Tensor,
         constant: float,
-        kernel: Kernel,
+        kernel: str,
         normalization: Normalization,
         loss: Loss = "kl",
     ):

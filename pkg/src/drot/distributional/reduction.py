@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -13,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.checks import as_points, check_choice, check_count
-from .._core.run import OnFailure, settle
+from .._core.checks import check_choice, check_count
+from .._core.run import Lowest, OnFailure
 from ..costs.factored import Factored, gram
 from ..embeddings.descent import lbfgs, metric_of, radius
 from ..embeddings.starts import random_start, spectral_start
@@ -31,6 +30,7 @@ from ..gromov.contraction import (
 from ..gromov.descent import Problem, State, conditional_gradient, descent, end_of, row_moves
 from ..gromov.semirelaxed import SemiRelaxedGW
 from ..gromov.starts import clusters, spectral_labels
+from ..spectral.kernel_pca import coordinates
 from .loss import Normalization, PrototypeLoss, log_kernel, ratio, structure
 
 OutputKernel = Literal["student", "gaussian", "gram"]
@@ -100,6 +100,11 @@ class Descent(NamedTuple):
     residual: float
     trace: tuple[float, ...]  # E_L at the start and after each block
 
+    @property
+    def value(self) -> float:
+        """E_L."""
+        return self.trace[-1]
+
 
 class Reduction:
     """E_L between C and the similarity of k positions in q dimensions, for plans of row sums w.
@@ -127,15 +132,12 @@ class Reduction:
         normalization = usual[1] if normalization is None else normalization
         check_choice("loss", loss, get_args(Loss))
         check_choice("normalization", normalization, get_args(Normalization))
-        if kernel == "gram" and (loss, normalization) != ("square", "none"):
+        plain = (loss, normalization) == ("square", "none")
+        if not (plain or (kernel != "gram" and (loss == "kl" or normalization == "sum"))):
             raise ValueError(
-                "kernel='gram' has entries of both signs: it goes with loss='square' and "
-                f"normalization='none', not {loss!r} and {normalization!r}"
-            )
-        if loss == "square" and normalization not in ("sum", "none"):
-            raise ValueError(
-                f"normalization={normalization!r} goes with loss='kl'; with 'square' pass 'sum', "
-                "one factor for all pairs, or 'none'"
+                "kernel='gram' has entries of both signs and goes with loss='square' and "
+                "normalization='none'; another goes with loss='kl', or with 'square' and 'sum' or "
+                f"'none'; got {kernel!r}, {loss!r} and {normalization!r}"
             )
         self.kernel, self.normalization, self.loss = kernel, normalization, loss
         self.cost = as_structure(getattr(similarity, "plan", similarity), "similarity", loss)
@@ -144,7 +146,7 @@ class Reduction:
         self.n_components = check_count("n_components", n_components, 1)
         self.w = as_weights(weights, self.n, self.cost, "weights")
         self.base = alone(self.cost, self.w, loss)
-        self.constant, self.diagonal = self.base.constant(self.w), self.cost.diagonal()
+        self.constant = self.base.constant(self.w)
         self.size, self.tol = self.base.scale(self.w, self.constant), _GAP[self.w.dtype]
         self.products = 0.0
 
@@ -164,22 +166,18 @@ class Reduction:
         return Coupling(T, CT, self.w[:, None] * CT, self.w)
 
     def cluster(
-        self,
-        how: Clustering,
-        rng: np.random.Generator,
-        Z: Tensor | None = None,
-        c: Coupling | None = None,
+        self, how: Clustering, rng: np.random.Generator, picture: Descent | None = None
     ) -> Coupling:
-        """The plan of clusters of the data, or of the points of an embedding Z with the plan c."""
+        """The plan of clusters of the data, or of the points of an embedding."""
         rng = np.random.default_rng(int(rng.integers(2**31)))
         if self.n == self.k:
             return self.hard(torch.arange(self.k, device=self.w.device))
-        if how == "spectral" and not (Z is None and isinstance(self.cost, Factored)):
-            C = self.cost.dense() if Z is None or c is None else self.structure(Z, c)[0]
+        if how == "spectral" and (picture or not isinstance(self.cost, Factored)):
+            C = self.structure(*picture[:2])[0] if picture else self.cost.dense()
             if bool((C >= 0).all()):
                 weights = (C + C.T).mul_(self.w).mul_(self.w[:, None])
                 return self.hard(spectral_labels(weights, self.k, rng))
-        source = self.cost if Z is None else gram(Z)
+        source = gram(picture.Z) if picture else self.cost
         return self.hard(clusters(source, self.w, self.k, "kmeans", rng))
 
     def transport(self, Z: Tensor, c: Coupling) -> Coupling:
@@ -189,47 +187,40 @@ class Reduction:
         better, and the plan after them.
         """
         for _ in range(_ROUNDS):
-            problem, now = self._plans(Z, c)
-            found = _lowest_plan(problem, now, self.tol, _STEPS[self.w.dtype])
+            problem, now = self.plans(Z, c)
+            steps = conditional_gradient(problem, now)
+            moves = partial(row_moves, problem, tol=self.tol)  # from where a step gains little
+            steps = descent(steps, problem.scale, self.tol, moves)
+            found = end_of(islice(steps, _STEPS[self.w.dtype]))
             self.products += problem.products
-            moved = self.couple(with_rows(found.T, self.w))
-            new = problem.state(moved.T, moved.CT @ problem.contraction.h2)
-            if not new.value < now.value - _SLACK[self.w.dtype] * problem.scale:
+            if not found.value < now.value - _SLACK[self.w.dtype] * problem.scale:
                 break
-            c = moved
+            c = self.couple(with_rows(found.T, self.w))
             if self.gap(Z, c) <= self.tol:
                 break
         return c
 
     def gap(self, Z: Tensor, c: Coupling) -> float:
         """Frank-Wolfe gap of a plan, at its own factors."""
-        problem, state = self._plans(Z, c)
-        g = problem.half_gradient(state)
-        return problem.gap(state, g, g.min(dim=1).values)
+        return next(conditional_gradient(*self.plans(Z, c)))[1]
 
-    def _plans(self, Z: Tensor, c: Coupling) -> tuple[Problem, State]:
+    def plans(self, Z: Tensor, c: Coupling) -> tuple[Problem, State]:
         """E_L over plans at fixed positions and factors, and where c stands there."""
-        C, h2 = self.structure(Z, c)
-        terms = Contraction(self.cost, (C + C.T) / 2, self.loss)
-        f2 = self.base.f2_of(C)
-        # with a symmetric C, the symmetric parts are all that counts
-        terms.f2, terms.h2 = (f2 + f2.T) / 2, (h2 + h2.T) / 2
-        problem = Problem(terms, self.w, self.constant)
-        problem.diagonal = self.diagonal
+        C, h2 = ((x + x.T) / 2 for x in self.structure(Z, c))  # with a symmetric C, all that counts
+        terms = Contraction(self.cost, C, self.loss, h2)
         used = c.q > 0  # E_L does not see the others, which are of any similarity to themselves
-        problem.scale = self.size + float(terms.f2[used][:, used].mean()) or 1.0
-        return problem, problem.state(c.T, c.CT @ terms.h2)
+        scale = self.size + float(terms.f2[used][:, used].mean())
+        problem = Problem(terms, self.w, self.constant, scale)
+        return problem, problem.state(c.T, c.CT @ h2)
 
     # positions
 
     def log_kernel(self, Z: Tensor) -> Tensor:
-        assert self.kernel != "gram"  # which has entries of both signs
         return log_kernel(Z, self.kernel)
 
     def structure(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
         """Cbar (k, k), and what h2 makes of it."""
-        C, log = structure(self.log_kernel(Z), c.M, c.q, self.normalization, self.loss)
-        return C, (log if self.loss == "kl" else 2 * C)
+        return structure(self.log_kernel(Z), c.M, c.q, self.normalization, self.loss)
 
     def objective(self, Z: Tensor, c: Coupling) -> float:
         return self.value(*self.structure(Z, c), c)
@@ -239,16 +230,12 @@ class Reduction:
 
     def drawing(self, c: Coupling) -> PrototypeLoss:
         """E_L as a function of the positions alone."""
-        assert self.kernel != "gram"  # whose best positions are known
         return PrototypeLoss(c.M, c.q, self.constant, self.kernel, self.normalization, self.loss)
 
     def place(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
         """Better positions for a plan, by L-BFGS."""
         loss = self.drawing(c)
-
-        def evaluate(Z: Tensor, warm: Tensor | None):
-            return loss.evaluate(Z, warm=warm, tol=tol / 1000)
-
+        evaluate = lambda Z, warm: loss.evaluate(Z, warm=warm, tol=tol / 1000)  # noqa: E731
         steps = lbfgs(evaluate, _centred(Z), metric_of(loss.attraction), _MEMORY, _REACH)
         for step in islice(steps, max_iter + 1):
             Z = step.Z
@@ -264,10 +251,10 @@ class Reduction:
     def start(self, c: Coupling, rng: np.random.Generator) -> Tensor:
         """Positions to begin with: slow eigenvectors of M, or chance where it is too small."""
         k, q = len(c.q), self.n_components
-        if k > q + 2 and bool((c.q > 0).all()):
-            seed = int(rng.integers(2**31))
-            return spectral_start(self.drawing(c).plan, n_components=q, random_state=seed)
-        return self.chance(k, rng)
+        if not (k > q + 2 and bool((c.q > 0).all())):
+            return self.chance(k, rng)
+        seed = int(rng.integers(2**31))
+        return spectral_start(self.drawing(c).plan, n_components=q, random_state=seed)
 
     def chance(self, k: int, rng: np.random.Generator) -> Tensor:
         """Standard normal positions."""
@@ -278,30 +265,24 @@ class Reduction:
         """Means of positions of points (n, q) by prototype, (k, q)."""
         return ratio(c.T.T @ Z, c.q[:, None])
 
-    def read(self, Z) -> Tensor:
-        """Positions as a result gives them."""
-        return as_points(Z, "init").to(self.w)
-
-    def show(self, Z: Tensor) -> Tensor:
-        """What ``read`` takes."""
-        return Z
+    def read(self, Z: Tensor) -> Tensor:
+        """Positions of an earlier result."""
+        return Z.to(self.w)
 
     def result(
-        self, where: str, ends: Sequence[Descent], tol: float, on_failure: OnFailure
+        self, where: str, found: Lowest[Descent], tol: float, on_failure: OnFailure
     ) -> DistributionalReduction:
-        """The lowest of some descents."""
-        Z, c, residual, trace = min(ends, key=lambda end: end.trace[-1])
-        n_iter = len(trace) // 2
+        Z, c, residual, trace = found.state
         return DistributionalReduction(
-            Z=self.show(Z),
+            Z=Z,
             plan=c.T,
             structure=self.structure(Z, c)[0],
             objective=trace[-1],
             residual=residual,
-            n_iter=n_iter,
-            converged=settle(where, residual, tol, n_iter, on_failure),
+            n_iter=found.n_iter,
+            converged=found.settle(where, tol, on_failure),
             trace=trace,
-            values=tuple(end.trace[-1] for end in ends),
+            values=found.values,
             products=self.products,
         )
 
@@ -314,17 +295,14 @@ class InnerProducts(Reduction):
         return C, 2 * C
 
     def place(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
-        """diag(q)^1/2 Z Z^T diag(q)^1/2 is the best positive part of that rank."""
-        root = c.q.sqrt()
-        inverse = ratio(torch.ones_like(root), root)
-        values, vectors = torch.linalg.eigh(inverse[:, None] * c.M * inverse)
-        values, vectors = values.flip(0), vectors.flip(1)
-        some = min(self.n_components, len(values))
-        best = c.q.new_zeros(len(root), self.n_components)
-        best[:, :some] = vectors[:, :some] * values[:some].clamp_min(0).sqrt()
-        largest = best.abs().argmax(dim=0)  # a sign that does not depend on the solver
-        best = best * torch.where(best.gather(0, largest[None]) < 0, -1, 1)
-        return torch.where(root[:, None] > 0, inverse[:, None] * best, Z)
+        """The best of that rank for diag(q)^1/2 Z Z^T diag(q)^1/2: its largest eigenvalues."""
+        used = c.q > 0
+        q, M = c.q[used], c.M[used][:, used]
+        values, vectors = torch.linalg.eigh(M / q.sqrt() / q.sqrt()[:, None])
+        best = coordinates(values, vectors, q, self.n_components).Z
+        Z = Z.masked_fill(used[:, None], 0)
+        Z[used, : best.shape[1]] = best
+        return Z
 
     def slope(self, Z: Tensor, c: Coupling) -> float:
         pull = c.M @ Z
@@ -344,10 +322,3 @@ def read_problem(similarity, n_prototypes: int, n_components: int, kernel, *term
 
 def _centred(Z: Tensor) -> Tensor:
     return Z - Z.mean(dim=0)
-
-
-def _lowest_plan(problem: Problem, start: State, tol: float, most: int) -> State:
-    """Conditional gradient, and moves of single rows from where it gains little."""
-    steps = conditional_gradient(problem, start)
-    moves = partial(row_moves, problem, tol=tol)
-    return end_of(islice(descent(steps, problem.scale, tol, moves), most))

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count, islice
-from operator import itemgetter
-from typing import Literal, get_args
+from functools import partial
+from typing import Any, Literal, get_args
 
-import numpy as np
-import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import Seed, as_rng, check_choice, check_count
-from .._core.run import OnFailure, iterate, read_limits
+from .._core.run import OnFailure, lowest, read_limits
 from ..gromov.contraction import Loss
 from ..gromov.semirelaxed import as_init
-from .baselines import TOL, cluster_first, reduce_first
 from .loss import Normalization
 from .reduction import (
     Clustering,
-    Coupling,
     Descent,
     DistributionalReduction,
     OutputKernel,
@@ -33,6 +27,7 @@ from .reduction import (
 Init = Literal["cluster_then_reduce", "reduce_then_cluster", "random"]
 Callback = Callable[[int, float, Tensor], bool | None]
 
+TOL = 1e-3  # of positions: few points come to rest
 _PLACE = 2000  # iterations of an embedding to start from
 _INNER = 200  # iterations of an embedding between two plans
 
@@ -130,7 +125,8 @@ def distributional_reduction(
     random_state : int, numpy Generator or torch Generator
         Same seed, same result on the same device.
     callback : callable, optional
-        Called as ``callback(round, residual, Z)``, starts counted on; true ends the run.
+        Called as ``callback(number, residual, Z)`` at each start and after each round, counted on;
+        true ends the run.
     on_failure : {"raise", "warn", "ignore"}
 
     Returns
@@ -164,62 +160,51 @@ def distributional_reduction(
     problem = read_problem(
         similarity, n_prototypes, n_components, kernel, normalization, loss, weights
     )
-    tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
-    begin = starts(problem, init, n_starts, clustering, tol, random_state)
-    return solve("distributional_reduction", problem, begin, tol, max_iter, callback, on_failure)
+    begin = init, n_starts, clustering, random_state
+    limits = tol, max_iter, on_failure
+    return solve("distributional_reduction", problem, begin, limits, callback)
 
 
 def solve(
     where: str,
     problem: Reduction,
-    begin: Iterator[tuple[Tensor, Coupling]],
-    tol: float,
-    max_iter: int,
-    callback: Callback | None,
-    on_failure: OnFailure,
+    begin: tuple[Any, int, Clustering, Seed],
+    limits: tuple[float | None, int, OnFailure],
+    callback: Callback | None = None,
+    *,
+    descend: bool = True,
 ) -> DistributionalReduction:
-    """The lowest end of the descents from all starts."""
-    rounds = count()
-
-    def hear(_: int, residual: float, Z: Tensor) -> bool:
-        """Pass on the rounds, counted over all starts, and not the starts themselves."""
-        if callback is None or residual == math.inf:
-            return False
-        return bool(callback(next(rounds), residual, Z))
-
-    steps = descents(problem, begin, tol, max_iter)  # which end by themselves
-    course = iterate(where, steps, -math.inf, sys.maxsize, hear, "ignore")
-    return problem.result(where, course.state, tol, "ignore" if course.stopped else on_failure)
+    """The lowest end of the descents from all starts; without descents, the lowest start."""
+    tol, max_iter, on_failure = limits
+    tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
+    place, rounds = (_PLACE, max_iter) if descend else (max_iter, 0)
+    first = starts(problem, *begin, tol, place)
+    found = lowest(where, first, partial(descent, problem, tol=tol), rounds, callback)
+    return problem.result(where, found, tol, on_failure)
 
 
-def descents(
-    problem: Reduction, begin: Iterator[tuple[Tensor, Coupling]], tol: float, max_iter: int
-) -> Iterator[tuple[list[Descent], float, Tensor]]:
-    """Go down from one start after another; yields where all of them are, and the last."""
-    ends: list[Descent] = []
-    for Z, c in begin:
-        for now in islice(descent(problem, Z, c, tol), max_iter + 1):
-            yield [*ends, now], now.residual, now.Z
-            if now.residual <= tol:
-                break
-        ends.append(now)
+def descent(
+    problem: Reduction, now: Descent, tol: float
+) -> Iterator[tuple[Descent, float, Tensor]]:
+    """Place, transport, repeat: the block descent of book ``alg-distr``."""
+    while True:
+        yield now, now.residual, now.Z
+        before = now.value
+        now = lower(problem, now, Z=problem.place(now.Z, now.coupling, tol, _INNER))  # 1
+        now = lower(problem, now, coupling=problem.transport(now.Z, now.coupling))  # 2
+        residual = max(problem.slope(now.Z, now.coupling), problem.gap(now.Z, now.coupling))
+        now = now._replace(residual=residual)
+        if residual <= tol or not now.value < before:  # 3
+            yield now, residual, now.Z
+            return
 
 
-def descent(problem: Reduction, Z: Tensor, c: Coupling, tol: float) -> Iterator[Descent]:
-    """Place, transport, repeat, until nothing moves (book ``alg-distr``)."""
-    value, residual = problem.objective(Z, c), math.inf
-    trace, by_value = [value], itemgetter(1)
-    while len(trace) < 3 or trace[-1] < trace[-3]:
-        yield Descent(Z, c, residual, tuple(trace))
-        placed = problem.place(Z, c, tol, _INNER)
-        # rounding aside, what is new is lower
-        Z, value = min((placed, problem.objective(placed, c)), (Z, value), key=by_value)
-        trace.append(value)
-        moved = problem.transport(Z, c)
-        c, value = min((moved, problem.objective(Z, moved)), (c, value), key=by_value)
-        trace.append(value)
-        residual = max(problem.slope(Z, c), problem.gap(Z, c))
-    yield Descent(Z, c, residual, tuple(trace))
+def lower(problem: Reduction, now: Descent, **block) -> Descent:
+    """With new positions or a new plan, unless rounding raised the objective."""
+    new = now._replace(**block)
+    value = problem.objective(new.Z, new.coupling)
+    new, value = (new, value) if value <= now.value else (now, now.value)
+    return new._replace(trace=(*now.trace, value))
 
 
 def starts(
@@ -227,37 +212,34 @@ def starts(
     init,
     n_starts: int,
     clustering: Clustering,
-    tol: float,
     random_state: Seed,
-) -> Iterator[tuple[Tensor, Coupling]]:
+    tol: float,
+    max_iter: int,
+) -> Iterator[Descent]:
     """Positions and plans to start from, made when their turn comes."""
     n_starts = check_count("n_starts", n_starts, 1)
     check_choice("clustering", clustering, get_args(Clustering))
-    rng = as_rng(random_state)
     kinds = as_init(init, problem.w, problem.k, get_args(Init))
     if isinstance(kinds, Tensor):
         c = problem.couple(kinds)
         given = isinstance(init, DistributionalReduction)
-        yield problem.read(init.Z) if given else problem.start(c, rng), c
+        Z = problem.read(init.Z) if given else problem.start(c, as_rng(random_state))
+        yield Descent(Z, c, math.inf, (problem.objective(Z, c),))
         return
-    drawn = isinstance(random_state, np.random.Generator | torch.Generator)
-    seed = int(rng.integers(2**31)) if drawn else random_state
-    methods = {
-        "cluster_then_reduce": cluster_first,
-        "reduce_then_cluster": reduce_first,
-        "random": _chance,
-    }
     for kind in kinds:
-        found = methods[kind](problem, clustering, tol, _PLACE, as_rng(seed))
-        for end in islice(found, n_starts):
-            yield end.Z, end.coupling
-
-
-def _chance(
-    problem: Reduction, how: Clustering, tol: float, max_iter: int, rng: np.random.Generator
-) -> Iterator[Descent]:
-    """Standard normal positions, and the plan that clusters of the data lead to."""
-    while True:
-        c = problem.cluster(how, rng)
-        Z = problem.chance(problem.k, rng)
-        yield Descent(Z, problem.transport(Z, c), math.inf, ())
+        rng, picture = as_rng(random_state), None
+        if kind == "reduce_then_cluster":
+            every = problem.identity()
+            Z = problem.place(problem.start(every, rng), every, tol, max_iter)
+            picture = Descent(Z, every, problem.slope(Z, every), ())
+        for _ in range(n_starts):
+            c = problem.cluster(clustering, rng, picture)
+            if picture:
+                Z, residual = problem.centres(picture.Z, c), picture.residual
+            elif kind == "cluster_then_reduce":
+                Z = problem.place(problem.start(c, rng), c, tol, max_iter)
+                residual = problem.slope(Z, c)
+            else:
+                Z, residual = problem.chance(problem.k, rng), math.inf
+                c = problem.transport(Z, c)
+            yield Descent(Z, c, residual, (problem.objective(Z, c),))

@@ -26,12 +26,12 @@ class Contraction:
     it is, in tiles or by its factors. Cbar is k x k, no larger than a plan, and kept dense.
     """
 
-    def __init__(self, cost_x: Pairwise, structure: Tensor, loss: Loss):
+    def __init__(self, cost_x: Pairwise, structure: Tensor, loss: Loss, h2: Tensor | None = None):
         self.cost, self.loss, self.structure = cost_x, loss, structure
         self.n, self.k = cost_x.shape[0], structure.shape[0]
         self.factors = cost_x if isinstance(cost_x, Factored) else None
         self.f2 = self.f2_of(structure)  # (k, k)
-        self.h2 = self.h2_of(structure)  # (k, k)
+        self.h2 = self.h2_of(structure) if h2 is None else h2  # (k, k)
 
     def f1_of(self, a: Tensor) -> Tensor:
         return a.square() if self.loss == "square" else torch.xlogy(a, a) - a

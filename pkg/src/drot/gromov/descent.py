@@ -58,11 +58,18 @@ class State:
 class Problem:
     """E_L between two similarities over the plans with row sums w."""
 
-    def __init__(self, contraction: Contraction, w: Tensor, constant: float | None = None):
+    def __init__(
+        self,
+        contraction: Contraction,
+        w: Tensor,
+        constant: float | None = None,
+        scale: float | None = None,
+    ):
         self.contraction, self.w = contraction, w
         self.n, self.k = contraction.n, contraction.k
         self.constant = contraction.constant(w) if constant is None else constant
-        self.scale = contraction.scale(w, self.constant) or 1.0  # C = 0 and Cbar = 0: E_L is 0
+        scale = contraction.scale(w, self.constant) if scale is None else scale
+        self.scale = scale or 1.0  # C = 0 and Cbar = 0: E_L is 0
         self.products = 0.0  # products of C with an (n, k) matrix
 
     @cached_property

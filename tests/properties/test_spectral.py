@@ -13,7 +13,7 @@ import torch
 from clouds import clouds, quick
 from drot import spectral
 from drot.affinities.rows import entropic_affinity
-from drot.estimators.ccpca import CCPCA
+from drot.estimators.embedding import CCPCA
 from drot.metrics.neighborhoods import (
     NeighborhoodCurve,
     _argsort,

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .formats import READERS, Arrays, read_prepared
+from . import formats
+from .formats import Arrays
 
 with warnings.catch_warnings():
     # tqdm.auto, which pooch imports, warns in a notebook kernel without ipywidgets
@@ -48,11 +49,10 @@ class Origin:
     components: int | None = None  # of images
 
 
+_TABLE = tomllib.loads(Path(__file__).with_name("origins.toml").read_text("utf8"))
 ORIGINS = {
-    name: Origin(read=READERS[name], **entry)
-    for name, entry in tomllib.loads(
-        Path(__file__).with_name("origins.toml").read_text("utf8")
-    ).items()
+    name: Origin(read=getattr(formats, entry.pop("reader")), **entry)
+    for name, entry in _TABLE.items()
 }
 
 
@@ -73,31 +73,31 @@ def find(name: str, *, download: bool = True) -> Arrays:
     `DataUnavailable`.
     """
     origin, folders = ORIGINS[name], _folders()
-    if prepared := _placed(origin.file, folders):
-        return _checked(origin, [prepared], read_prepared)
-    placed = {file: path for file in origin.urls if (path := _placed(file, folders))}
-    missing = [file for file in origin.urls if file not in placed]
+    if (prepared := _place(origin.file, folders)).is_file():
+        return _checked(origin, [prepared], formats.read_prepared)
+    paths = [_place(file, folders) for file in origin.urls]
+    missing = [path for path in paths if not path.is_file()]
+    listing = ", ".join(f"{file} ({url})" for file, url in origin.urls.items())
+    by_hand = (
+        f"place these files by hand in {folders[-1]}, or in a folder named by DROT_DATA or "
+        f"DROT_CACHE: {listing}"
+    )
     if missing and not download:
         reason = "is not on this machine, and download=False keeps off the network"
-        raise DataUnavailable(f"{name} {reason}; {_by_hand(origin, folders)}")
+        raise DataUnavailable(f"{name} {reason}; {by_hand}")
+    known = dict.fromkeys(origin.urls)  # without a hash: that of the arrays is checked
     cache = pooch.create(
-        folders[-1],
-        base_url="",
-        registry=dict.fromkeys(origin.urls),  # no hash: that of the arrays is checked
-        urls=origin.urls,
-        retry_if_failed=RETRIES,
+        folders[-1], base_url="", registry=known, urls=origin.urls, retry_if_failed=RETRIES
     )
     try:
-        fetched = {file: Path(cache.fetch(file, progressbar=True)) for file in missing}
+        for path in missing:
+            cache.fetch(path.name, progressbar=True)
     except (OSError, ValueError) as error:  # those of requests are OSErrors
-        raise DataUnavailable(
-            f"{name} could not be fetched ({error}); {_by_hand(origin, folders)}"
-        ) from error
-    paths = [{**placed, **fetched}[file] for file in origin.urls]
+        raise DataUnavailable(f"{name} could not be fetched ({error}); {by_hand}") from error
     try:
         return _checked(origin, paths, origin.read)
     except DataUnavailable:
-        for path in fetched.values():
+        for path in missing:
             path.unlink()
         raise
 
@@ -112,15 +112,10 @@ def _folders() -> list[Path]:
     return folders
 
 
-def _placed(file: str, folders: Sequence[Path]) -> Path | None:
-    return next((folder / file for folder in folders if (folder / file).is_file()), None)
-
-
-def _by_hand(origin: Origin, folders: Sequence[Path]) -> str:
-    listing = ", ".join(f"{file} ({url})" for file, url in origin.urls.items())
-    return (
-        f"place these files by hand in {folders[-1]}, or in a folder named by DROT_DATA or "
-        f"DROT_CACHE: {listing}"
+def _place(file: str, folders: Sequence[Path]) -> Path:
+    """Where a file lies, or is to lie: in the cache."""
+    return next(
+        (folder / file for folder in folders if (folder / file).is_file()), folders[-1] / file
     )
 
 

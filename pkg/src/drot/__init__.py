@@ -34,9 +34,9 @@ from .embeddings.embed import embed
 from .embeddings.losses import SNEkhornLoss, SNELoss, attraction_repulsion
 from .embeddings.methods import largevis, sne, snekhorn, tsne, umap
 from .embeddings.starts import random_start, spectral_start
-from .graphs.cross_entropy import coupling_loss
 from .graphs.graph import connected_components, fuzzy_union, laplacian, mrf_log_density
 from .graphs.priors import (
+    coupling_loss,
     expected_graph,
     graph_log_normalizer,
     graph_log_probability,

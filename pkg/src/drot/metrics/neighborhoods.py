@@ -88,11 +88,10 @@ def neighborhood_preservation(X, Z, K: int) -> float:
     n = x.shape[0]
     K = check_count("K", K, 1, n - 2)
     common = torch.zeros((), dtype=torch.int64, device=x.device)
-    for x_tile, z_tile in _tiles(x, z, (K, K)):
+    for x_tile, z_tile in _tiles(x, z, K, K):
         both = _nearest(x_tile, K) & _nearest(z_tile, K).to(x_tile.device)
         common += both.sum() - len(both)  # a point is near itself
-    overlap = int(ranks_of(x, z).total(common)) / (n * K)
-    return float(_rescale(torch.tensor(overlap, dtype=torch.float64), K, n))
+    return _rescale(int(ranks_of(x, z).total(common)) / (n * K), K, n)
 
 
 def neighborhood_curve(X, Z) -> NeighborhoodCurve:
@@ -134,7 +133,7 @@ def neighborhood_curve(X, Z) -> NeighborhoodCurve:
     x, z = _read(X, Z)
     n = x.shape[0]
     counts = torch.zeros(n, dtype=torch.int64, device=x.device)
-    for x_tile, z_tile in _tiles(x, z, (n - 2, n - 2)):
+    for x_tile, z_tile in _tiles(x, z, n - 2, n - 2):
         worst = torch.maximum(_ranks(x_tile), _ranks(z_tile).to(x_tile.device))
         counts += torch.bincount(worst.flatten(), minlength=n)
     counts = ranks_of(x, z).total(counts).cpu()
@@ -183,14 +182,11 @@ def trustworthiness(X, Z, K: int) -> float:
     >>> round(trustworthiness(X, [[0.0], [15.0], [1.0], [3.0], [7.0]], 1), 3)  # 15 beside 1
     0.667
     """
-    return _trust(*_read(X, Z), K, "XZ")
-
-
-def _trust(x: Pairwise, z: Pairwise, K: int, names: str) -> float:
+    x, z = _read(X, Z)
     n = x.shape[0]
     K = check_count("K", K, 1, (n - 1) // 2)
     excess = torch.zeros((), dtype=torch.int64, device=x.device)
-    for x_tile, z_tile in _tiles(x, z, (n - 2, K), names):
+    for x_tile, z_tile in _tiles(x, z, n - 2, K):
         shown = _nearest(z_tile, K).to(x_tile.device)
         excess += (_ranks(x_tile)[shown] - K).clamp_min(0).sum()
     return 1 - 2 * int(ranks_of(x, z).total(excess)) / (n * K * (2 * n - 3 * K - 1))
@@ -219,7 +215,7 @@ def continuity(X, Z, K: int) -> float:
     True
     """
     x, z = _read(X, Z)
-    return _trust(z, x, K, "ZX")
+    return trustworthiness(z, x, K)
 
 
 def _read(X, Z) -> tuple[Pairwise, Pairwise]:
@@ -236,12 +232,10 @@ def _read(X, Z) -> tuple[Pairwise, Pairwise]:
     return x, z
 
 
-def _tiles(
-    x: Pairwise, z: Pairwise, known: tuple[int, int], names: str = "XZ"
-) -> Iterator[tuple[Tensor, Tensor]]:
+def _tiles(x: Pairwise, z: Pairwise, *least: int) -> Iterator[tuple[Tensor, Tensor]]:
     """The same rows of both, (b, n) each, with -inf for the point itself: nothing is nearer.
 
-    ``known`` says how many of the nearest of x and of z must be told apart from the others: the
+    ``least`` says how many of the nearest of x and of z must be told apart from the others: the
     infinite ones have no order.
     """
     step = min(tile_rows(x), *(cost.block or cost.shape[0] for cost in (x, z)))
@@ -249,17 +243,16 @@ def _tiles(
     for start in range(own.start, own.stop, step):
         rows = slice(start, min(start + step, own.stop))
         tiles = x.rows(rows).clone(), z.rows(rows).clone()  # they may be views of kept arrays
-        for tile, least, name in zip(tiles, known, names, strict=True):
+        for tile, known in zip(tiles, least, strict=True):
             tile.diagonal(rows.start).fill_(-torch.inf)
             if tile.amax() < torch.inf:
                 continue
             finite = (tile < torch.inf).sum(dim=1) - 1
-            if (finite < least).any():
-                i = int((finite < least).nonzero()[0])
+            if (finite < known).any():
+                i = int((finite < known).nonzero()[0])
                 raise ValueError(
-                    f"row {rows.start + i} of {name} is at a finite distance from "
-                    f"{int(finite[i])} other points and {least} must be ranked; lower K, or give "
-                    "the whole cost"
+                    f"row {start + i} is at a finite distance from {int(finite[i])} other points "
+                    f"and {known} must be ranked; lower K, or give the whole cost"
                 )
         yield tiles
 
@@ -285,10 +278,7 @@ def _argsort(tile: Tensor) -> Tensor:
 
 def _nearest(tile: Tensor, K: int) -> Tensor:
     """Whether an entry is among the K + 1 smallest of its row, itself included: (b, n)."""
-    if tile.device.type == "cpu":
-        last = torch.from_numpy(np.partition(tile.numpy(), K, axis=1)[:, K, None])
-    else:
-        last = tile.kthvalue(K + 1, dim=1, keepdim=True).values
+    last = tile.topk(K + 1, largest=False, sorted=False).values.amax(dim=1, keepdim=True)
     near = tile <= last
     tied = (near.sum(dim=1) > K + 1).nonzero()[:, 0]
     if len(tied):
@@ -296,5 +286,5 @@ def _nearest(tile: Tensor, K: int) -> Tensor:
     return near
 
 
-def _rescale(overlap: Tensor, K: Tensor | int, n: int) -> Tensor:
+def _rescale(overlap, K, n: int):
     return ((n - 1) * overlap - K) / (n - 1 - K)

@@ -16,6 +16,7 @@ from .._core.checks import (
     as_square,
     as_symmetric,
     check_count,
+    check_finite,
     check_non_negative,
     check_positive,
 )
@@ -104,25 +105,16 @@ def spectral_clustering_ari(
     from sklearn.metrics import adjusted_rand_score
 
     plan = as_symmetric(plan, "plan", 1)
-    check_non_negative(plan, "plan")
-    labels = np.asarray(labels.cpu() if isinstance(labels, Tensor) else labels)
-    if labels.shape != plan.shape[:1]:
-        raise ValueError(
-            "plan must be (n, n) with one label per row; "
-            f"got {tuple(plan.shape)} and {labels.shape}"
-        )
-    if n_clusters is not None:
-        n_clusters = check_count("n_clusters", n_clusters, 1, len(labels))
-    model = SpectralClustering(
-        n_clusters=len(np.unique(labels)) if n_clusters is None else n_clusters,
-        affinity="precomputed",
-        random_state=random_state,
-    )
+    _, classes = _read(plan, labels)
+    if n_clusters is None:
+        n_clusters = len(np.unique(classes))
+    n_clusters = check_count("n_clusters", n_clusters, 1, len(plan))
+    model = SpectralClustering(n_clusters, affinity="precomputed", random_state=random_state)
     with warnings.catch_warnings():
         # a graph that falls into its clusters is a success here, not a reason to warn
         warnings.filterwarnings("ignore", message="Graph is not fully connected")
         found = model.fit_predict(plan.cpu().numpy())
-    return float(adjusted_rand_score(labels, found))
+    return float(adjusted_rand_score(classes, found))
 
 
 def prototype_homogeneity(y, plan) -> float:
@@ -290,17 +282,16 @@ def prototype_nmi(Z, plan, y, *, n_clusters: int | None = None, random_state: in
 
 def _read(plan, y) -> tuple[np.ndarray, np.ndarray]:
     """The plan (n, k) and classes from 0 on (n,)."""
-    T = as_real(plan, "plan").double().cpu().numpy()
+    T = as_real(plan, "plan")
     y = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
     if T.ndim != 2 or y.shape != T.shape[:1]:
-        raise ValueError(f"plan must be (n, k) with one label per row; got {T.shape} and {y.shape}")
-    bad = ~(np.isfinite(T) & (T >= 0)).all(axis=1)
-    if bad.any() or not T.any():
-        where = (
-            f"; row {bad.argmax()} is {T[bad.argmax()]}" if bad.any() else "; it is 0 everywhere"
-        )
-        raise ValueError(f"plan must be finite and non-negative, with some mass{where}")
-    return T, np.unique(y, return_inverse=True)[1]
+        shapes = f"{tuple(T.shape)} and {y.shape}"
+        raise ValueError(f"plan must be (n, k) with one label per row; got {shapes}")
+    check_finite(T, "plan")
+    check_non_negative(T, "plan")
+    if not T.any():
+        raise ValueError("plan is 0 everywhere; pass one with some mass")
+    return T.double().cpu().numpy(), np.unique(y, return_inverse=True)[1]
 
 
 def _joint(T: np.ndarray, classes: np.ndarray) -> np.ndarray:

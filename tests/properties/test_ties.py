@@ -6,7 +6,7 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.metrics.neighborhoods import (
+from drot.metrics import (
     continuity,
     neighborhood_curve,
     neighborhood_preservation,

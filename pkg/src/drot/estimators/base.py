@@ -19,6 +19,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from .._core.checks import as_device, as_points, check_choice
+from .._core.run import _outside
 from ..embeddings.descent import radius
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
@@ -65,10 +66,10 @@ class Estimator(BaseEstimator):
         points = as_points(X, "X").to(device=device, dtype=dtype)
         return points, check_random_state(self.random_state).randint(2**31 - 1)
 
-    def _solve(self, what: str, function: Callable, *data, seed: int, bar=(), **more) -> Any:
+    def _solve(self, what: str, function: Callable, data: tuple, options: dict, bar=()) -> Any:
         """What a function of the data finds; parameters of one name are those of the estimator."""
         with progress(what, self.verbose, *bar) as callback:
-            asked = {**self.get_params(deep=False), **more, "random_state": seed}
+            asked = {**self.get_params(deep=False), **options}
             asked |= {"callback": callback, "on_failure": "ignore"}
             names = list(signature(function).parameters)[len(data) :]
             found = function(*data, **{name: asked[name] for name in names if name in asked})
@@ -82,7 +83,7 @@ class Estimator(BaseEstimator):
                 f"{type(self).__name__}: the {what} stopped at a residual of "
                 f"{found.residual:.1e}, above its tolerance; raise max_iter or loosen tol",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=_outside(),
             )
 
 

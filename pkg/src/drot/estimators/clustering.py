@@ -138,7 +138,8 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
         """Cluster the rows of X (n, p), or of the similarity X (n, n); ``y`` is not used."""
         points, seed = self._read(X)
         check_count("n_clusters", self.n_clusters, 1, len(points))
-        found = self._solve("clustering", srgw_barycenter, self._cost(points), seed=seed)
+        cost, options = self._cost(points), {"random_state": seed}
+        found = self._solve("clustering", srgw_barycenter, (cost,), options)
         self.result_: SemiRelaxedBarycenter = found
         labels = found.labels.cpu().numpy()
         used, first, place = np.unique(labels, return_index=True, return_inverse=True)
@@ -246,7 +247,8 @@ class DistR(SimilarityEstimator, BaseEmbedding):
         points, seed = self._read(X)
         check_choice("kernel", self.kernel, get_args(OutputKernel))
         check_count("n_prototypes", self.n_prototypes, 2, len(points))
-        found = self._solve("reduction", distributional_reduction, self._cost(points), seed=seed)
+        cost, options = self._cost(points), {"random_state": seed}
+        found = self._solve("reduction", distributional_reduction, (cost,), options)
         self.result_ = found = _ordered(found)
         self.labels_, self.prototypes_, self.weights_, self.plan_ = (
             x.cpu().numpy() for x in (found.labels, found.Z, found.weights, found.plan)

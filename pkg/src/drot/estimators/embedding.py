@@ -50,15 +50,15 @@ class EmbeddingEstimator(BaseEmbedding):
         cost = sqeuclidean(points)
         init = self._init(points, cost, seed)
         plan = self._plan(cost)
-        self.result_ = found = self._embed(plan, init=init, seed=seed)
+        self.result_ = found = self._embed(plan, {"init": init, "random_state": seed})
         self.embedding_ = found.Z.cpu().numpy()
         self.affinity_ = plan if isinstance(plan, Affinity) else plan.cpu().numpy()
         self.kl_divergence_ = found.kl
         self.n_iter_ = max(1, found.n_iter)
         return self
 
-    def _embed(self, plan, **options) -> Embedding:
-        return self._solve("embedding", self._method, plan, **options)
+    def _embed(self, plan, options: dict) -> Embedding:
+        return self._solve("embedding", self._method, (plan,), options)
 
     def _init(self, points: Tensor, cost: Pairwise, seed: int):
         if not isinstance(self.init, str):
@@ -306,7 +306,7 @@ class UMAP(EmbeddingEstimator):
             umap_membership(cost, self.n_neighbors, local_connectivity=self.local_connectivity)
         )
 
-    def _embed(self, plan, **options):
+    def _embed(self, plan, options):
         # in units of the spread: guard, tolerance and starts are for a curve of length 1
         a, b = unit_curve(self.min_dist, self.spread)
         init = options["init"]
@@ -314,7 +314,7 @@ class UMAP(EmbeddingEstimator):
             init = replace(init, Z=init.Z / self.spread)
         elif not isinstance(self.init, str):
             init = as_points(init, "init") / self.spread
-        found = super()._embed(plan, **{**options, "init": init, "a": a, "b": b})
+        found = super()._embed(plan, {**options, "init": init, "a": a, "b": b})
         return replace(found, Z=found.Z * self.spread)
 
 
@@ -485,8 +485,8 @@ class CCPCA(BaseEmbedding):
         # with a block, tiles are computed when met: nothing of size n x n is kept
         cost = sqeuclidean(points, block=len(points))
         affinity = entropic_affinity(cost, self.perplexity, diagonal="drop")
-        bar = ("standard_error", self.n_samples)
-        found = self._solve("graphs", ccpca, points, affinity, seed=seed, bar=bar)
+        data, bar = (points, affinity), ("standard_error", self.n_samples)
+        found = self._solve("graphs", ccpca, data, {"random_state": seed}, bar)
         self.result_: ConnectedPCA = found
         self.embedding_, self.start_ = found.Z.cpu().numpy(), found.start.cpu().numpy()
         self.standard_error_ = found.standard_error

@@ -16,7 +16,7 @@ import drot
 import numpy as np
 import pytest
 from drot import spectral
-from drot.metrics.neighborhoods import continuity, trustworthiness
+from drot.metrics import continuity, trustworthiness
 from sklearn import manifold
 from sklearn.decomposition import PCA, KernelPCA
 

@@ -435,7 +435,7 @@ def test_similarities(similarity, make):
 def test_estimator_options(capsys):
     """Options reach the function; the parameters are documented; a short run warns."""
     X, _ = blobs()
-    with pytest.warns(ConvergenceWarning, match="DistR: stopped at a residual"):
+    with pytest.warns(ConvergenceWarning, match="DistR: the reduction stopped at a residual"):
         DistR(4, perplexity=6.0, max_iter=1, tol=1e-30, **FAST).fit(X)
     for name in inspect.signature(DistR).parameters:
         assert f"\n{name} : " in inspect.getdoc(DistR) or f"{name}," in inspect.getdoc(DistR)

@@ -399,7 +399,7 @@ PAIR = torch.tensor([[0], [1]])
         (
             lambda: Graph(n=2, edges=PAIR, weights=torch.ones(1, device="meta")),
             ValueError,
-            ["edges are on cpu and weights on meta"],
+            ["edges is on cpu and weights on meta"],
         ),
     ],
 )

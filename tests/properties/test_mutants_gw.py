@@ -752,9 +752,9 @@ def test_clusters_of_prototypes_start_ten_times(monkeypatch):
         ([0, 1], np.eye(3), "one label per row"),
         ([0, 1, 1], np.ones(3), "one label per row"),
         ([0, 1, 1], np.ones((3, 2, 2)), "one label per row"),
-        ([0, 1, 1], [[1, 0], [1, -0.5], [0, 1]], r"some mass; row 1 is \[ 1.  -0.5\]"),
-        ([0, 1, 1], [[1, 0], [0, 1], [np.inf, 1]], "some mass; row 2 is"),
-        ([0, 1, 1], np.zeros((3, 2)), "some mass; it is 0 everywhere"),
+        ([0, 1, 1], [[1, 0], [1, -0.5], [0, 1]], r"negative entry \(-0.5\) at row 1, column 1"),
+        ([0, 1, 1], [[1, 0], [0, 1], [np.inf, 1]], "plan has a non-finite entry .* at row 2"),
+        ([0, 1, 1], np.zeros((3, 2)), "plan is 0 everywhere"),
     ],
 )
 def test_scores_say_what_is_no_plan(y, T, says):

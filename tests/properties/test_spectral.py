@@ -13,8 +13,8 @@ import torch
 from clouds import clouds, quick
 from drot import spectral
 from drot.affinities.rows import entropic_affinity
-from drot.estimators.ccpca import CCPCA
-from drot.metrics.neighborhoods import (
+from drot.estimators.embedding import CCPCA
+from drot.metrics import (
     NeighborhoodCurve,
     _argsort,
     _nearest,
@@ -521,7 +521,7 @@ def test_neighborhood_tiles_and_inputs(monkeypatch):
     kept = cost.dense()
     assert torch.equal(cost.dense(), kept)  # the tile was not written to
     assert torch.equal(neighborhood_curve(drot.sqeuclidean(X, block=7), Z).values, whole)
-    monkeypatch.setattr("drot.metrics.neighborhoods.tile_rows", lambda cost: 7)
+    monkeypatch.setattr("drot.metrics.tile_rows", lambda cost: 7)
     assert torch.equal(neighborhood_curve(X, Z).values, whole)
     assert (neighborhood_preservation(X, Z, 10), trustworthiness(X, Z, 10)) == at_10
     single = neighborhood_preservation(X.astype(np.float32), torch.tensor(Z), 10)

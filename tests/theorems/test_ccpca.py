@@ -12,7 +12,7 @@ import torch
 from drot import spectral
 from drot.graphs.graph import Graph, connected_components
 from drot.graphs.priors import sample_graphs
-from drot.metrics.neighborhoods import neighborhood_curve, neighborhood_preservation
+from drot.metrics import neighborhood_curve, neighborhood_preservation
 from drot.spectral.connected import ccpca, precision_coupling_loss, precision_coupling_optimum
 from scipy.optimize import minimize, root
 from scipy.stats import multivariate_normal, wishart

@@ -4,6 +4,7 @@ The functions follow the chapters of the book; each names the statement it compu
 """
 
 import typing as _typing
+from importlib import import_module as _import_module
 
 from . import (
     affinities,
@@ -33,9 +34,9 @@ from .embeddings.embed import embed
 from .embeddings.losses import BernoulliLoss, SNEkhornLoss, SNELoss, attraction_repulsion
 from .embeddings.methods import largevis, sne, snekhorn, tsne, umap
 from .embeddings.starts import random_start, spectral_start
-from .graphs.cross_entropy import coupling_loss
 from .graphs.graph import connected_components, fuzzy_union, laplacian, mrf_log_density
 from .graphs.priors import (
+    coupling_loss,
     expected_graph,
     graph_log_normalizer,
     graph_log_probability,
@@ -46,7 +47,7 @@ from .gromov.barycenter import srgw_barycenter
 from .gromov.kmeans import coarsen, kernel_kmeans
 from .gromov.objective import gromov_monge, gromov_wasserstein, gw_gradient, gw_objective
 from .gromov.semirelaxed import semi_relaxed_gw
-from .metrics.neighborhoods import neighborhood_preservation
+from .metrics import neighborhood_preservation
 from .spectral.connected import ccpca
 from .spectral.methods import pca_start
 
@@ -71,25 +72,15 @@ __version__ = "0.1.0"
 
 
 if _typing.TYPE_CHECKING:  # pragma: no cover, what a reader of types sees of them
-    from .estimators import (
-        CCPCA,
-        SNE,
-        TSNE,
-        UMAP,
-        DistR,
-        LargeVis,
-        SemiRelaxedGWClustering,
-        SNEkhorn,
-        TSNEkhorn,
-    )
+    from .estimators import (  # isort: skip
+        CCPCA, SNE, TSNE, UMAP, DistR, LargeVis, SemiRelaxedGWClustering, SNEkhorn, TSNEkhorn,
+    )  # fmt: skip
 else:
 
     def __getattr__(name: str):
         """Estimators need scikit-learn, which is slow to import: only when one is asked for."""
         if name in __all__ or name == "estimators":
-            from importlib import import_module
-
-            estimators = import_module(".estimators", __name__)
+            estimators = _import_module(".estimators", __name__)
             return estimators if name == "estimators" else getattr(estimators, name)
         raise AttributeError(f"module 'drot' has no attribute {name!r}")
 

@@ -27,7 +27,7 @@ from .distributional.solve import Callback, Init, solve
 from .embeddings.descent import lbfgs
 from .embeddings.losses import Evaluation, Kernel
 from .gromov.contraction import Loss
-from .metrics.plans import silhouette_of
+from .metrics import silhouette_of
 
 __all__ = ["distance", "kmeans", "reduce", "silhouette", "to_poincare", "wrapped_normal"]
 

@@ -7,8 +7,8 @@ original address. They check a sha256 over the arrays wherever these come from. 
 """
 
 from .base import DataSet
-from .fetch import DataUnavailable
-from .loaders import (
+from .fetch import (
+    DataUnavailable,
     available,
     load,
     load_coil20,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -26,10 +26,7 @@ class DataSet:
     name: str  #: A short name.
     description: str  #: One or two sentences on what it is and where it comes from.
     #: Further arrays by name, first axis n unless the function says otherwise.
-    details: Mapping[str, Tensor] = field(default_factory=dict)
-
-    def __post_init__(self):
-        object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
+    details: Mapping[str, Tensor]
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -46,11 +43,13 @@ class DataSet:
 
 def make(name, description, X, y, label_names, **details) -> DataSet:
     """A `DataSet` from numpy arrays, in float64 and int64."""
+    X, y = np.ascontiguousarray(X, np.float64), np.ascontiguousarray(y, np.int64)
+    more = {key: torch.from_numpy(np.ascontiguousarray(value)) for key, value in details.items()}
     return DataSet(
-        X=torch.from_numpy(np.ascontiguousarray(X, dtype=np.float64)),
-        y=torch.from_numpy(np.ascontiguousarray(y, dtype=np.int64)),
+        X=torch.from_numpy(X),
+        y=torch.from_numpy(y),
         label_names=tuple(label_names),
         name=name,
         description=description,
-        details={key: torch.from_numpy(np.ascontiguousarray(v)) for key, v in details.items()},
+        details=MappingProxyType(more),
     )

@@ -12,7 +12,7 @@ import gzip
 import re
 import tarfile
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -105,15 +105,3 @@ def read_pbmc3k(paths: Sequence[Path]) -> Arrays:
         classes = np.asarray(names).astype(str)
         X, codes = np.asarray(file["obsm"]["X_pca"], np.float32), file["obs"]["louvain"][:]
     return {"X": X, "y": classes[codes]}
-
-
-READERS: dict[str, Callable[[Sequence[Path]], Arrays]] = {
-    "snareseq_chromatin": read_tables,
-    "snareseq_expression": read_tables,
-    "scgem": read_tables,
-    "coil20": read_coil20,
-    "mnist": read_mnist,
-    "fashion_mnist": read_fashion_mnist,
-    "olivetti": read_olivetti,
-    "pbmc3k": read_pbmc3k,
-}

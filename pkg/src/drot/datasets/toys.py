@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -12,16 +13,15 @@ from .._core.checks import Seed, as_rng, check_choice, check_count, check_positi
 from .base import DataSet, make
 
 
-def _size(name: str, value) -> int:
-    return check_count(name, value, 1)
-
-
-def _each(check: Callable, name: str, values, count: int | None = None) -> list:
+def _each(name: str, values, check: Callable, count: int | None = None) -> list:
     """One checked value for each group."""
     if np.ndim(values) != 1 or count not in (None, len(values)) or not len(values):
         number = f"{count} values" if count else "one value for each group"
         raise ValueError(f"{name} must list {number}; got {values!r}")
     return [check(name, value) for value in values]
+
+
+_size = partial(check_count, low=1)
 
 
 def digits(n_samples: int | None = None, *, random_state: Seed = 0) -> DataSet:
@@ -74,10 +74,7 @@ def digits(n_samples: int | None = None, *, random_state: Seed = 0) -> DataSet:
 
 
 def three_gaussians(
-    n_per_cluster: int = 30,
-    *,
-    spreads: Sequence[float] = (1.0, 2.0, 3.0),
-    random_state: Seed = 0,
+    n_per_cluster: int = 30, *, spreads: Sequence[float] = (1.0, 2.0, 3.0), random_state: Seed = 0
 ) -> DataSet:
     r"""Three Gaussian clouds in the plane, each wider than the one before.
 
@@ -114,14 +111,12 @@ def three_gaussians(
     >>> [round(float(data.X[data.y == k].std(dim=0).mean()), 1) for k in range(3)]
     [1.0, 2.0, 3.0]
     """
-    n = _size("n_per_cluster", n_per_cluster)
-    sigma = _each(check_positive, "spreads", spreads, 3)
+    y = np.repeat(np.arange(3), _size("n_per_cluster", n_per_cluster))
+    sigma = np.array(_each("spreads", spreads, check_positive, 3))[y, None]  # (n, 1)
     centres = np.array([[-8.0, -8.0], [8.0, -8.0], [0.0, 8.0]])
-    noise = as_rng(random_state).standard_normal((3, n, 2))
-    X = centres[:, None] + np.array(sigma)[:, None, None] * noise
+    X = centres[y] + sigma * as_rng(random_state).standard_normal((len(y), 2))
     text = "Three Gaussian clouds in the plane, each wider than the one before."
-    y = np.repeat(np.arange(3), n)
-    return make("three_gaussians", text, X.reshape(-1, 2), y, ("tight", "middle", "wide"))
+    return make("three_gaussians", text, X, y, ("tight", "middle", "wide"))
 
 
 def heteroscedastic_multinomials(
@@ -177,7 +172,7 @@ def heteroscedastic_multinomials(
     >>> data.y.tolist(), data.details["batch"].tolist()
     ([0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 1, 1, 2, 2])
     """
-    sizes = _each(_size, "n_per_batch", n_per_batch, 3)
+    sizes = _each("n_per_batch", n_per_batch, _size, 3)
     n_trials, n_high = _size("n_trials", n_trials), _size("n_high", n_high)
     trials = np.repeat([n_trials, n_trials, n_high], sizes)
     m = check_count("dimension", dimension, 2)
@@ -189,11 +184,9 @@ def heteroscedastic_multinomials(
     y = np.repeat([0, 1, 1], sizes)
     X = np.empty((len(y), m))
     for i, (k, count) in enumerate(zip(y, trials, strict=True)):  # one row at a time: little memory
-        X[i] = rng.multinomial(count, p[k])
-    X /= trials[:, None]
+        X[i] = rng.multinomial(count, p[k]) / count
     text = "Frequencies of two multinomial distributions, the second at two levels of noise."
-    batch = np.repeat(np.arange(3), sizes)
-    extra = {"batch": batch, "n_trials": trials, "profiles": p}
+    extra = {"batch": np.repeat(np.arange(3), sizes), "n_trials": trials, "profiles": p}
     return make("heteroscedastic_multinomials", text, X, y, ("p1", "p2"), **extra)
 
 
@@ -244,7 +237,7 @@ def circles(
     [1.0, 2.0]
     """
     n = _size("n_per_circle", n_per_circle)
-    radius = _each(check_positive, "radii", radii)
+    radius = _each("radii", radii, check_positive)
     p = check_count("dimension", dimension, 2)
     sigma = float(noise)
     if not 0 <= sigma < math.inf:
@@ -300,7 +293,7 @@ def unbalanced_clusters(
     >>> drot.datasets.unbalanced_clusters().counts
     (20, 60, 180)
     """
-    sizes = _each(_size, "sizes", sizes)
+    sizes = _each("sizes", sizes, _size)
     gap = check_positive("separation", separation)
     p = check_count("dimension", dimension, 2)
     k = len(sizes)
@@ -356,7 +349,7 @@ def stochastic_block_model(
     >>> graph.X.sum(dim=1).tolist()
     [1.0, 1.0, 2.0, 2.0, 2.0]
     """
-    sizes = _each(_size, "sizes", sizes)
+    sizes = _each("sizes", sizes, _size)
     for name, p in (("p_within", p_within), ("p_between", p_between)):
         if not 0 <= float(p) <= 1:
             raise ValueError(f"{name} must lie between 0 and 1; got {p}")

@@ -1,9 +1,7 @@
 """Estimators with the interface of scikit-learn."""
 
-from .ccpca import CCPCA
-from .clustering import SemiRelaxedGWClustering
-from .distr import DistR
-from .embedding import SNE, TSNE, UMAP, LargeVis, SNEkhorn, TSNEkhorn
+from .clustering import DistR, SemiRelaxedGWClustering
+from .embedding import CCPCA, SNE, TSNE, UMAP, LargeVis, SNEkhorn, TSNEkhorn
 
 __all__ = [
     "CCPCA", "SNE", "TSNE", "UMAP", "DistR", "LargeVis", "SNEkhorn", "SemiRelaxedGWClustering",

@@ -1,29 +1,68 @@
-"""scikit-learn's interface to clustering by a semi-relaxed barycentre: NumPy in, NumPy out."""
+"""scikit-learn's interface to what matches a similarity: srGW clustering and DistR."""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, get_args
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-import torch
-from numpy.random import RandomState
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import ClusterMixin
 from torch import Tensor
 
 from .._core.checks import check_choice, check_count
+from ..affinities.base import symmetrize
+from ..affinities.rows import entropic_affinity
 from ..affinities.symmetric import symmetric_entropic_affinity
+from ..affinities.umap import umap_membership
+from ..costs.array import as_pairwise, check_symmetric
 from ..costs.distances import sqeuclidean
 from ..costs.factored import factored_sqeuclidean, gram
+from ..distributional.loss import Normalization
+from ..distributional.reduction import Clustering, DistributionalReduction, OutputKernel
+from ..distributional.solve import distributional_reduction
+from ..graphs.graph import fuzzy_union
 from ..gromov.barycenter import SemiRelaxedBarycenter, srgw_barycenter
 from ..gromov.contraction import Loss
-from .base import _bar, _read, warn_stopped
+from .base import BaseEmbedding, Estimator
 
 Similarity = Literal["sqeuclidean", "gram", "entropic", "precomputed"]
+Affinities = Literal["symmetric_entropic", "symmetrized_entropic", "umap", "gram", "precomputed"]
 
 
 @dataclass(eq=False, repr=False)
-class SemiRelaxedGWClustering(ClusterMixin, BaseEstimator):
+class SimilarityEstimator(ClusterMixin, Estimator):
+    """Points, their similarity C, and what matches it; ``"precomputed"`` takes X itself for C."""
+
+    _similarities: ClassVar[tuple[str, ...]]
+
+    def _cost(self, points: Tensor):
+        similarity = self.similarity
+        if similarity is None:
+            similarity = "gram" if self.kernel == "gram" else "symmetric_entropic"
+        check_choice("similarity", similarity, self._similarities)
+        match similarity:
+            case "sqeuclidean":
+                return factored_sqeuclidean(points)
+            case "gram":
+                return gram(points - points.mean(dim=0))
+            case "entropic" | "symmetric_entropic":
+                return symmetric_entropic_affinity(sqeuclidean(points), self.perplexity).plan
+            case "symmetrized_entropic":
+                return symmetrize(entropic_affinity(sqeuclidean(points), self.perplexity))
+            case "umap":
+                return fuzzy_union(umap_membership(sqeuclidean(points), round(self.perplexity)))
+        cost = as_pairwise(points, "the similarity X")
+        check_symmetric(cost, "the similarity X")
+        return cost
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.similarity == "precomputed"
+        return tags
+
+
+@dataclass(eq=False, repr=False)
+class SemiRelaxedGWClustering(SimilarityEstimator):
     r"""Cluster points by the small similarity that is closest to theirs.
 
     A similarity C between the rows of X is matched with one between k clusters,
@@ -83,6 +122,8 @@ class SemiRelaxedGWClustering(ClusterMixin, BaseEstimator):
     ([0.0, 0.0, 0.0], [0.33, 0.33, 0.33])
     """
 
+    _shared = "structure"
+    _similarities = get_args(Similarity)
     n_clusters: int = 8
     _: KW_ONLY
     similarity: Similarity = "sqeuclidean"
@@ -92,26 +133,13 @@ class SemiRelaxedGWClustering(ClusterMixin, BaseEstimator):
     n_starts: int = 4
     max_iter: int = 1000
     tol: float | None = None
-    random_state: int | RandomState | None = None
-    device: str | torch.device | None = None
-    dtype: str | torch.dtype | type | None = None
-    verbose: int = 0
 
     def fit(self, X, y=None):
         """Cluster the rows of X (n, p), or of the similarity X (n, n); ``y`` is not used."""
-        points, seed = _read(self, X)
-        k = check_count("n_clusters", self.n_clusters, 1, len(points))
-        names = ("loss", "init", "n_starts", "max_iter", "tol")
-        with _bar("clustering", self.verbose) as callback:
-            found = srgw_barycenter(
-                self._cost(points),
-                k,
-                **{name: getattr(self, name) for name in names},
-                random_state=seed,
-                callback=callback,
-                on_failure="ignore",
-            )
-        warn_stopped(self, found.converged, found.residual)
+        points, seed = self._read(X)
+        check_count("n_clusters", self.n_clusters, 1, len(points))
+        cost, options = self._cost(points), {"random_state": seed}
+        found = self._solve("clustering", srgw_barycenter, (cost,), options)
         self.result_: SemiRelaxedBarycenter = found
         labels = found.labels.cpu().numpy()
         used, first, place = np.unique(labels, return_index=True, return_inverse=True)
@@ -123,25 +151,115 @@ class SemiRelaxedGWClustering(ClusterMixin, BaseEstimator):
         self.objective_, self.n_iter_ = found.objective, found.n_iter
         return self
 
-    def _cost(self, points: Tensor):
-        check_choice("similarity", self.similarity, get_args(Similarity))
-        match self.similarity:
-            case "sqeuclidean":
-                return factored_sqeuclidean(points)
-            case "gram":
-                return gram(points - points.mean(dim=0))
-            case "entropic":
-                return symmetric_entropic_affinity(sqeuclidean(points), self.perplexity).plan
-        return points
 
-    def __getattr__(self, name: str):
-        # scikit-learn takes a method that cannot be read for a method that is not there
-        why = ": a new point would change the structure; use fit_predict"
-        raise AttributeError(
-            f"{type(self).__name__} has no {name!r}" + (why if name == "predict" else "")
+@dataclass(eq=False, repr=False)
+class DistR(SimilarityEstimator, BaseEmbedding):
+    r"""Distributional reduction (DistR): few weighted prototypes stand for all points.
+
+    A similarity C between the rows of X is matched with one between the positions Z of k
+    prototypes, :math:`\min_{Z, T} E_L(C, \bar C(Z), T)`, by
+    :func:`drot.distributional_reduction`. The plan T says which prototypes stand for a point.
+
+    Source: (DistR) in section 4.1 of Van Assel et al. (2024); book ``eq-distr``.
+
+    Parameters
+    ----------
+    n_prototypes : int
+        :math:`k`, from 2 to the number of points. Some may stay without weight.
+    n_components : int
+        :math:`q`, coordinates of the prototypes.
+    perplexity : float
+        :math:`\xi` of an entropic similarity, below the number of points; of ``"umap"`` the
+        number of neighbours, rounded.
+    similarity : {"symmetric_entropic", "symmetrized_entropic", "umap", "gram", "precomputed"}
+        The symmetric entropic affinity, the mean of an entropic affinity and its transpose,
+        the fuzzy graph of UMAP, inner products of the centred rows (in factors), or X itself,
+        symmetric (n, n). Default: the first, or ``"gram"`` where the kernel is.
+    kernel : {"student", "gaussian", "gram"}
+        Of the prototypes.
+    normalization : {"sum", "rows", "doubly_stochastic", "none"}, optional
+    loss : {"kl", "square"}, optional
+    init : {"cluster_then_reduce", "reduce_then_cluster", "random"}, several, plan, or result
+        Default: the first two.
+    n_starts : int
+    clustering : {"spectral", "kmeans"}
+        Of the starts.
+    random_state : int, RandomState or None
+        Seed of the starts. The same seed on the same device gives the same bits.
+    max_iter : int
+        Rounds of both blocks, from each start.
+    tol : float, optional
+        Largest accepted residual; see :func:`drot.distributional_reduction`.
+    device : str or torch.device, optional
+        Where to compute, for instance ``"cuda"``. Default: the CPU.
+    dtype : {"float64", "float32"} or dtype, optional
+        Of the computation. Default: the one of X; integers become float64.
+    verbose : int
+        1 shows a progress bar with the residual.
+
+    Attributes
+    ----------
+    labels_ : ndarray, shape (n,)
+        Where most of each point's mass goes, from 0 on in the order of the first points.
+    prototypes_ : ndarray, shape (k, q)
+        Positions; those without weight come last.
+    weights_ : ndarray, shape (k,)
+        Their shares of the points, of sum 1.
+    plan_ : ndarray, shape (n, k)
+        :math:`T`, of total mass 1.
+    embedding_ : ndarray, shape (n, q)
+        Each point at the mean of its prototypes: for a hard plan, at its own.
+    objective_ : float
+    n_iter_ : int
+    result_ : DistributionalReduction
+    n_features_in_ : int
+
+    Notes
+    -----
+    There is no ``transform`` and no ``predict``: a new point would change the plan of all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(30, 4)) + 9 * np.repeat([0, 1, 2], 10)[:, None]
+    >>> model = DistR(3, perplexity=5, random_state=0).fit(X)
+    >>> model.labels_.reshape(3, 10).std(axis=1).tolist(), model.prototypes_.shape
+    ([0.0, 0.0, 0.0], (3, 2))
+    """
+
+    _similarities = get_args(Affinities)
+    n_prototypes: int = 20
+    n_components: int = 2
+    perplexity: float = 30.0
+    _: KW_ONLY
+    similarity: Affinities | None = None
+    kernel: OutputKernel = "student"
+    normalization: Normalization | None = None
+    loss: Loss | None = None
+    init: Any = ("cluster_then_reduce", "reduce_then_cluster")
+    n_starts: int = 2
+    clustering: Clustering = "spectral"
+    max_iter: int = 100
+    tol: float | None = None
+
+    def fit(self, X, y=None):
+        """Reduce the rows of X (n, p), or the similarity X (n, n); ``y`` is not used."""
+        points, seed = self._read(X)
+        check_choice("kernel", self.kernel, get_args(OutputKernel))
+        check_count("n_prototypes", self.n_prototypes, 2, len(points))
+        cost, options = self._cost(points), {"random_state": seed}
+        found = self._solve("reduction", distributional_reduction, (cost,), options)
+        self.result_ = found = _ordered(found)
+        self.labels_, self.prototypes_, self.weights_, self.plan_ = (
+            x.cpu().numpy() for x in (found.labels, found.Z, found.weights, found.plan)
         )
+        self.embedding_ = self.plan_ / self.plan_.sum(axis=1, keepdims=True) @ self.prototypes_
+        self.objective_, self.n_iter_ = found.objective, max(1, found.n_iter)
+        return self
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.similarity == "precomputed"
-        return tags
+
+def _ordered(found: DistributionalReduction) -> DistributionalReduction:
+    """Prototypes in the order of their first points; those without any at the end."""
+    order = list(dict.fromkeys([*found.labels.tolist(), *range(found.plan.shape[1])]))
+    structure = found.structure[order][:, order]
+    return replace(found, Z=found.Z[order], plan=found.plan[:, order], structure=structure)

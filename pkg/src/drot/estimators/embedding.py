@@ -1,21 +1,82 @@
-"""scikit-learn's interface to SNE, t-SNE, LargeVis, UMAP and SNEkhorn: NumPy in, NumPy out."""
+"""scikit-learn's interface to the embeddings: SNE, t-SNE, LargeVis, UMAP, SNEkhorn and ccPCA."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import ClassVar
 
-from .._core.checks import as_points
+from torch import Tensor
+
+from .._core.checks import as_points, check_choice
 from .._core.run import NotConverged
-from ..affinities.base import symmetrize
+from ..affinities.base import Affinity, symmetrize
 from ..affinities.rows import entropic_affinity
 from ..affinities.symmetric import symmetric_entropic_affinity
 from ..affinities.umap import umap_membership, unit_curve
-from ..embeddings.embed import Embedding
+from ..costs.array import Pairwise
+from ..costs.distances import sqeuclidean
+from ..embeddings.embed import Embedding, Init, Solver
 from ..embeddings.losses import Kernel, PairKernel
 from ..embeddings.methods import largevis, sne, snekhorn, tsne, umap
 from ..graphs.graph import fuzzy_union
-from .base import EmbeddingEstimator, warn_stopped
+from ..graphs.priors import Prior
+from ..spectral.connected import ConnectedPCA, ccpca
+from ..spectral.methods import pca_start
+from .base import BaseEmbedding, progress
+
+
+@dataclass(eq=False, repr=False)
+class EmbeddingEstimator(BaseEmbedding):
+    """Cost, plan, embedding: a subclass says which plan and which method.
+
+    ``_plan(cost)`` is the plan (n, n), or, where the cost is met in tiles, the affinity itself;
+    ``_method`` embeds it.
+    """
+
+    _neighbors: ClassVar[str] = "perplexity"  # the parameter that counts the neighbours
+    _method: ClassVar[Callable[..., Embedding]]
+    n_components: int = 2
+    _: KW_ONLY
+    init: Init = "spectral"
+    max_iter: int = 2000
+    tol: float | None = None
+    solver: Solver = "lbfgs"
+
+    def fit(self, X, y=None):
+        """Compute the affinity of X (n, p) and its embedding; ``y`` is not used."""
+        points, seed = self._read(X)
+        cost = sqeuclidean(points)
+        init = self._init(points, cost, seed)
+        plan = self._plan(cost)
+        self.result_ = found = self._embed(plan, {"init": init, "random_state": seed})
+        self.embedding_ = found.Z.cpu().numpy()
+        self.affinity_ = plan if isinstance(plan, Affinity) else plan.cpu().numpy()
+        self.kl_divergence_ = found.kl
+        self.n_iter_ = max(1, found.n_iter)
+        return self
+
+    def _embed(self, plan, options: dict) -> Embedding:
+        return self._solve("embedding", self._method, (plan,), options)
+
+    def _init(self, points: Tensor, cost: Pairwise, seed: int):
+        if not isinstance(self.init, str):
+            given = self.init.Z if isinstance(self.init, Embedding) else self.init
+            columns = as_points(given, "init").shape[1]
+            if columns != self.n_components:
+                raise ValueError(
+                    f"init has {columns} columns and n_components={self.n_components}; make them "
+                    "equal"
+                )
+            return self.init
+        check_choice("init", self.init, ("spectral", "pca", "random", "ccpca"))
+        if self.init == "pca":
+            return pca_start(points, n_components=self.n_components)
+        if self.init == "ccpca":
+            graph = entropic_affinity(cost, getattr(self, self._neighbors), diagonal="drop")
+            return ccpca(points, graph, n_components=self.n_components, random_state=seed).start
+        return self.init
 
 
 @dataclass(eq=False, repr=False)
@@ -79,15 +140,13 @@ class SNE(EmbeddingEstimator):
 
     perplexity: float = 30.0
     _symmetric: ClassVar[bool] = False
+    _method = staticmethod(partial(sne, normalization="rows"))
 
-    def _plan(self, cost, callback):
+    def _plan(self, cost):
         affinity = entropic_affinity(cost, self.perplexity, diagonal="drop")
         if cost.block is not None:
             return affinity
         return symmetrize(affinity) if self._symmetric else affinity.plan
-
-    def _embed(self, plan, options):
-        return sne(plan, normalization="rows", **options)
 
 
 class TSNE(SNE):
@@ -128,9 +187,7 @@ class TSNE(SNE):
     """
 
     _symmetric = True
-
-    def _embed(self, plan, options):
-        return tsne(plan, **options)
+    _method = staticmethod(tsne)
 
 
 @dataclass(eq=False, repr=False)
@@ -181,9 +238,7 @@ class LargeVis(SNE):
     kernel: PairKernel = "student"
     repulsion: float = 1.0
     _symmetric = True
-
-    def _embed(self, plan, options):
-        return largevis(plan, kernel=self.kernel, repulsion=self.repulsion, **options)
+    _method = staticmethod(largevis)
 
 
 @dataclass(eq=False, repr=False)
@@ -238,6 +293,7 @@ class UMAP(EmbeddingEstimator):
     """
 
     _neighbors = "n_neighbors"
+    _method = staticmethod(umap)
     n_neighbors: int = 15
     _: KW_ONLY
     min_dist: float = 0.1
@@ -245,11 +301,10 @@ class UMAP(EmbeddingEstimator):
     local_connectivity: float = 1.0
     repulsion: float = 1.0
 
-    def _plan(self, cost, callback):
-        membership = umap_membership(
-            cost, self.n_neighbors, local_connectivity=self.local_connectivity
+    def _plan(self, cost):
+        return fuzzy_union(
+            umap_membership(cost, self.n_neighbors, local_connectivity=self.local_connectivity)
         )
-        return fuzzy_union(membership)
 
     def _embed(self, plan, options):
         # in units of the spread: guard, tolerance and starts are for a curve of length 1
@@ -259,7 +314,7 @@ class UMAP(EmbeddingEstimator):
             init = replace(init, Z=init.Z / self.spread)
         elif not isinstance(self.init, str):
             init = as_points(init, "init") / self.spread
-        found = umap(plan, a=a, b=b, repulsion=self.repulsion, **{**options, "init": init})
+        found = super()._embed(plan, {**options, "init": init, "a": a, "b": b})
         return replace(found, Z=found.Z * self.spread)
 
 
@@ -322,13 +377,14 @@ class SNEkhorn(EmbeddingEstimator):
     """
 
     perplexity: float = 30.0
-    _kernel: ClassVar[Kernel] = "gaussian"
+    _method = staticmethod(snekhorn)
 
-    def _plan(self, cost, callback):
-        affinity = symmetric_entropic_affinity(
-            cost, self.perplexity, callback=callback, on_failure="ignore"
-        )
-        warn_stopped(self, affinity.converged, affinity.residual, "affinity")
+    def _plan(self, cost):
+        with progress("affinity", self.verbose) as callback:
+            affinity = symmetric_entropic_affinity(
+                cost, self.perplexity, callback=callback, on_failure="ignore"
+            )
+        self._warn("affinity", affinity)
         off = (float((tile.sum(dim=1) - 1).abs().max()) for _, tile in affinity.tiles())
         if not affinity.converged and max(off) > 1e-3:
             raise NotConverged(
@@ -337,9 +393,6 @@ class SNEkhorn(EmbeddingEstimator):
                 "dtype='float64', or another perplexity"
             )
         return affinity.plan if cost.block is None else affinity
-
-    def _embed(self, plan, options):
-        return snekhorn(plan, kernel=self._kernel, **options)
 
 
 class TSNEkhorn(SNEkhorn):
@@ -363,4 +416,78 @@ class TSNEkhorn(SNEkhorn):
     (30, 2)
     """
 
-    _kernel = "student"
+    _method = staticmethod(partial(snekhorn, kernel="student"))
+
+
+@dataclass(eq=False, repr=False)
+class CCPCA(BaseEmbedding):
+    r"""Principal components of the connected components of a neighbourhood graph.
+
+    Entropic affinities between the rows of X are the probabilities of a random graph;
+    :func:`drot.ccpca` replaces each point by the mean of its connected component, averages over
+    graphs, and takes the principal components. ``start_`` is a start for t-SNE and its kin.
+
+    Source: Algorithm 1 of Van Assel et al. (2022); book ``alg-ccpca``.
+
+    Parameters
+    ----------
+    n_components : int
+        :math:`q`, coordinates of the embedding.
+    perplexity : float
+        :math:`\xi`, of the affinity without self-loops; below n - 1.
+    prior : {"row", "binary", "edges"}
+        D, one edge out of each node; B, independent edges; E, n edges in all.
+    n_samples : int
+        :math:`N`, graphs.
+    random_state : int, RandomState or None
+        Seed of the graphs. The same seed on the same device gives the same bits.
+    device : str or torch.device, optional
+        Where to compute, for instance ``"cuda"``. Default: the CPU.
+    dtype : {"float64", "float32"} or dtype, optional
+        Of the computation. Default: the one of X; integers become float64.
+    verbose : int
+        1 shows a progress bar with the standard error.
+
+    Attributes
+    ----------
+    embedding_ : ndarray, shape (n, q)
+        In the unit of X.
+    start_ : ndarray, shape (n, q)
+        The same, its first column of variance 1.
+    standard_error_ : float
+        Monte Carlo error of the averaged means, as a share of their spread.
+    result_ : ConnectedPCA
+    n_features_in_ : int
+
+    Notes
+    -----
+    There is no ``transform``: a new point would change the graphs of all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(30, 4)) + 9 * np.repeat([0, 1], 15)[:, None]
+    >>> Z = CCPCA(n_components=1, perplexity=5, random_state=0).fit_transform(X)
+    >>> bool(abs(Z[:15].mean() - Z[15:].mean()) > 17)  # 9 in each of 4 coordinates
+    True
+    """
+
+    _shared = "graphs"
+    n_components: int = 2
+    perplexity: float = 30.0
+    _: KW_ONLY
+    prior: Prior = "row"
+    n_samples: int = 100
+
+    def fit(self, X, y=None):
+        """Draw the graphs of X (n, p) and embed their components; ``y`` is not used."""
+        points, seed = self._read(X)
+        # with a block, tiles are computed when met: nothing of size n x n is kept
+        cost = sqeuclidean(points, block=len(points))
+        affinity = entropic_affinity(cost, self.perplexity, diagonal="drop")
+        data, bar = (points, affinity), ("standard_error", self.n_samples)
+        found = self._solve("graphs", ccpca, data, {"random_state": seed}, bar)
+        self.result_: ConnectedPCA = found
+        self.embedding_, self.start_ = found.Z.cpu().numpy(), found.start.cpu().numpy()
+        self.standard_error_ = found.standard_error
+        return self

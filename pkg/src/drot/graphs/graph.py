@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import torch
@@ -56,34 +56,23 @@ class Graph:
         n = check_count("n", self.n, 1)
         edges, weights = as_real(self.edges, "edges"), as_real(self.weights, "weights")
         if edges.ndim != 2 or edges.shape[0] != 2 or weights.shape != edges.shape[1:]:
-            raise ValueError(
-                "edges must be (2, m) and weights (m,); "
-                f"got {tuple(edges.shape)} and {tuple(weights.shape)}"
-            )
-        if edges.device != weights.device:
-            raise ValueError(
-                f"edges are on {edges.device} and weights on {weights.device}; move one of them"
-            )
+            shapes = f"{tuple(edges.shape)} and {tuple(weights.shape)}"
+            raise ValueError(f"edges must be (2, m) and weights (m,); got {shapes}")
+        check_same_device(edges, "edges", weights, "weights")
         good = (edges >= 0) & (edges < n) & (edges.frac() == 0)
         if not good.all():  # NaN and infinity too
-            raise ValueError(
-                f"edges join the nodes 0 to {n - 1}, by whole numbers; got {edges[~good][0]:g}"
-            )
+            entry = f"{edges[~good][0]:g}"
+            raise ValueError(f"edges join the nodes 0 to {n - 1}, by whole numbers; got {entry}")
         if not ((weights > 0) & (weights < torch.inf)).all():
-            raise ValueError(
-                "weights of a Graph must be positive and finite; leave out the other edges"
-            )
+            raise ValueError("weights of a Graph must be positive and finite; leave out the others")
         edges = edges.long()
         numbers = edges[0] * n + edges[1]  # (m,)
         if (numbers.diff() < 0).any():
             numbers = numbers.sort().values
         twice = numbers[1:][numbers.diff() == 0]
         if len(twice):
-            i, j = divmod(int(twice[0]), n)
-            raise ValueError(
-                f"the edge from {i} to {j} is listed twice; list it once, with the sum of its "
-                "weights"
-            )
+            edge = "from {} to {}".format(*divmod(int(twice[0]), n))
+            raise ValueError(f"the edge {edge} is listed twice; list it once, with both weights")
         object.__setattr__(self, "edges", edges)
         object.__setattr__(self, "weights", weights)
 
@@ -274,14 +263,13 @@ def mrf_log_density(
     graph = as_graph(graph)
     X = _nodes(X, graph.n, graph.edges)
     if not callable(kernel):
-        check_choice("kernel", kernel, get_args(MRFKernel))
+        check_choice("kernel", kernel, _LOG_KERNELS)
         kernel = _LOG_KERNELS[kernel]
     tail, head = graph.edges
     apart = tail != head
-    values = kernel(X[tail[apart]] - X[head[apart]])  # (m,)
-    weights = graph.weights[apart]
-    if not isinstance(values, Tensor) or values.shape != weights.shape:
-        got = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
+    values, weights = kernel(X[tail[apart]] - X[head[apart]]), graph.weights[apart]  # (m,)
+    got = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
+    if got != tuple(weights.shape):
         raise ValueError(f"the kernel must return a ({len(weights)},) tensor; got {got}")
     if not (values < torch.inf).all():  # NaN too
         raise ValueError("the kernel returned NaN or +inf where a log density is wanted")

@@ -1,4 +1,4 @@
-r"""Random graphs: the priors B, D and E, and the posteriors that have their form.
+r"""Random graphs: priors B, D and E, posteriors of their form, and the coupling of two (Chapter 7).
 
 All three weigh a graph W by :math:`\prod_{ij} w_{ij}^{W_{ij}}` and differ in the graphs that they
 allow. With :math:`w = \pi` this is the prior, with :math:`w = \pi \odot K` the posterior that a
@@ -7,7 +7,7 @@ kernel :math:`K` makes of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 from typing import Literal, get_args
 
 import numpy as np
@@ -21,64 +21,62 @@ from .._core.checks import (
     check_choice,
     check_count,
     check_fits,
+    check_same_device,
     check_square,
 )
-from ..affinities.base import Affinity
-from ..costs.array import Pairwise
+from ..affinities.base import Affinity, read_plan
+from ..costs.array import Pairwise, tile_rows
 from .graph import Graph, as_graph
 
 Prior = Literal["binary", "row", "edges"]
 Diagonal = Literal["drop", "keep"]
 
 _SURE = 40.0  # a rate beyond which an edge of a binary graph is certain in float64
+_SLACK = 1e-4  # what rounding and solvers leave of the sums of a mean
 
 
-class LogWeights:
-    """The logarithms of w, read in row tiles; impossible edges are -inf."""
+def log_weights(log_kernel, prior: Prior, diagonal: Diagonal) -> Pairwise:
+    """The logarithms of w, met in row tiles that are copies; impossible edges are -inf."""
+    check_choice("prior", prior, get_args(Prior))
+    check_choice("diagonal", diagonal, get_args(Diagonal))
+    if isinstance(log_kernel, Affinity):
+        array = log_kernel.cost
+    else:
+        matrix = as_real(log_kernel, "log_kernel")
+        check_square(matrix, "log_kernel")
+        bad = ~(matrix < torch.inf)  # NaN too
+        if bad.any():
+            i, j = bad.nonzero()[0].tolist()
+            raise ValueError(
+                f"log_kernel is {matrix[i, j]:g} at row {i}, column {j}; logarithms of weights are "
+                "finite, or -inf for an edge that cannot be"
+            )
+        array = Pairwise(matrix.__getitem__, (len(matrix), len(matrix)), matrix, block=1)
 
-    def __init__(self, log_kernel, prior: Prior, diagonal: Diagonal):
-        check_choice("prior", prior, get_args(Prior))
-        check_choice("diagonal", diagonal, get_args(Diagonal))
-        self.prior, self.diagonal = prior, diagonal
-        if isinstance(log_kernel, Affinity):
-            self.cost, self._tiles = log_kernel.cost, log_kernel.log_tiles
-        else:
-            matrix = as_real(log_kernel, "log_kernel")
-            check_square(matrix, "log_kernel")
-            bad = ~(matrix < torch.inf)  # NaN too
-            if bad.any():
-                i, j = bad.nonzero()[0].tolist()
-                raise ValueError(
-                    f"log_kernel is {matrix[i, j]:g} at row {i}, column {j}; logarithms of "
-                    "weights are finite, or -inf for an edge that cannot be"
-                )
-            n = len(matrix)
-            step = max(16, 2**20 // n)
-            self.cost = Pairwise(lambda rows: matrix[rows].clone(), (n, n), matrix, block=step)
-            self._tiles = self.cost.tiles
-        self.n, self.dtype, self.device = self.cost.shape[0], self.cost.dtype, self.cost.device
+    def evaluate(rows) -> Tensor:
+        tile = array.rows(rows)
+        tile = log_kernel.log_rows(rows, tile) if isinstance(log_kernel, Affinity) else tile.clone()
+        if diagonal == "drop":
+            tile.diagonal(rows.start).fill_(-torch.inf)
+        lonely = tile.amax(dim=1) == -torch.inf
+        if prior == "row" and lonely.any():
+            raise ValueError(
+                f"row {rows.start + int(lonely.nonzero()[0])} has no possible edge, but "
+                "prior='row' gives each row one"
+            )
+        return tile
 
-    def tiles(self) -> Iterator[tuple[slice, Tensor]]:
-        """Yield ``(rows, log w[rows])``; the tile is a copy."""
-        for rows, tile in self._tiles():
-            if self.diagonal == "drop":
-                tile.diagonal(rows.start).fill_(-torch.inf)
-            lonely = tile.amax(dim=1) == -torch.inf
-            if self.prior == "row" and lonely.any():
-                raise ValueError(
-                    f"row {rows.start + int(lonely.nonzero()[0])} has no possible edge, but "
-                    "prior='row' gives each row one"
-                )
-            yield rows, tile
+    return Pairwise(evaluate, array.shape, array, block=tile_rows(array), ranks=array.ranks)
 
-    def totals(self, most: float = torch.inf) -> Tensor:
-        """By row, float64: log of the sum of w, or for binary graphs sum of min(log(1+w), most)."""
-        if self.prior == "binary":
-            return self.cost.join(_rates(tile, most).sum(dim=1) for _, tile in self.tiles())
-        totals = self.cost.join(torch.logsumexp(tile.double(), dim=1) for _, tile in self.tiles())
-        if (totals == -torch.inf).all():
-            raise ValueError("no edge is possible, but prior='edges' has n of them")
-        return totals
+
+def _totals(weights: Pairwise, prior: Prior, most: float = torch.inf) -> Tensor:
+    """By row, float64: log of the sum of w, or for binary graphs sum of min(log(1+w), most)."""
+    if prior == "binary":
+        return weights.join(_rates(tile, most).sum(dim=1) for _, tile in weights.tiles())
+    totals = weights.join(torch.logsumexp(tile.double(), dim=1) for _, tile in weights.tiles())
+    if (totals == -torch.inf).all():
+        raise ValueError("no edge is possible, but prior='edges' has n of them")
+    return totals
 
 
 def _rates(tile: Tensor, most: float) -> Tensor:
@@ -119,14 +117,14 @@ def expected_graph(log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "dr
     >>> expected_graph([[9.0, 0.0], [0.0, 9.0]], prior="binary").tolist()  # no self-loops
     [[0.0, 0.5], [0.5, 0.0]]
     """
-    weights = LogWeights(log_kernel, prior, diagonal)
-    check_fits((weights.n, weights.n), weights.dtype, weights.device)
+    weights = log_weights(log_kernel, prior, diagonal)
+    check_fits(weights.shape, weights.dtype, weights.device)
     if prior == "binary":
-        return weights.cost.join(torch.sigmoid(tile) for _, tile in weights.tiles())
-    shift = weights.totals()[:, None]  # (n, 1)
+        return weights.join(torch.sigmoid(tile) for _, tile in weights.tiles())
+    shift = _totals(weights, prior)[:, None]  # (n, 1)
     if prior == "edges":
-        shift = (torch.logsumexp(shift, dim=0) - np.log(weights.n)).expand_as(shift)
-    return weights.cost.join(
+        shift = (torch.logsumexp(shift, dim=0) - math.log(len(shift))).expand_as(shift)
+    return weights.join(
         (tile.double() - shift[rows]).exp().to(weights.dtype) for rows, tile in weights.tiles()
     )
 
@@ -166,14 +164,12 @@ def graph_log_normalizer(
     >>> graph_log_normalizer(three, prior="row").exp().round().item()
     8.0
     """
-    weights = LogWeights(log_kernel, prior, diagonal)
-    totals = weights.totals()
+    weights = log_weights(log_kernel, prior, diagonal)
+    totals = _totals(weights, prior)
+    n = len(totals)
     if prior == "edges":
-        n = torch.tensor(float(weights.n), dtype=torch.float64, device=totals.device)
-        value = n * torch.logsumexp(totals, dim=0) - torch.lgamma(n + 1)
-    else:
-        value = totals.sum()
-    return value.to(weights.dtype)
+        return (n * torch.logsumexp(totals, dim=0) - math.lgamma(n + 1)).to(weights.dtype)
+    return totals.sum().to(weights.dtype)
 
 
 def graph_log_probability(
@@ -212,9 +208,9 @@ def graph_log_probability(
     >>> graph_log_probability(W, torch.zeros(3, 3), prior="row").exp().item()
     0.125
     """
-    weights, graph = LogWeights(log_kernel, prior, diagonal), as_graph(graph)
-    if graph.n != weights.n:
-        raise ValueError(f"the graph has {graph.n} nodes and log_kernel {weights.n} rows")
+    weights, graph = log_weights(log_kernel, prior, diagonal), as_graph(graph)
+    if graph.n != weights.shape[0]:
+        raise ValueError(f"the graph has {graph.n} nodes and log_kernel {weights.shape[0]} rows")
     counts = graph.weights.to(weights.device, torch.float64)
     tail, head = graph.edges.to(weights.device)
     value = -graph_log_normalizer(log_kernel, prior=prior, diagonal=diagonal).double()
@@ -232,7 +228,7 @@ def graph_log_probability(
     for rows, tile in weights.tiles():
         here = (tail >= rows.start) & (tail < rows.stop)
         logs += (counts[here] * tile[tail[here] - rows.start, head[here]].double()).sum()
-    return (value + weights.cost.ranks.total(logs)).to(weights.dtype)
+    return (value + weights.ranks.total(logs)).to(weights.dtype)
 
 
 def sample_graphs(
@@ -275,10 +271,10 @@ def sample_graphs(
     >>> [int(graph.weights.sum()) for graph in graphs]  # one edge out of each node
     [4, 4, 4]
     """
-    weights = LogWeights(log_kernel, prior, diagonal)
+    weights = log_weights(log_kernel, prior, diagonal)
     streams = as_rng(random_state).spawn(check_count("n_samples", n_samples, 1))
-    n, device = weights.n, weights.device
-    totals = None if prior == "row" else weights.totals(most=_SURE).cpu().numpy()
+    n, device = weights.shape[0], weights.device
+    totals = None if prior == "row" else _totals(weights, prior, _SURE).cpu().numpy()
     degrees = [_out_degrees(n, totals, prior, stream) for stream in streams]  # (n,) each
     tails = np.concatenate([np.repeat(np.arange(n), degree) for degree in degrees])  # (M,)
     chances = np.concatenate(
@@ -305,7 +301,7 @@ def sample_graphs(
         )
         heads[here] = (place % n).cpu().numpy()
     # each head is drawn by the process that meets its row
-    heads = weights.cost.ranks.total(torch.from_numpy(heads).to(device)).cpu().numpy()
+    heads = weights.ranks.total(torch.from_numpy(heads).to(device)).cpu().numpy()
     graphs = []
     for numbers in np.split(tails * n + heads, np.cumsum([d.sum() for d in degrees[:-1]])):
         pairs, counts = np.unique(numbers, return_counts=True)
@@ -379,3 +375,113 @@ def _out_degrees(n: int, totals, prior: Prior, stream: np.random.Generator) -> n
         shares = np.exp(totals - totals.max())
         return stream.multinomial(n, shares / shares.sum())
     return stream.poisson(totals)
+
+
+def coupling_loss(plan, log_kernel, *, prior: Prior, diagonal: Diagonal = "drop") -> Tensor:
+    r"""Graph-coupling loss: the cross-entropy of the random graphs of two clouds.
+
+    The graph :math:`W_X` of the data enters by its mean :math:`P = \mathbb E\, W_X` only. With
+    :math:`c = \log K_Z` the log kernel of the embedding, the cross-entropy
+    :math:`\mathcal H = - \mathbb E \log \mathbb P_Z(W_X)` is
+
+    .. math::
+
+        \mathcal H = \sum_{i \ne j} \bigl( \log(1 + e^{c_{ij}}) - P_{ij} c_{ij} \bigr)
+        \;\text{(binary)}, \quad
+        \sum_i \Bigl( \log \sum_{j \ne i} e^{c_{ij}} - \sum_{j \ne i} P_{ij} c_{ij} \Bigr)
+        \;\text{(row)}, \quad
+        n \log \sum_{i \ne j} e^{c_{ij}} - \sum_{i \ne j} P_{ij} c_{ij} \;\text{(edges)},
+
+    which is :math:`- \sum P \log Q + (1 - P) \log (1 - Q)` with :math:`Q = K / (1 + K)` (binary)
+    and :math:`- \sum P \log Q`, with Q the kernel divided by its row sums (row) or by its sum
+    (edges). In all three the derivative with respect to c is the mean graph of the embedding,
+    ``expected_graph(log_kernel, prior=prior)``, less P.
+
+    Source: section 3.1 of Van Assel et al. (2022), the cross-entropies of its Table 1;
+    book ``prp-cross-entropy``.
+
+    Parameters
+    ----------
+    plan : Affinity or array_like, shape (n, n)
+        :math:`P`. Rows of sum 1 for ``"row"`` (SNE), total mass n for ``"edges"`` (t-SNE),
+        entries up to 1 for ``"binary"`` (LargeVis, UMAP). Constant: no gradient flows to it.
+    log_kernel : Tensor, Affinity or array_like, shape (n, n)
+        :math:`c`, finite, or ``-inf`` for an edge that cannot be, where P must be 0.
+    prior : {"binary", "row", "edges"}
+        Of the graph of the embedding: B, D or E.
+    diagonal : {"drop", "keep"}
+        Whether a node can have an edge to itself.
+
+    Returns
+    -------
+    Tensor, scalar
+        In nats, in the dtype of ``log_kernel``, and differentiable in it. For ``"binary"`` and
+        ``"row"`` the cross-entropy itself. For ``"edges"`` the cross-entropy less the constant
+        :math:`\mathbb E \log \prod_{ij} W_{X, ij}! - \log n!`, which Z cannot change; where
+        :math:`W_X` has one edge per row the expectation is 0.
+
+    Raises
+    ------
+    ValueError
+        If P shows that the support of the data's graph is not within that of the embedding's:
+        the cross-entropy is infinite or not defined. If a shape or an entry does not fit.
+
+    Notes
+    -----
+    P is only a mean. That ``"row"`` needs a graph with one edge out of each node, not merely so
+    on average, and ``"binary"`` one without double edges, is left to the caller. A dense
+    :math:`O(n^2)` in time and memory; :class:`BernoulliLoss` and :class:`SNELoss` are the
+    tiled objectives in Z.
+
+    Examples
+    --------
+    >>> P = torch.tensor([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 1.0, 0.0]], dtype=torch.float64)
+    >>> c = torch.zeros(3, 3, dtype=torch.float64)  # every edge alike
+    >>> [round(coupling_loss(P, c, prior=p).exp().item(), 6) for p in ("binary", "row", "edges")]
+    [64.0, 8.0, 216.0]
+    """
+    P = read_plan(plan)
+    n = log_weights(log_kernel, prior, diagonal).shape[0]  # with the checks of all these functions
+    c = log_kernel.log_plan if isinstance(log_kernel, Affinity) else log_kernel
+    if not (isinstance(c, Tensor) and c.requires_grad):
+        c = as_real(c, "log_kernel")
+    if len(P) != n:
+        raise ValueError(f"plan is of {len(P)} points and log_kernel of {n}")
+    check_same_device(P, "plan", c, "log_kernel")
+    if diagonal == "drop":
+        c = c.masked_fill(torch.eye(n, dtype=torch.bool, device=c.device), -torch.inf)
+    _check_support(P, c.detach(), prior)
+    P = P.to(c.dtype)
+    attraction = (P * torch.where(P > 0, c, 0.0)).sum(dtype=torch.float64)  # 0 (-inf) = 0
+    if prior == "binary":
+        normalizer = -torch.nn.functional.logsigmoid(-c).sum(dtype=torch.float64)
+    elif prior == "row":
+        normalizer = torch.logsumexp(c, dim=1).sum(dtype=torch.float64)
+    else:
+        normalizer = n * torch.logsumexp(c.flatten(), dim=0).double()
+    return (normalizer - attraction).to(c.dtype)
+
+
+def _check_support(P: Tensor, c: Tensor, prior: Prior) -> None:
+    """Refuse a mean that no graph of the embedding can have."""
+    why = "the graphs of the data must be in the support of the embedding's"
+    none = "where an edge cannot be (log_kernel is -inf, or it is a self-loop and diagonal='drop')"
+    twice = "but with prior='binary' an edge is there once or not at all; pass probabilities"
+    most = 1 + _SLACK if prior == "binary" else torch.inf
+    for bad, says in (((P > 0) & (c == -torch.inf), none), (most < P, twice)):
+        if bad.any():
+            i, j = bad.nonzero()[0].tolist()
+            raise ValueError(f"plan has {P[i, j]:g} at row {i}, column {j}, {says}: {why}")
+    n, sums = len(P), P.sum(dim=1, dtype=torch.float64)
+    off, mass = (sums - 1).abs() > _SLACK, float(sums.sum())
+    if prior == "row" and off.any():
+        i = int(off.nonzero()[0])
+        raise ValueError(
+            f"row {i} of the plan sums to {float(sums[i]):g}, but with prior='row' each node has "
+            f"one edge; {why}: pass rows of sum 1, such as drot.entropic_affinity gives"
+        )
+    if prior == "edges" and abs(mass / n - 1) > _SLACK:
+        raise ValueError(
+            f"plan has the mass {mass:g}, but with prior='edges' there are n = {n} edges; {why}: "
+            "multiply the plan by n over its mass"
+        )

@@ -18,7 +18,7 @@ from ..affinities.umap import umap_membership, unit_curve
 from ..costs.array import Pairwise
 from ..costs.distances import sqeuclidean
 from ..embeddings.embed import Embedding, Init, Solver
-from ..embeddings.losses import Kernel, PairKernel
+from ..embeddings.losses import PairKernel
 from ..embeddings.methods import largevis, sne, snekhorn, tsne, umap
 from ..graphs.graph import fuzzy_union
 from ..graphs.priors import Prior

@@ -194,6 +194,12 @@ def read_plan(plan, name: str = "plan") -> Tensor:
     return matrix
 
 
+def refuse_rows(bad: Tensor, says: str) -> None:
+    """Refuse an array with ``bad`` rows, (n,) or (n, m), and name the first of them."""
+    if bad.any():
+        raise ValueError(f"row {int(bad.nonzero()[0, 0])} {says}")
+
+
 def _as_plan(value, name: str) -> Tensor:
     plan = as_real(value, name)
     if plan.ndim == 0:

@@ -340,9 +340,10 @@ def self_tuning_affinity(
     n_neighbors = check_count("n_neighbors", n_neighbors, 1, n - 1)
 
     tiles = WithoutDiagonal(cost).tiles(tile_rows(cost))
-    kth = cost.join(torch.topk(tile, n_neighbors, largest=False).values for _, tile in tiles)
-    refuse_rows(kth < 0, "of the cost has a negative entry; pass costs that are not negative")
-    sigma = kth.amax(dim=1).sqrt()  # (n,)
+    smallest = (torch.topk(tile, n_neighbors, largest=False).values for _, tile in tiles)
+    least, kth = cost.join(values[:, [0, -1]] for values in smallest).unbind(dim=1)
+    refuse_rows(least < 0, "of the cost has a negative entry; pass costs that are not negative")
+    sigma = kth.sqrt()  # (n,)
     refuse_rows(
         ~sigma.isfinite(),
         f"has fewer than n_neighbors={n_neighbors} finite costs to other points, so its bandwidth "

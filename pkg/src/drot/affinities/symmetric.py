@@ -46,7 +46,7 @@ def symmetric_entropic_affinity(
     it must be, finds the duals, and an active set the slack rows.
 
     Source: problem (SEA), Propositions 4 and 5 of SNEkhorn (Van Assel et al., 2023), corrected;
-    book ``prp-sea-saturation`` and ``prp-sea-dual``.
+    book ``prp-sea-saturation``, ``prp-sea-dual`` and ``alg-sea``.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def symmetric_entropic_affinity(
 
 
 class _Newton:
-    """Truncated Newton ascent on the dual, with an active set for gamma_i = 0.
+    """Truncated Newton ascent on the dual, with an active set for gamma_i = 0 (``alg-sea``).
 
     The diagonal of the cost is 0. A row is *regular* (gamma > 0), *pinned* (gamma = lam = 0, what
     its row sum leaves stays on the diagonal) or *bare* (gamma = 0, lam < 0, nothing stays).
@@ -126,7 +126,7 @@ class _Newton:
         self.point = dual.at(gamma, lam, self.pinned)
 
     def steps(self) -> Iterator[tuple[Point, float]]:
-        """Yield points and residuals, until no step increases the dual."""
+        """Check, sort the rows, step: yield points and residuals until no step increases q."""
         going = True
         while going:
             yield self.point, self.dual.measured(self.point)
@@ -234,18 +234,13 @@ class _Newton:
         return min(0.3, max(residual**0.6, 0.1 * self.tol / residual))
 
     def _solve(self, right: Tensor, free: Tensor, forcing: float, damping: float = 0.0) -> Tensor:
-        """Conjugate gradients on (-Hess + damping M) step = right, where ``free``; (2, n) each.
+        """Conjugate gradients on (-Hess + damping diag(-Hess)) step = right, where ``free``.
 
-        M measures, row by row, the relative change of gamma and the turn of log P_ii:
-        ((dl - level dg)^2 + dg^2) / gamma with level = lam / gamma.
-        The preconditioner is the 2 x 2 block of each row.
+        All (2, n). The preconditioner is the 2 x 2 block of each row.
         """
-        point = self.point
-        gamma = torch.where(point.gamma > 0, point.gamma, 1.0)
-        level = point.lam / gamma
-        metric = damping * torch.stack([1 + level**2, -level, torch.ones_like(level)]) / gamma
-        d, b, a = point.sums + point.diagonal + metric
-        d, a = torch.where(free, torch.stack([d, a]), 1.0)
+        d, b, a = self.point.sums + self.point.diagonal
+        more = damping * torch.stack([d, a])
+        d, a = torch.where(free, torch.stack([d, a]) + more, 1.0)
         b = torch.where(free.all(dim=0), b, 0.0)
         det = torch.maximum(a * d - b * b, 1e-10 * a * d)  # a constant row has det = 0
         inverse = torch.stack([a, -b, d]) / det
@@ -256,7 +251,7 @@ class _Newton:
         for _ in range(100):
             if not rho > forcing**2 * first:
                 break
-            image = self.dual.product(point, search) + times(metric, search)
+            image = self.dual.product(self.point, search) + more * search
             image = torch.where(free, image, 0.0)
             curvature = (search * image).sum()
             if not curvature > 0:

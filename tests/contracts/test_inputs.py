@@ -271,7 +271,7 @@ def test_symmetric_needs_symmetry(solve, block):
 
 def test_self_tuning_needs_costs_above_zero():
     """Negative costs have no square root, and copies no distance: the row is named."""
-    with pytest.raises(ValueError, match="not negative"):
+    with pytest.raises(ValueError, match=r"row 0 .* not negative"):
         drot.self_tuning_affinity(-matrix(), n_neighbors=2)
     X = points()
     X[6] = X[3]
@@ -804,7 +804,7 @@ def changed(array: np.ndarray, i: int, j: int, entry: float) -> np.ndarray:
         (lambda: drot.umap_membership(points(), 3), ["square", "drot.sqeuclidean"]),
         (
             lambda: drot.umap_membership(changed(matrix(), 2, 5, -1.0), 3),
-            ["cost is -1", "row 2, column 5", "not be negative"],
+            ["row 2", "negative entry", "not be negative"],
         ),
         (lambda: drot.umap_membership(spoiled_cost(math.nan), 3), ["NaN", "row 3, column 6"]),
         (

@@ -73,7 +73,7 @@ def test_linear_solves_are_as_accurate_as_the_residual_asks():
         (5.0, 1e-9, 0.3),
     ]:
         run.tol = tol
-        run.residual = lambda residual=residual: residual
+        run.dual.residual = lambda point, residual=residual: residual
         assert run._forcing() == pytest.approx(forcing)
 
 

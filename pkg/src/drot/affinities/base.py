@@ -7,9 +7,9 @@ non-negative matrix whose rows usually sum to 1 (total mass n).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from ..costs.array import Nearest, Pairwise, WithoutDiagonal, as_pairwise, tile_
 from ..costs.distances import sqeuclidean, student_cost
 from ..costs.factored import Factored
 
+Callback = Callable[[int, float], None]
 Convention = Literal["generalized", "papers"]
 
 
@@ -129,46 +130,25 @@ def _less(tile: Tensor, rows: slice | Tensor, base: Tensor) -> Tensor:
     return tile.masked_fill_(tile.abs() <= rounding[rows, None] + rounding, 0.0)
 
 
-def extremes(cost: Pairwise) -> Tensor:
-    """C_ii, the least and largest entry of each row, and its first column at no cost; (4, n)."""
-    found = cost.join(
-        torch.stack(
-            [
-                tile.diagonal(rows.start),
-                tile.amin(dim=1),
-                tile.amax(dim=1),
-                (tile <= 0).to(torch.uint8).argmax(dim=1).to(tile.dtype),
-            ],
-            dim=1,
-        )
-        for rows, tile in cost.tiles(tile_rows(cost))
-    )
-    return found.T.contiguous()
-
-
 def _entropies(log_p: Tensor) -> Tensor:
     """Shannon's entropy of rows (b, m), each divided by its mass; (b,)."""
     log_p = log_p - log_sum_exp(log_p.clone())[:, None]
     return -exp(log_p).mul_(log_p.clamp_min(-1e4)).sum(dim=1)  # 0 log 0 = 0
 
 
-def restore(parts: dict[str, Tensor], block: int | None) -> Pairwise:
+def restore(parts: dict[str, Any], block: int | None) -> Pairwise:
     """Build a cost again from the arrays that a saved result holds."""
-    if "without_diagonal" in parts:
-        rest = {key: part for key, part in parts.items() if key != "without_diagonal"}
-        return WithoutDiagonal(restore(rest, block))
     match parts:
+        case {"without_diagonal": _, **rest}:
+            return WithoutDiagonal(restore(rest, block))
         case {"values": values, "columns": columns, "m": m}:
             return Nearest(values, columns, int(m), block)
-        case {"sqeuclidean": x}:
-            return sqeuclidean(x, parts.get("other"), block=block)
-        case {"student": x}:
-            return student_cost(x, parts.get("other"), block=block)
+        case {"sqeuclidean": x, **rest}:
+            return sqeuclidean(x, rest.get("other"), block=block)
+        case {"student": x, **rest}:
+            return student_cost(x, rest.get("other"), block=block)
         case {"left": left, **rest}:
-            symmetric = "symmetric" in rest
-            return Factored(
-                left, rest.get("right"), block=block, points=rest.get("points"), symmetric=symmetric
-            )
+            return Factored(left, block=block, **rest)
         case {"matrix": matrix}:
             return as_pairwise(matrix, square=False)
     raise ValueError(f"no cost is made of the arrays {', '.join(sorted(parts))}")
@@ -212,6 +192,12 @@ def read_plan(plan, name: str = "plan") -> Tensor:
     matrix = as_square(plan.plan if isinstance(plan, Affinity) else plan, name, 2)
     check_non_negative(matrix, name)
     return matrix
+
+
+def refuse_rows(bad: Tensor, says: str) -> None:
+    """Refuse an array with ``bad`` rows, (n,) or (n, m), and name the first of them."""
+    if bad.any():
+        raise ValueError(f"row {int(bad.nonzero()[0, 0])} {says}")
 
 
 def _as_plan(value, name: str) -> Tensor:

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from .._core.checks import as_perplexity, check_choice, check_positive, check_reach
 from .._core.roots import solve_rows
-from .._core.run import OnFailure, iterate, read_limits
-from ..costs.array import as_pairwise, check_symmetric
+from .._core.run import OnFailure, iterate
+from ..costs.array import as_pairwise
+from .base import Callback
 from .rows import entropic_affinity
-from .symmetric import Callback
-from .symmetric_dual import Dual, Point, SymmetricEntropicAffinity
+from .symmetric_dual import Point, SymmetricEntropicAffinity, read_dual
 
 Optimizer = Literal["adam", "lbfgs", "gradient"]
 
@@ -81,22 +81,20 @@ def symmetric_dual_ascent(
     """
     check_choice("optimizer", optimizer, get_args(Optimizer))
     learning_rate = check_positive("learning_rate", learning_rate)
-    cost, target, tol, max_iter = _read(cost, perplexity, tol, max_iter, on_failure)
-    dual = Dual(cost, target.log().to(cost.dtype) + 1)
-    none = torch.zeros(cost.shape[0], dtype=torch.bool, device=cost.device)  # no row is pinned
+    dual, tol, max_iter = read_dual(cost, perplexity, tol, max_iter, on_failure)
     start = entropic_affinity(dual.cost, perplexity, tol=1e-2, on_failure="ignore")
+    dual.passes += start.passes
+    none = torch.zeros_like(start.eps, dtype=torch.bool)  # no row is pinned
     unit = float(start.eps.mean())
     theta = (start.eps / unit).sqrt().requires_grad_()
     level = (start.lam / unit).requires_grad_()
     seen: list[tuple[float, Point]] = []  # the points evaluated since the last step
-    work: list[float] = []
 
     def loss() -> Tensor:
         """Minus the dual function, in units of ``unit``, with its derivatives in place."""
         with torch.no_grad():
             point = dual.at(theta.square() * unit, level * unit, none)
-            seen.append((float(torch.maximum(*dual.violation(point)).max()), point))
-            work.append(start.passes + dual.passes)
+            seen.append((dual.measured(point), point))
             theta.grad = -2 * theta * (dual.target - point.entropy)
             level.grad = point.row_sum - 1
         return level.new_tensor(-point.value / unit)
@@ -123,15 +121,7 @@ def symmetric_dual_ascent(
 
     where = f"symmetric_dual_ascent ({optimizer})"
     course = iterate(where, steps(), tol, max_iter, callback, on_failure, first=1)
-    found = dual.affinity(course.state, course, start.passes, work)
-    return replace(found, residual=min(course.trace))
-
-
-def _read(cost, perplexity, tol: float, max_iter: int, on_failure: OnFailure):
-    cost = as_pairwise(cost)
-    check_symmetric(cost, strict=True)
-    target = as_perplexity(perplexity, cost.shape[0], cost.device)
-    return cost, target, *read_limits(tol, max_iter, on_failure, cost.dtype)
+    return replace(dual.affinity(course.state, course), residual=min(course.trace))
 
 
 def symmetric_alternating_projections(
@@ -194,14 +184,13 @@ def symmetric_alternating_projections(
     >>> slow.perplexity.round(decimals=4).tolist()
     [2.5, 2.5, 2.5, 2.5, 2.5]
     """
-    cost, target, tol, max_iter = _read(cost, perplexity, tol, max_iter, on_failure)
-    sigma = check_positive("bandwidth", bandwidth, cost.dtype)
-    wanted = target.log().to(cost.dtype)
-    dual = Dual(as_pairwise(cost.dense()), wanted + 1)  # the plan is kept whole: does it fit?
-    sigma /= dual.scale
-    C, n = dual.cost.dense(), cost.shape[0]
+    cost = as_pairwise(as_pairwise(cost).dense())  # the plan is kept whole: does it fit?
+    dual, tol, max_iter = read_dual(cost, perplexity, tol, max_iter, on_failure)
+    sigma = check_positive("bandwidth", bandwidth, dual.cost.dtype) / dual.scale
+    C, n = dual.cost.dense(), len(dual.target)
     ties = (C.amin(dim=1, keepdim=True) == C).sum(dim=1)
-    check_reach(target, ties, torch.full_like(ties, n), 0)
+    check_reach(as_perplexity(perplexity, n, C.device), ties, torch.full_like(ties, n), 0)
+    wanted = dual.target - 1
 
     def steps() -> Iterator[tuple[tuple[Tensor, Tensor], float]]:
         log_p = -C / sigma  # (n, n) symmetric
@@ -223,5 +212,5 @@ def symmetric_alternating_projections(
     course = iterate(where, steps(), tol, max_iter, callback, on_failure, first=1)
     gamma, log_own = course.state
     point = dual.at(gamma, gamma * log_own, torch.zeros_like(ties).bool())
-    work = [1.0 + k for k in range(course.n_iter)]
-    return replace(dual.affinity(point, course, 0.0, work), passes=float(course.n_iter))
+    dual.passes, dual.work = float(course.n_iter), [1.0 + k for k in range(course.n_iter)]
+    return dual.affinity(point, course)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -15,10 +15,8 @@ from .._core.roots import halley
 from .._core.run import OnFailure, iterate, read_limits
 from .._core.sinkhorn import symmetric_sinkhorn
 from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
-from .base import SymmetricAffinity, centred, extremes
+from .base import Callback, SymmetricAffinity, centred
 from .rows import mean_bandwidth, one_bandwidth
-
-Callback = Callable[[int, float], None]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -121,19 +119,17 @@ def doubly_stochastic_affinity(
         raise ValueError(f"damping must lie strictly between 0 and 1; got {damping}")
     bandwidth, perplexity = one_bandwidth(bandwidth, perplexity, cost.dtype)
     # less the diagonal, and then the least of each row, f is of the size of nu and has its digits
-    diagonal, least, *_ = extremes(cost)
-    base, seen = diagonal / 2, 1.0
-    if base.any():
-        least, seen = extremes(centred(cost, base))[1], 2.0
+    base = cost.diagonal() / 2
+    plain = centred(cost, base)
+    least = cost.join(tile.amin(dim=1) for _, tile in plain.tiles(tile_rows(cost)))
     base = base + least.clamp_max(0.0) / 2
     plain = centred(cost, base)
-    extra = seen if cost.block is not None else 0.0
-    if perplexity is None:
-        steps = _at_bandwidth(plain, bandwidth, damping)
-    else:
+    extra = 2.0 * (cost.block is not None)
+    nu = bandwidth
+    if perplexity is not None:
         log_nu, errors = mean_bandwidth(plain, perplexity, 1e-2, 100)  # of rows normalised alone
-        extra += len(errors) + 1
-        steps = _at_perplexity(plain, perplexity, damping, tol, log_nu)
+        nu, extra = math.exp(log_nu), extra + len(errors) + 1
+    steps = _sinkhorn(plain, nu, perplexity, damping, tol)
     where = "doubly_stochastic_affinity"
     course = iterate(where, steps, tol, max_iter, callback, on_failure, first=1)
     f, nu = course.state
@@ -146,38 +142,29 @@ def doubly_stochastic_affinity(
 Steps = Iterator[tuple[tuple[Tensor, float], float]]  # f / nu (n,) and nu; the residual
 
 
-def _at_bandwidth(cost: Pairwise, nu: float, damping: float) -> Steps:
-    """Symmetric Sinkhorn iterations from f = 0."""
-
-    def log_sums(f: Tensor) -> Tensor:
-        return _log_sums(cost, f, nu)[0]
-
-    start = torch.zeros(cost.shape[0], dtype=cost.dtype, device=cost.device)
-    for f, excess in symmetric_sinkhorn(log_sums, start, damping):
-        yield (f, nu), float(torch.expm1(excess).abs().max())
-
-
-def _at_perplexity(
-    cost: Pairwise, perplexity: float, damping: float, tol: float, log_nu: float
+def _sinkhorn(
+    cost: Pairwise, nu: float, perplexity: float | None, damping: float, tol: float
 ) -> Steps:
-    """Sinkhorn iterations at bandwidths of a bracketed secant method on t = log nu."""
+    """Symmetric Sinkhorn iterations from f = 0, at ``nu`` for ever if no perplexity is given, else
+    at bandwidths of a bracketed secant method on t = log nu."""
     t, low, high, slope, last = torch.tensor(
-        [[log_nu], [-math.inf], [math.inf], [1.0], [math.inf]], dtype=torch.float64
+        [[math.log(nu)], [-math.inf], [math.inf], [1.0], [math.inf]], dtype=torch.float64
     )
-    start = torch.zeros(cost.shape[0], dtype=cost.dtype, device=cost.device)
+    start = entropy = torch.zeros(cost.shape[0], dtype=cost.dtype, device=cost.device)
     past: tuple[Tensor, Tensor, Tensor] | None = None  # t, gap and f of the last bandwidth
     enough = 1e-3  # error of the row sums at which the entropy is believed
+
+    def log_sums(f: Tensor) -> Tensor:
+        nonlocal entropy
+        sums, entropy = _log_sums(cost, f, nu, perplexity is not None)
+        return sums
+
     while True:
-        nu = math.exp(float(t))
-        entropy = start  # of each row, (n,)
-
-        def log_sums(f: Tensor, nu: float = nu) -> Tensor:
-            nonlocal entropy
-            sums, entropy = _log_sums(cost, f, nu, entropies=True)
-            return sums
-
         for f, excess in symmetric_sinkhorn(log_sums, start, damping):
             residual = float(torch.expm1(excess).abs().max())
+            if perplexity is None:
+                yield (f, nu), residual
+                continue
             gap = entropy.mean(dtype=torch.float64).view(1).cpu() - math.log(perplexity)
             yield (f, nu), max(residual, float(gap.abs()))
             if residual <= enough:
@@ -190,7 +177,7 @@ def _at_perplexity(
             slope, chord = (gap - past[1]) / (t - past[0]), (f - past[2]) / float(t - past[0])
         past = (t, gap, f)
         t = halley(t, gap, slope, torch.zeros_like(t), low, high, 1.0, last)
-        last = gap.abs()
+        nu, last = math.exp(float(t)), gap.abs()
         start = f + chord * float(t - past[0])  # f moves along a smooth curve: follow its chord
 
 

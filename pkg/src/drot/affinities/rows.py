@@ -17,7 +17,7 @@ from .._core.roots import find_roots, first_bandwidth, moments, solve_rows
 from .._core.run import OnFailure, certificate, read_limits
 from ..costs.array import Pairwise, WithoutDiagonal, as_pairwise, tile_rows
 from ..costs.distances import nearest
-from .base import Affinity
+from .base import Affinity, refuse_rows
 
 Diagonal = Literal["keep", "drop"]
 
@@ -237,12 +237,11 @@ def gaussian_affinity(
         log_nu, trace = mean_bandwidth(cost, perplexity, tol, max_iter)
         nu, residual, passes = math.exp(log_nu), trace[-1], len(trace) + 1
     lam = cost.join(log_sum_exp(tile / -nu).mul_(-nu) for _, tile in cost.tiles(tile_rows(cost)))
-    if not lam.isfinite().all():
-        i = int((~lam.isfinite()).nonzero()[0])
-        raise ValueError(
-            f"row {i} of this cost leaves the range of {lam.dtype} at bandwidth={nu:g}; pass a "
-            "bandwidth nearer to the costs"
-        )
+    refuse_rows(
+        ~lam.isfinite(),
+        f"of this cost leaves the range of {lam.dtype} at bandwidth={nu:g}; pass a bandwidth "
+        "nearer to the costs",
+    )
     found = certificate("gaussian_affinity", residual, trace, tol, on_failure)
     return GaussianAffinity(cost=cost, nu=nu, lam=lam, passes=passes + 1.0, **found)
 
@@ -340,24 +339,20 @@ def self_tuning_affinity(
     n = cost.shape[0]
     n_neighbors = check_count("n_neighbors", n_neighbors, 1, n - 1)
 
-    def kth(tile: Tensor) -> Tensor:
-        if (tile < 0).any():
-            raise ValueError("self_tuning_affinity needs costs that are not negative")
-        return tile.kthvalue(n_neighbors, dim=1).values
-
-    others = WithoutDiagonal(cost)
-    sigma = cost.join(kth(tile) for _, tile in others.tiles(tile_rows(cost))).sqrt()  # (n,)
-    if not sigma.isfinite().all():
-        i = int((~sigma.isfinite()).nonzero()[0])
-        raise ValueError(
-            f"row {i} has fewer than n_neighbors={n_neighbors} finite costs to other points, so "
-            "its bandwidth would be infinite; lower n_neighbors or keep more costs"
-        )
-    if (sigma == 0).any():
-        i = int((sigma == 0).nonzero()[0])
-        raise ValueError(
-            f"row {i} has {n_neighbors} or more copies, so its bandwidth would be 0; raise "
-            "n_neighbors above the number of copies or remove them"
-        )
+    tiles = WithoutDiagonal(cost).tiles(tile_rows(cost))
+    smallest = (torch.topk(tile, n_neighbors, largest=False).values for _, tile in tiles)
+    least, kth = cost.join(values[:, [0, -1]] for values in smallest).unbind(dim=1)
+    refuse_rows(least < 0, "of the cost has a negative entry; pass costs that are not negative")
+    sigma = kth.sqrt()  # (n,)
+    refuse_rows(
+        ~sigma.isfinite(),
+        f"has fewer than n_neighbors={n_neighbors} finite costs to other points, so its bandwidth "
+        "would be infinite; lower n_neighbors or keep more costs",
+    )
+    refuse_rows(
+        sigma == 0,
+        f"has {n_neighbors} or more copies, so its bandwidth would be 0; raise n_neighbors above "
+        "the number of copies or remove them",
+    )
     found = certificate("self_tuning_affinity", 0.0, [], 0.0, "raise")
     return SelfTuningAffinity(cost=cost, sigma=sigma, passes=1.0, **found)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
-from .._core.checks import as_perplexity
-from .._core.run import OnFailure, iterate, read_limits
-from ..costs.array import as_pairwise, check_symmetric
+from .._core.run import OnFailure, iterate
+from .base import Callback
 from .rows import entropic_affinity
-from .symmetric_dual import Dual, Point, SymmetricEntropicAffinity
-
-Callback = Callable[[int, float], None]
+from .symmetric_dual import Dual, Point, SymmetricEntropicAffinity, read_dual, times
 
 _FALL = 0.7  # the largest share of a gamma that one step may take
 
@@ -49,7 +46,7 @@ def symmetric_entropic_affinity(
     it must be, finds the duals, and an active set the slack rows.
 
     Source: problem (SEA), Propositions 4 and 5 of SNEkhorn (Van Assel et al., 2023), corrected;
-    book ``prp-sea-saturation`` and ``prp-sea-dual``.
+    book ``prp-sea-saturation``, ``prp-sea-dual`` and ``alg-sea``.
 
     Parameters
     ----------
@@ -100,127 +97,46 @@ def symmetric_entropic_affinity(
     >>> affinity.slack.tolist()
     [False, True, False]
     """
-    cost = as_pairwise(cost)
-    check_symmetric(cost, strict=True)
-    tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
-    target = as_perplexity(perplexity, cost.shape[0], cost.device).log().to(cost.dtype) + 1
-    least = float(target.min()) - 1
+    dual, tol, max_iter = read_dual(cost, perplexity, tol, max_iter, on_failure)
+    least = float(dual.target.min()) - 1
     rough = min(1e-2, 0.1 * least) if least > 0 else 1e-2  # the start need not be better
-    dual = Dual(cost, target)
     start = entropic_affinity(
         dual.cost, perplexity, tol=rough, max_iter=max_iter, on_failure="ignore"
     )
-    run = _Newton(dual, start.eps, start.lam, tol)
-    work: list[float] = []
-
-    def steps() -> Iterator[tuple[Point, float]]:
-        going = True
-        while going:
-            work.append(start.passes + dual.passes + dual.products)
-            yield run.point, run.residual()
-            going = run.step()
-
+    dual.passes += start.passes
+    steps = _Newton(dual, start.eps, start.lam, tol).steps()
     where = "symmetric_entropic_affinity"
-    course = iterate(where, steps(), tol, max_iter, callback, on_failure, first=1)
-    return dual.affinity(course.state, course, start.passes, work)
+    course = iterate(where, steps, tol, max_iter, callback, on_failure, first=1)
+    return dual.affinity(course.state, course)
 
 
 class _Newton:
-    """Truncated Newton ascent on the dual, with an active set for gamma_i = 0.
+    """Truncated Newton ascent on the dual, with an active set for gamma_i = 0 (``alg-sea``).
 
     The diagonal of the cost is 0. A row is *regular* (gamma > 0), *pinned* (gamma = lam = 0, what
     its row sum leaves stays on the diagonal) or *bare* (gamma = 0, lam < 0, nothing stays).
+    Gradients and steps are (2, n), for gamma and for lam.
     """
 
     def __init__(self, dual: Dual, gamma: Tensor, lam: Tensor, tol: float):
         self.dual, self.tol = dual, tol
         self.least = 1e-2 * gamma  # a regular row below this is tried at 0
         self.pinned = torch.zeros_like(gamma, dtype=torch.bool)
-        self.damping = 1e-2
+        self.damping = 1e-2  # of the first step after Newton's
         self.point = dual.at(gamma, lam, self.pinned)
 
-    def residual(self) -> float:
-        return float(torch.maximum(*self.dual.violation(self.point)).max())
-
-    def step(self) -> bool:
-        """One step that increases the dual; False if none can be found."""
-        self._sort_rows()
-        if self.residual() <= self.tol:  # the sorting alone was enough
-            return True
-        start = self.point
-        if self._try(start, *self._newton()):
-            return True
-        while self.damping < 1e12:
-            dg, dl = self._solve(*self._gradient(start), *self._free_parts(), 0.1, self.damping)
-            if (dg >= -_FALL * start.gamma).all() and self._try(start, dg, dl):
-                self.damping /= 8
-                return True
-            self.damping *= 8
-        return False
-
-    def _try(self, start: Point, dg: Tensor, dl: Tensor) -> bool:
-        """Move by (dg, dl) if the dual increases enough for its slope."""
-        slope = _inner(self._gradient(start), (dg, dl))
-        if not slope > 0:
-            return False
-        lam = start.lam + dl
-        lam = torch.where(start.gamma > 0, lam, lam.clamp(max=0.0))
-        point = self.dual.at(start.gamma + dg, lam, self.pinned, beside=start)
-        if slope > 1e3 * torch.finfo(dg.dtype).eps * abs(start.value):
-            enough = point.value >= start.value + 1e-4 * slope
-        else:  # digits of the value no longer tell; those of its slope do
-            enough = _inner(self._gradient(point), (dg, dl)) >= -0.8 * slope
-        if enough:
-            self.point = point
-        return enough
-
-    def _newton(self) -> tuple[Tensor, Tensor]:
-        """Newton's step, with no gamma falling by more than 70 %."""
-        point, least = self.point, -_FALL * self.point.gamma
-        regular, moving = self._free_parts()
-        # aim at log row sums and log perplexities, which are closer to linear than the gradient:
-        # (g, h) is the change of H and of the row sums that brings both to 0 in that sense
-        r, gap = point.row_sum, self._gap()
-        g = r * (gap - (self.dual.target - 1 - gap - r.log()) * r.log())
-        h = -r * r.log()
-        forcing = self._forcing()
-        dg, dl = self._solve(g, h, regular, moving, forcing)
-        held = torch.zeros_like(regular)
-        for _ in range(4):  # holding some gammas may send others down
-            short = regular & (dg < least)
-            if not short.any():
-                break
-            held |= short
-            dg = torch.where(held, least, 0.0)
-            hg, hl = self.dual.product(point, dg, torch.zeros_like(dg))
-            rest, dl = self._solve(g - hg, h - hl, regular & ~held, moving, forcing)
-            dg = dg + rest
-        # the term of P_ii is constant along rays through its apex, gamma = lam = 0: let
-        # log P_ii turn by what the linear model says, however much gamma falls
-        level = point.lam / point.gamma
-        turn = ((dl - level * dg) / point.gamma).clamp(-1.0, 1.0)
-        dl = torch.where(held, level * dg + (point.gamma + dg) * turn, dl)
-        return torch.maximum(dg, least), dl
-
-    def _forcing(self) -> float:
-        """Relative accuracy of the linear solve: convergence of order 1.6, no digit beyond tol."""
-        residual = self.residual()
-        return min(0.3, max(residual**0.6, 0.1 * self.tol / residual))
-
-    def _free_parts(self) -> tuple[Tensor, Tensor]:
-        """Which gammas and which lams may move."""
-        return self.point.gamma > 0, ~self.pinned
-
-    def _gradient(self, point: Point) -> tuple[Tensor, Tensor]:
-        return (
-            torch.where(point.gamma > 0, self.dual.target - point.entropy, 0.0),
-            torch.where(self.pinned, 0.0, 1 - point.row_sum),
-        )
+    def steps(self) -> Iterator[tuple[Point, float]]:
+        """Check, sort the rows, step: yield points and residuals until no step increases q."""
+        going = True
+        while going:
+            yield self.point, self.dual.measured(self.point)
+            self._sort_rows()
+            # the sorting alone may be enough
+            going = self.dual.residual(self.point) <= self.tol or self._step()
 
     def _sort_rows(self) -> None:
         """Move rows between regular, pinned and bare where the conditions ask for it."""
-        point, dual = self.point, self.dual
-        gap = self._gap()
+        point, gap = self.point, self._gap()
         gamma, lam = point.gamma.clone(), point.lam.clone()
         slack = gamma == 0
         enter = ~slack & (gamma < self.least) & (gap < 0)
@@ -234,66 +150,119 @@ class _Newton:
         self.least[leave] *= 1e-2
         gamma[leave] = self.least[leave]
         lam[leave] += gamma[leave] * point.free[leave].clamp_min(1e-12).log()
-        self.point = dual.at(gamma, lam, self.pinned)
+        self.point = self.dual.at(gamma, lam, self.pinned)
         wrong = enter & (self._gap() > 0)  # rows that lean on each other cannot all be slack
         if wrong.any():
             self.least[wrong] = 0.1 * point.gamma[wrong]
             self.pinned = self.pinned & ~wrong
             gamma[wrong], lam[wrong] = point.gamma[wrong], point.lam[wrong]
-            self.point = dual.at(gamma, lam, self.pinned)
+            self.point = self.dual.at(gamma, lam, self.pinned)
+
+    def _step(self) -> bool:
+        """Solve, clip, try; with more and more damping until the dual increases."""
+        damping = 0.0
+        while damping < 1e12:
+            if self._try(self._clipped(damping)):
+                self.damping = damping / 8 if damping else self.damping
+                return True
+            damping = 8 * damping if damping else self.damping
+        return False
+
+    def _clipped(self, damping: float) -> Tensor:
+        """Newton's step or a damped one, with no gamma falling by more than 70 %."""
+        point, free, least = self.point, self._free(), -_FALL * self.point.gamma
+        forcing, aim = self._forcing(), self._aim() if damping == 0 else self._gradient(point)
+        step = self._solve(aim, free, forcing, damping)
+        held = torch.zeros_like(self.pinned)
+        for _ in range(4):  # holding some gammas may send others down
+            short = free[0] & (step[0] < least)
+            if not short.any():
+                break
+            held |= short
+            fixed = torch.stack([torch.where(held, least, 0.0), torch.zeros_like(least)])
+            left = aim - self.dual.product(point, fixed)
+            others = torch.stack([free[0] & ~held, free[1]])
+            step = fixed + self._solve(left, others, forcing, damping)
+        dg, dl = step
+        # the term of P_ii is constant along rays through its apex, gamma = lam = 0: let
+        # log P_ii turn by what the linear model says, however much gamma falls
+        level = point.lam / point.gamma
+        turn = ((dl - level * dg) / point.gamma).clamp(-1.0, 1.0)
+        dl = torch.where(held, level * dg + (point.gamma + dg) * turn, dl)
+        return torch.stack([torch.maximum(dg, least), dl])
+
+    def _try(self, step: Tensor) -> bool:
+        """Take the step if the dual increases enough for its slope."""
+        start, gradient = self.point, self._gradient(self.point)
+        slope = _inner(gradient, step)
+        if not slope > 0:
+            return False
+        lam = start.lam + step[1]
+        lam = torch.where(start.gamma > 0, lam, lam.clamp(max=0.0))
+        point = self.dual.at(start.gamma + step[0], lam, self.pinned, beside=start)
+        if slope > 1e3 * torch.finfo(lam.dtype).eps * abs(start.value):
+            enough = point.value >= start.value + 1e-4 * slope
+        else:  # digits of the value no longer tell; those of its slope do
+            enough = _inner(self._gradient(point), step) >= -0.8 * slope
+        if enough:
+            self.point = point
+        return enough
+
+    def _free(self) -> Tensor:
+        """Which gammas and which lams may move, (2, n)."""
+        return torch.stack([self.point.gamma > 0, ~self.pinned])
+
+    def _gradient(self, point: Point) -> Tensor:
+        slopes = torch.stack([self.dual.target - point.entropy, 1 - point.row_sum])
+        return torch.where(self._free(), slopes, 0.0)
 
     def _gap(self) -> Tensor:
         """Missing log perplexity of each row, made to sum to 1."""
         point = self.point
         return self.dual.target - point.entropy / point.row_sum - point.row_sum.log()
 
-    def _solve(
-        self,
-        g: Tensor,
-        h: Tensor,
-        regular: Tensor,
-        moving: Tensor,
-        forcing: float,
-        damping: float = 0.0,
-    ) -> tuple[Tensor, Tensor]:
-        """Conjugate gradients on (-Hess + damping M) (dg, dl) = (g, h).
+    def _aim(self) -> Tensor:
+        """The change of H and of the row sums that brings log perplexities and log row sums to
+        their targets, to first order: they are closer to linear than the gradient."""
+        r, gap = self.point.row_sum, self._gap()
+        log_r = r.log()
+        return torch.stack([r * (gap - (self.dual.target - 1 - gap - log_r) * log_r), -r * log_r])
 
-        dg lives on ``regular`` rows and dl on ``moving`` ones. M measures, row by row, the
-        relative change of gamma and the turn of log P_ii:
-        ((dl - level dg)^2 + dg^2) / gamma with level = lam / gamma.
-        The preconditioner is the 2 x 2 block of each row.
+    def _forcing(self) -> float:
+        """Relative accuracy of the linear solve: convergence of order 1.6, no digit beyond tol."""
+        residual = self.dual.residual(self.point)
+        return min(0.3, max(residual**0.6, 0.1 * self.tol / residual))
+
+    def _solve(self, right: Tensor, free: Tensor, forcing: float, damping: float = 0.0) -> Tensor:
+        """Conjugate gradients on (-Hess + damping diag(-Hess)) step = right, where ``free``.
+
+        All (2, n). The preconditioner is the 2 x 2 block of each row.
         """
-        point = self.point
-        gamma = torch.where(point.gamma > 0, point.gamma, 1.0)
-        level = point.lam / gamma
-        m11, m12, m22 = (damping * m for m in ((1 + level**2) / gamma, -level / gamma, 1 / gamma))
-        a, b, d = point.sums + point.diagonal
-        a = torch.where(moving, a + m22, 1.0)
-        b = torch.where(regular & moving, b + m12, 0.0)
-        d = torch.where(regular, d + m11, 1.0)
+        d, b, a = self.point.sums + self.point.diagonal
+        more = damping * torch.stack([d, a])
+        d, a = torch.where(free, torch.stack([d, a]) + more, 1.0)
+        b = torch.where(free.all(dim=0), b, 0.0)
         det = torch.maximum(a * d - b * b, 1e-10 * a * d)  # a constant row has det = 0
-        g, h = torch.where(regular, g, 0.0), torch.where(moving, h, 0.0)
-        x, y = torch.zeros_like(g), torch.zeros_like(h)
-        u, v = (a * g - b * h) / det, (d * h - b * g) / det
-        p, q = u, v
-        rho = first = (g * u + h * v).sum()
+        inverse = torch.stack([a, -b, d]) / det
+        left = torch.where(free, right, 0.0)
+        step = torch.zeros_like(left)
+        search = rough = times(inverse, left)
+        rho = first = (left * rough).sum()
         for _ in range(100):
             if not rho > forcing**2 * first:
                 break
-            hp, hq = self.dual.product(point, p, q)
-            hp = torch.where(regular, hp + m11 * p + m12 * q, 0.0)
-            hq = torch.where(moving, hq + m12 * p + m22 * q, 0.0)
-            curvature = (p * hp + q * hq).sum()
+            image = self.dual.product(self.point, search) + more * search
+            image = torch.where(free, image, 0.0)
+            curvature = (search * image).sum()
             if not curvature > 0:
                 break
-            step = rho / curvature
-            x, y = x + step * p, y + step * q
-            g, h = g - step * hp, h - step * hq
-            u, v = (a * g - b * h) / det, (d * h - b * g) / det
-            rho, last = (g * u + h * v).sum(), rho
-            p, q = u + rho / last * p, v + rho / last * q
-        return x, y
+            step = step + rho / curvature * search
+            left = left - rho / curvature * image
+            rough = times(inverse, left)
+            rho, last = (left * rough).sum(), rho
+            search = rough + rho / last * search
+        return step
 
 
-def _inner(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> float:
-    return float(sum((x * y).sum(dtype=torch.float64) for x, y in zip(one, other, strict=True)))
+def _inner(one: Tensor, other: Tensor) -> float:
+    return float((one * other).sum(dtype=torch.float64))

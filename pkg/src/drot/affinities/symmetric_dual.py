@@ -23,13 +23,25 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .._core.checks import as_perplexity
 from .._core.kernels import dots, exp
-from .._core.run import Course
-from ..costs.array import Pairwise, tile_rows
-from .base import SymmetricAffinity, centred, extremes
+from .._core.run import Course, OnFailure, read_limits
+from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
+from .base import SymmetricAffinity, centred
 
 _RANGE = 20.0  # log2 of a largest cost that is taken as it is
 _FAR = -1e4  # a log weight that is 0 in every dtype, and finite
+
+
+def read_dual(
+    cost, perplexity, tol: float | None, max_iter: int, on_failure: OnFailure
+) -> tuple[Dual, float, int]:
+    """The dual function of a cost and a perplexity, and the limits of who maximises it."""
+    cost = as_pairwise(cost)
+    check_symmetric(cost, strict=True)
+    tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
+    target = as_perplexity(perplexity, cost.shape[0], cost.device).log().to(cost.dtype) + 1
+    return Dual(cost, target), tol, max_iter
 
 
 @dataclass(frozen=True)
@@ -42,48 +54,51 @@ class Point:
     value: float  # q
     row_sum: Tensor  # (n,)
     entropy: Tensor  # (n,) H(P_i:)
-    sums: Tensor  # (3, n) row sums of A, B, D
-    diagonal: Tensor  # (3, n) diagonals of A, B, D
-    kept: Tensor | None  # A, B, D themselves, the rows of this process, (3, b, n)
+    sums: Tensor  # (3, n) row sums of D, B, A
+    diagonal: Tensor  # (3, n) diagonals of D, B, A
+    kept: Tensor | None  # D, B, A themselves, the rows of this process, (3, b, n)
 
 
 def _weights(
     tile: Tensor, rows: slice, gamma: Tensor, lam: Tensor, out: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """A, B and D in the rows ``rows``, whose costs are ``tile`` (b, n); (b, n) each, in ``out``."""
-    numerator = (lam[rows, None] + lam).sub_(tile, alpha=2)
-    slack = bool((gamma[rows] == 0).any())
-    return _perspective(numerator, gamma[rows, None] + gamma, slack, out)
+    """D, B and A in the rows ``rows``, whose costs are ``tile`` (b, n); (b, n) each, in ``out``."""
+    u = (lam[rows, None] + lam).sub_(tile, alpha=2)
+    return _perspective(u, gamma[rows, None] + gamma, bool((gamma[rows] == 0).any()), out)
 
 
 def _perspective(
-    numerator: Tensor, s: Tensor, slack: bool, out: Tensor | None = None
+    u: Tensor, s: Tensor, slack: bool, out: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """A, B and D from the numerator and denominator of L, overwritten; 0 where s is 0.
-
-    ``slack`` says whether s may be 0.
-    """
+    """D, B and A for L = u / s, both overwritten; 0 where s is 0, as it may be if ``slack``."""
     if slack:
         apart = s == 0
         s.masked_fill_(apart, 1.0)
-        numerator.masked_fill_(apart, _FAR)
-    log_p = numerator.div_(s)
-    a, b, d = (None, None, log_p) if out is None else out
+        u.masked_fill_(apart, _FAR)
+    log_p = u.div_(s)
+    d, b, a = (log_p, None, None) if out is None else out
     a = exp(log_p, out=a).div_(s)
     b = torch.mul(log_p.neg_(), a, out=b)
-    return a, b, torch.mul(log_p, b, out=d)
+    return torch.mul(log_p, b, out=d), b, a
 
 
-def _moments(a: Tensor, b: Tensor, d: Tensor, gamma: Tensor) -> Tensor:
-    """A 1, A gamma, A gamma^2, B 1, B gamma, D 1, (b, 6)."""
-    columns = dots(a, None, gamma, gamma.square()) + dots(b, None, gamma) + dots(d, None)
+def _moments(d: Tensor, b: Tensor, a: Tensor, gamma: Tensor) -> Tensor:
+    """D 1, B 1, B gamma, A 1, A gamma, A gamma^2, (b, 6)."""
+    columns = dots(d, None) + dots(b, None, gamma) + dots(a, None, gamma, gamma.square())
     return torch.stack(columns, dim=1)
 
 
-def _product(a: Tensor, b: Tensor, d: Tensor, dg: Tensor, dl: Tensor) -> Tensor:
-    """D dg + B dl and B dg + A dl, (b, 2)."""
+def _product(d: Tensor, b: Tensor, a: Tensor, step: Tensor) -> Tensor:
+    """D dg + B dl and B dg + A dl, (b, 2), for a step (dg, dl)."""
+    dg, dl = step
     from_b = dots(b, dl, dg)
     return torch.stack([dots(d, dg)[0] + from_b[0], from_b[1] + dots(a, dl)[0]], dim=1)
+
+
+def times(blocks: Tensor, step: Tensor) -> Tensor:
+    """Products (2, n) of symmetric 2 x 2 blocks, held as three rows (3, n), with (dg, dl)."""
+    (d, b, a), (dg, dl) = blocks, step
+    return torch.stack([d * dg + b * dl, b * dg + a * dl])
 
 
 class Dual:
@@ -97,7 +112,8 @@ class Dual:
 
     def __init__(self, cost: Pairwise, target: Tensor):
         self.given, self.target = cost, target  # target (n,): h
-        self.passes = self.products = 0
+        self.passes, self.products = 0.0, 0
+        self.work: list[float] = []  # passes and products when a residual was measured
         diagonal, least, most, group = self._extremes(cost)
         self.base = diagonal / 2
         self.cost = plain = centred(cost, self.base)
@@ -109,15 +125,24 @@ class Dual:
         self.scale = 1.0 if abs(size) <= _RANGE else 2.0 ** math.floor(size)
         if self.scale != 1:
             self.cost = plain.derive(lambda rows: plain.rows(rows) / self.scale)
-        # A, B and D of two points, which take turns: with memory fetched anew, page by page, a
+        # D, B and A of two points, which take turns: with memory fetched anew, page by page, a
         # pass takes half as long again at n = 5000
         shape = (3, cost.own.stop - cost.own.start, cost.shape[0])
-        like = torch.empty(0, dtype=cost.dtype, device=cost.device)
-        self._rooms = [like.new_empty(shape) for _ in range(2)] if cost.block is None else []
+        self._rooms = [target.new_empty(shape) for _ in range(2)] if cost.block is None else []
 
     def _extremes(self, cost: Pairwise) -> Tensor:
+        """C_ii, the least and largest entry of each row, its first column at no cost; (4, n)."""
         self.passes += cost.block is not None  # what is kept was computed before
-        return extremes(cost)
+        columns = (
+            (
+                tile.diagonal(rows.start),
+                tile.amin(dim=1),
+                tile.amax(dim=1),
+                (tile <= 0).to(torch.uint8).argmax(dim=1).to(tile.dtype),
+            )
+            for rows, tile in cost.tiles(tile_rows(cost))
+        )
+        return cost.join(torch.stack(some, dim=1) for some in columns).T.contiguous()
 
     def _check_pairs(self, least: Tensor, most: Tensor) -> None:
         """Refuse two points that cost less than on their own, or as much and are no copies."""
@@ -145,7 +170,9 @@ class Dual:
         kept = None
         if self._rooms:
             kept = self._rooms[beside is not None and beside.kept is self._rooms[0]]
-        a1, ag, agg, b1, bg, d1 = self.cost.join(self._sums(gamma, lam, kept)).T.contiguous()
+        matrices = self._matrices(gamma, lam, kept)
+        moments = self.cost.join(_moments(*some, gamma) for some in matrices)
+        d1, b1, bg, a1, ag, agg = moments.T.contiguous()
         self.passes += 1
         row_sum = gamma * a1 + ag  # sum_j s_ij A_ij
         shannon = gamma * b1 + bg  # -sum_j P_ij log P_ij
@@ -160,17 +187,19 @@ class Dual:
             value=float(linear - mass / 2),
             row_sum=row_sum,
             entropy=shannon + entropy + row_sum,
-            sums=torch.stack([a1, b1, d1]),
+            sums=torch.stack([d1, b1, a1]),
             diagonal=torch.stack(_perspective(2 * lam, 2 * gamma, True)),
             kept=kept,
         )
 
-    def _sums(self, gamma: Tensor, lam: Tensor, kept: Tensor | None) -> Iterator[Tensor]:
-        """Yield the moments of some rows, (b, 6); A, B and D go to ``kept``, if there is any."""
+    def _matrices(
+        self, gamma: Tensor, lam: Tensor, kept: Tensor | None = None
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Yield D, B and A of some rows, (b, n) each, which go to ``kept``, if there is any."""
         first = self.cost.own.start
         for rows, tile in self.cost.tiles(tile_rows(self.cost)):
             out = None if kept is None else kept[:, rows.start - first : rows.stop - first]
-            yield _moments(*_weights(tile, rows, gamma, lam, out), gamma)
+            yield _weights(tile, rows, gamma, lam, out)
 
     def _share(self, left: Tensor) -> tuple[Tensor, Tensor]:
         """P_ii and Shannon's entropies of what pinned rows, ``left`` (n,), keep in their group.
@@ -188,37 +217,36 @@ class Dual:
         entropy = w * (safe.log() - logs / safe) - torch.xlogy(w, w)
         return w.square() / safe + left.clamp_max(0.0), entropy
 
-    def product(self, point: Point, dg: Tensor, dl: Tensor) -> tuple[Tensor, Tensor]:
-        """The negative Hessian at ``point`` times (dg, dl)."""
-        out = self.cost.join(
-            _product(a, b, d, dg, dl) for a, b, d in self._matrices(point)
-        )  # (n, 2)
-        self.products += 1
-        a1, b1, d1 = point.sums
-        return out[:, 0] + d1 * dg + b1 * dl, out[:, 1] + b1 * dg + a1 * dl
-
-    def _matrices(self, point: Point) -> Iterator[tuple[Tensor, ...]]:
-        """Yield A, B and D of some rows, (b, n) each."""
-        step = tile_rows(self.cost)
-        if point.kept is not None:
-            yield from zip(*(matrix.split(step) for matrix in point.kept), strict=True)
+    def product(self, point: Point, step: Tensor) -> Tensor:
+        """The negative Hessian at ``point`` times a step (dg, dl), (2, n)."""
+        if point.kept is None:
+            matrices = self._matrices(point.gamma, point.lam)
         else:
-            for rows, tile in self.cost.tiles(step):
-                yield _weights(tile, rows, point.gamma, point.lam)
+            parts = (matrix.split(tile_rows(self.cost)) for matrix in point.kept)
+            matrices = zip(*parts, strict=True)
+        self.products += 1
+        beside = self.cost.join(_product(*some, step) for some in matrices).T
+        return beside + times(point.sums, step)
 
-    def violation(self, point: Point) -> tuple[Tensor, Tensor]:
-        """By how much each row breaks the optimality conditions: entropy (n,), row sum (n,).
+    def residual(self, point: Point) -> float:
+        return float(self.violation(point).max())
+
+    def measured(self, point: Point) -> float:
+        """The residual, and a note of the work that was done so far."""
+        self.work.append(self.passes + self.products)
+        return self.residual(point)
+
+    def violation(self, point: Point) -> Tensor:
+        """By how much each row breaks the optimality conditions: entropy and row sum, (2, n).
 
         A slack row may have more entropy than asked for, never less, and no negative weight.
         """
         gap = self.target - point.entropy
         entropy = torch.where(point.gamma == 0, gap.clamp_min(0.0), gap.abs())
-        return entropy, torch.maximum((point.row_sum - 1).abs(), -point.free)
+        return torch.stack([entropy, torch.maximum((point.row_sum - 1).abs(), -point.free)])
 
-    def affinity(
-        self, point: Point, course: Course, passes: float, work: list[float]
-    ) -> SymmetricEntropicAffinity:
-        """What a solver found: a point, in units of the cost, after ``passes`` of its start."""
+    def affinity(self, point: Point, course: Course) -> SymmetricEntropicAffinity:
+        """What a solver found: a point, in units of the cost."""
         return SymmetricEntropicAffinity(
             cost=self.given,
             base=self.base,
@@ -226,9 +254,9 @@ class Dual:
             net=self.scale * point.lam,
             free=point.free,
             dual_value=self.scale * point.value + 2 * float(self.base.sum(dtype=torch.float64)),
-            passes=passes + self.passes,
+            passes=self.passes,
             products=float(self.products),
-            work=tuple(work[: course.n_iter]),
+            work=tuple(self.work[: course.n_iter]),
             **course.certificate,
         )
 

@@ -14,7 +14,7 @@ from .._core.kernels import exp
 from .._core.roots import find_roots
 from .._core.run import OnFailure, certificate, read_limits
 from ..costs.array import Nearest, WithoutDiagonal, as_pairwise, smallest
-from .base import Affinity
+from .base import Affinity, refuse_rows
 
 _FLOOR = 1e-3  # of the mean distance, as in umap-learn
 
@@ -114,17 +114,10 @@ def umap_membership(
             f"local_connectivity must be finite and not negative; got {local_connectivity}"
         )
     values, columns = smallest(whole, k - 1)
-    if (values < 0).any():
-        i = int((values < 0).any(dim=1).nonzero()[0])
-        raise ValueError(
-            f"cost is {values[i, 0]:g} at row {i}, column {int(columns[i, 0])}; distances are its "
-            "square roots, so it must not be negative"
-        )
-    if not values.isfinite().all():
-        i = int((~values.isfinite()).nonzero()[0, 0])
-        raise ValueError(
-            f"row {i} of the cost has fewer than {k - 1} finite entries for neighbours"
-        )
+    refuse_rows(values < 0, "of the cost has a negative entry; it must not be negative")
+    refuse_rows(
+        ~values.isfinite(), f"of the cost has fewer than {k - 1} finite entries for neighbours"
+    )
     distances = values.sqrt()
     rho = _nearest_positive(distances, local_connectivity)
     excess = (distances - rho[:, None]).clamp_min_(0.0)
@@ -143,14 +136,12 @@ def umap_membership(
 
 def _nearest_positive(distances: Tensor, rank: float) -> Tensor:
     """The positive distance of rank ``rank`` in each ascending row, (n,); the last if too few."""
-    n, k = distances.shape
-    zeros = (distances == 0).sum(dim=1)  # (n,)
-    positive = k - zeros
-    padded = torch.cat([distances.new_zeros(n, 1), distances], dim=1)  # rank 0 is distance 0
+    zeros = (distances == 0).sum(dim=1, keepdim=True)  # (n, 1)
+    padded = torch.cat([torch.zeros_like(distances[:, :1]), distances], dim=1)  # rank 0: 0
 
     def ranked(r: int) -> Tensor:
-        place = zeros + positive.clamp(max=r) if r else torch.zeros_like(zeros)
-        return padded.gather(1, place[:, None]).squeeze(1)
+        place = (zeros + r).clamp_max(distances.shape[1]) if r else torch.zeros_like(zeros)
+        return padded.gather(1, place).squeeze(1)
 
     low = math.floor(rank)
     return torch.lerp(ranked(low), ranked(low + 1), rank - low)
@@ -215,16 +206,15 @@ def umap_curve(min_dist: float = 0.1, spread: float = 1.0) -> tuple[float, float
     [1.577, 0.895]
     """
     a, b = unit_curve(min_dist, spread)
-    with np.errstate(over="ignore", under="ignore"):
-        a = float(a * np.float64(spread) ** (-2 * b))
-    if not np.finfo(float).tiny <= a < np.inf:
-        raise ValueError(f"spread={spread:g} is out of range: a of the curve would be {a:g}")
-    return a, b
+    power = -2 * b * math.log(spread)
+    if abs(math.log(a) + power) > 700:
+        raise ValueError(f"spread={spread:g} is out of range: a of the curve would be e^{power:g}")
+    return a * math.exp(power), b
 
 
 def unit_curve(min_dist: float, spread: float) -> tuple[float, float]:
     """a and b of :func:`umap_curve` in units of the spread: those of ``min_dist / spread``."""
-    from scipy.optimize import least_squares
+    from scipy.optimize import curve_fit
 
     spread = check_positive("spread", spread)
     if not 0 <= min_dist <= spread:
@@ -232,9 +222,8 @@ def unit_curve(min_dist: float, spread: float) -> tuple[float, float]:
     x = np.linspace(0, 3, 300)
     wanted = np.exp(-np.maximum(0, x - min_dist / spread))
 
-    def misfit(curve: np.ndarray) -> np.ndarray:
-        a, b = np.exp(curve)  # positive
-        return 1 / (1 + a * x ** (2 * b)) - wanted
+    def curve(x: np.ndarray, a: float, b: float) -> np.ndarray:
+        return 1 / (1 + a * x ** (2 * b))
 
-    a, b = np.exp(least_squares(misfit, [0.0, 0.0], xtol=1e-12, ftol=1e-12, gtol=1e-12).x)
+    (a, b), _ = curve_fit(curve, x, wanted, xtol=1e-12, ftol=1e-12)
     return float(a), float(b)

@@ -157,7 +157,8 @@ class Pairwise:
     def diagonal(self) -> Tensor:
         """The entries (i, i) of a square array, (n,)."""
         # a view would keep the whole tile
-        return self.join(tile.diagonal(rows.start).clone() for rows, tile in self.tiles())
+        tiles = self.tiles(tile_rows(self))
+        return self.join(tile.diagonal(rows.start).clone() for rows, tile in tiles)
 
     def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor]]:
         """Yield ``(rows, entries)``: the finite entries of some rows, (b, k), in any order."""

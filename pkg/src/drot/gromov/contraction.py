@@ -29,7 +29,7 @@ class Contraction:
     def __init__(self, cost_x: Pairwise, structure: Tensor, loss: Loss):
         self.cost, self.loss, self.structure = cost_x, loss, structure
         self.n, self.k = cost_x.shape[0], structure.shape[0]
-        self.factors = cost_x if isinstance(cost_x, Factored) else None
+        self.products = 0.0  # products of C with an (n, k) matrix
         self.f2 = self.f2_of(structure)  # (k, k)
         self.h2 = self.h2_of(structure)  # (k, k)
 
@@ -63,33 +63,31 @@ class Contraction:
         M = (M + M.T) / 2
         return M.clamp_min_(0) if self.loss == "kl" else M
 
+    def times(self, T: Tensor) -> Tensor:
+        """C T, (n, k)."""
+        self.products += 1
+        return self.cost @ T
+
     def product(self, T: Tensor) -> Tensor:
         """C T h2(Cbar), (n, k)."""
-        if self.factors is None:
-            return self.cost @ T @ self.h2
-        return self.factors.left @ (self.factors.right.T @ T @ self.h2)  # the small ones first
-
-    def product_labels(self, labels: Tensor, w: Tensor, k: int, h2: Tensor | None = None) -> Tensor:
-        """C T, or C T h2, for the plan that sends all of point i to ``labels[i]``, below k."""
-        if self.factors is None:
-            CT = self.cost @ hard_plan(labels, w, k)
-            return CT if h2 is None else CT @ h2
-        right = self.factors.right
-        sums = right.new_zeros(k, right.shape[1]).index_add_(0, labels, right * w[:, None]).T
-        return self.factors.left @ (sums if h2 is None else sums @ h2)  # (r, k) sums of rows
+        if not isinstance(self.cost, Factored):
+            return self.times(T) @ self.h2
+        self.products += 1
+        return self.cost.left @ (self.cost.right.T @ T @ self.h2)  # the small ones first
 
     def columns(self, index: Tensor, Y: Tensor) -> Tensor:
         """C[:, index] Y, (n, k), for Y (b, k)."""
-        if self.factors is not None:
-            return self.factors.left @ (self.factors.right[index].T @ Y)
+        self.products += len(index) / self.n
+        if isinstance(self.cost, Factored):
+            return self.cost.left @ (self.cost.right[index].T @ Y)
         if 4 * len(index) > self.n:  # a product is cheaper than a copy of so many rows
             return self.cost @ Y.new_zeros(self.n, Y.shape[1]).index_copy_(0, index, Y)
         return self.cost.rows(index).T @ Y
 
     def constant(self, w: Tensor) -> float:
         """sum_ij f1(C_ij) w_i w_j, the part that no plan changes."""
-        if self.factors is not None and self.loss == "square":
-            a, b = self.factors.left, self.factors.right
+        if isinstance(self.cost, Factored) and self.loss == "square":
+            a, b = self.cost.left, self.cost.right
             value = total((a.T @ (a * w[:, None])) * (b.T @ (b * w[:, None])))
         else:
             parts = (w[rows] @ (self.f1_of(tile) @ w) for rows, tile in self.tiles())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import Literal, NamedTuple, get_args
 
@@ -21,14 +20,13 @@ from ..embeddings.starts import random_start, spectral_start
 from ..gromov.contraction import (
     Contraction,
     Loss,
-    alone,
     as_structure,
     as_weights,
     hard_plan,
     total,
     with_rows,
 )
-from ..gromov.descent import Problem, State, conditional_gradient, descent, end_of, row_moves
+from ..gromov.descent import Problem, State, lowest_plan
 from ..gromov.semirelaxed import SemiRelaxedGW
 from ..gromov.starts import clusters, spectral_labels
 from .loss import Normalization, PrototypeLoss, log_kernel, ratio, structure
@@ -143,7 +141,7 @@ class Reduction:
         self.k = check_count("n_prototypes", n_prototypes, 2, self.n)
         self.n_components = check_count("n_components", n_components, 1)
         self.w = as_weights(weights, self.n, self.cost, "weights")
-        self.base = alone(self.cost, self.w, loss)
+        self.base = Contraction(self.cost, None, loss)
         self.constant, self.diagonal = self.base.constant(self.w), self.cost.diagonal()
         self.size, self.tol = self.base.scale(self.w, self.constant), _GAP[self.w.dtype]
         self.products = 0.0
@@ -190,7 +188,7 @@ class Reduction:
         """
         for _ in range(_ROUNDS):
             problem, now = self._plans(Z, c)
-            found = _lowest_plan(problem, now, self.tol, _STEPS[self.w.dtype])
+            found = lowest_plan(problem, now, self.tol, _STEPS[self.w.dtype])
             self.products += problem.products
             moved = self.couple(with_rows(found.T, self.w))
             new = problem.state(moved.T, moved.CT @ problem.contraction.h2)
@@ -344,10 +342,3 @@ def read_problem(similarity, n_prototypes: int, n_components: int, kernel, *term
 
 def _centred(Z: Tensor) -> Tensor:
     return Z - Z.mean(dim=0)
-
-
-def _lowest_plan(problem: Problem, start: State, tol: float, most: int) -> State:
-    """Conditional gradient, and moves of single rows from where it gains little."""
-    steps = conditional_gradient(problem, start)
-    moves = partial(row_moves, problem, tol=tol)
-    return end_of(islice(descent(steps, problem.scale, tol, moves), most))

@@ -85,6 +85,11 @@ class Problem:
         value = self.constant + float(q @ (self.contraction.f2 @ q)) - total(P * T)
         return State(T, P, q, value)
 
+    def objective(self, T: Tensor) -> float:
+        """E_L(T), infinite where C > 0 meets Cbar = 0 under ``kl``."""
+        infinite = (self.contraction.forbidden(T) & (T > 0)).any()
+        return math.inf if bool(infinite) else self.state(T).value
+
     def half_gradient(self, state: State) -> Tensor:
         """Half of dE_L/dT without the term that is constant in each row, (n, k)."""
         return self.contraction.f2 @ state.q - state.P
@@ -123,6 +128,13 @@ def descent(
 def end_of(steps: Iterable[tuple]):
     """The last state that is yielded."""
     return deque(steps, maxlen=1)[0][0]
+
+
+def lowest_plan(problem: Problem, start: State, tol: float, most: int) -> State:
+    """Conditional gradient, and moves of single rows from where it gains little."""
+    steps = conditional_gradient(problem, start)
+    moves = partial(row_moves, problem, tol=tol)
+    return end_of(islice(descent(steps, problem.scale, tol, moves), most))
 
 
 def conditional_gradient(problem: Problem, state: State) -> Iterator[tuple[State, float]]:

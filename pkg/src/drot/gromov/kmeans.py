@@ -15,7 +15,6 @@ from .._core.run import lowest
 from .barycenter import Cell, Reduced, ratio, reassign, reduced_descent
 from .contraction import (
     Contraction,
-    alone,
     as_plan,
     as_structure,
     as_weights,
@@ -112,7 +111,7 @@ def kernel_kmeans(
     w = as_weights(weights_x, n, cost)
     kinds = as_init(init, w, k, get_args(Init))
     plans = starts(kinds, n_starts, partial(hard_start, cost, w, k, as_rng(random_state)))
-    problem = Means(alone(centred(cost, w), w), w, k)
+    problem = Means(Contraction(centred(cost, w), None, "square"), w, k)
 
     def descend(plan: Tensor) -> Iterator[tuple]:
         steps = reduced_descent(problem, problem.hard(plan.argmax(dim=1)), parts=False)

@@ -195,7 +195,7 @@ def semi_relaxed_gw(
     found = lowest("semi_relaxed_gw", plans, roughly, max_iter, callback, finish)
     rounding = torch.finfo(w.dtype).eps * w[:, None]  # what the steps left of what went elsewhere
     T = with_rows(found.state.T.masked_fill(rounding >= found.state.T, 0), w)
-    objective = seen.objective(T, problem.constant)
+    objective = problem.objective(T)
     if objective == float("inf"):
         raise ValueError(
             "loss='kl' is infinite at every plan that was found: positive entries of cost_x meet "

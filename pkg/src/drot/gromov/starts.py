@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -15,13 +14,14 @@ from .._core.eigen import EXTRA, leading
 from ..costs.array import Pairwise, as_pairwise
 from ..costs.factored import Factored
 from .contraction import Contraction, hard_plan
-from .descent import Problem, State, conditional_gradient, descent, end_of, row_moves
+from .descent import Problem, lowest_plan
 
 Init = Literal["kmeans", "spectral", "random", "product"]
 Clusters = Literal["kmeans", "spectral", "random"]
 
 _ROUGH = 1e-6  # gap at which a match of clusters is good enough to start from
 _EIGEN = {torch.float64: 1e-8, torch.float32: 1e-5}  # residual of an eigenvector
+_STEPS = 500
 _TRIES = 8  # starts of a match, beside the product
 
 
@@ -110,16 +110,9 @@ def match(problem: Problem, labels: Tensor, rng: np.random.Generator) -> Tensor:
     for _ in range(_TRIES):
         places = torch.from_numpy(rng.permutation(k)[:m]).to(w.device)
         trials.append(hard_plan(places, mass, k))
-    ends = [_settle_down(reduced, reduced.state(T)) for T in trials]
+    ends = [lowest_plan(reduced, reduced.state(T), _ROUGH, _STEPS) for T in trials]
     best = min(ends, key=lambda state: state.value)
     return hard_plan(best.T.argmax(dim=1)[labels], w, k)
-
-
-def _settle_down(problem: Problem, state: State) -> State:
-    """Some steps of conditional gradient, then moves and exchanges to a rough tolerance."""
-    steps = islice(conditional_gradient(problem, state), 20)
-    near = end_of(descent(steps, problem.scale, _ROUGH))
-    return end_of(islice(row_moves(problem, near, _ROUGH), 500))
 
 
 def starts(

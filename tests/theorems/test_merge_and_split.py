@@ -17,7 +17,7 @@ from drot.gromov.barycenter import (
     splits,
     upper_halves,
 )
-from drot.gromov.contraction import Contraction, as_structure
+from drot.gromov.contraction import Contraction, as_cost
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
@@ -28,7 +28,7 @@ LOSSES = ("square", "kl")
 def reduced(X: np.ndarray, k: int, loss: str, w: Tensor | None = None) -> Reduced:
     C = torch.cdist(torch.from_numpy(X), torch.from_numpy(X)).square()
     w = torch.full((len(X),), 1 / len(X), dtype=torch.float64) if w is None else w
-    return Reduced(Contraction(as_structure(C, "cost_x", loss), None, loss), w, k)
+    return Reduced(Contraction(as_cost(C, "cost_x", loss), None, loss), w, k)
 
 
 def random_turn(rng: np.random.Generator, p: int) -> np.ndarray:
@@ -116,8 +116,8 @@ def test_promising_pairs():
     """Lowest sums first, the split cluster another one; nothing that cannot be done."""
     inf = torch.inf
     change = torch.tensor([[inf, 1.0, 4.0], [inf, inf, 2.0], [inf, inf, inf]])
-    assert promising(change, torch.tensor([-3.0, -9.0, -1.5])) == [[0, 2, 1], [1, 2, 0], [0, 1, 2]]
-    assert promising(change, torch.tensor([-3.0, inf, -1.5])) == [[1, 2, 0], [0, 1, 2]]
+    assert promising(change, torch.tensor([-3.0, -9.0, -1.5])) == [(0, 2, 1), (1, 2, 0), (0, 1, 2)]
+    assert promising(change, torch.tensor([-3.0, inf, -1.5])) == [(1, 2, 0), (0, 1, 2)]
     assert promising(change, torch.tensor([inf, inf, inf])) == []
     many = torch.rand(9, 9, generator=torch.Generator().manual_seed(0)).triu(1)
     many[many == 0] = inf
@@ -233,7 +233,7 @@ def test_rounding_below_zero_is_no_loss_of_moves():
         rng = np.random.default_rng(seed)
         C = rng.exponential(size=(12, 12)) * (rng.random((12, 12)) < 0.2)
         C, w = torch.from_numpy(C + C.T), torch.from_numpy(rng.dirichlet(np.ones(12)))
-        problem = Reduced(Contraction(as_structure(C, "cost_x", "kl"), None, "kl"), w, 4)
+        problem = Reduced(Contraction(as_cost(C, "cost_x", "kl"), None, "kl"), w, 4)
         labels = torch.from_numpy(rng.permutation(12) % 4)
         cell = problem.hard(labels)
         amount = cell.T.gather(1, labels[:, None])[:, 0]

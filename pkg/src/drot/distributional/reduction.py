@@ -20,15 +20,14 @@ from ..embeddings.starts import random_start, spectral_start
 from ..gromov.contraction import (
     Contraction,
     Loss,
-    as_structure,
+    as_cost,
     as_weights,
     hard_plan,
     total,
     with_rows,
 )
 from ..gromov.descent import Problem, State, lowest_plan
-from ..gromov.semirelaxed import SemiRelaxedGW
-from ..gromov.starts import clusters, spectral_labels
+from ..gromov.semirelaxed import SemiRelaxedGW, clusters, spectral_labels
 from .loss import Normalization, PrototypeLoss, log_kernel, ratio, structure
 
 OutputKernel = Literal["student", "gaussian", "gram"]
@@ -65,7 +64,7 @@ class DistributionalReduction(SemiRelaxedGW):
 
         :math:`\arg \max_i (C T)_{ik}`, and -1 for a prototype without weight.
         """
-        cost = as_structure(similarity, "similarity", "square")
+        cost = as_cost(similarity, "similarity", "square")
         n = self.plan.shape[0]
         if cost.shape[0] != n:
             raise ValueError(f"similarity compares {cost.shape[0]} points and the plan has {n}")
@@ -136,7 +135,7 @@ class Reduction:
                 "one factor for all pairs, or 'none'"
             )
         self.kernel, self.normalization, self.loss = kernel, normalization, loss
-        self.cost = as_structure(getattr(similarity, "plan", similarity), "similarity", loss)
+        self.cost = as_cost(getattr(similarity, "plan", similarity), "similarity", loss)
         self.n = self.cost.shape[0]
         self.k = check_count("n_prototypes", n_prototypes, 2, self.n)
         self.n_components = check_count("n_components", n_components, 1)

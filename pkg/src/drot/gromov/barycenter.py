@@ -8,9 +8,11 @@ rows and columns of :math:`T^\top C T`: so what it gains is known before it is t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from heapq import nsmallest
 from itertools import islice
 from typing import Any, get_args
 
@@ -21,11 +23,9 @@ from torch.nn.functional import normalize, pad
 
 from .._core.checks import Seed, as_rng, check_choice, check_count
 from .._core.run import OnFailure, lowest, read_limits
-from .contraction import Contraction, Loss, as_structure, as_weights, hard_plan, standard, total
-from .descent import SMALL, Problem, descent, end_of, row_moves, together
-from .semirelaxed import Callback, SemiRelaxedGW, as_init
-from .starts import Clusters as Init
-from .starts import features, hard_start, starts
+from .contraction import Contraction, Loss, as_cost, as_weights, hard_plan, ratio, standard, total
+from .descent import SMALL, Problem, Steps, descent, end_of, row_moves, together
+from .semirelaxed import Callback, Clusters, SemiRelaxedGW, as_init, features, hard_start, starts
 
 _PARTS = 5  # rounds of moves of parts before the structure follows
 _TRIES = 16  # pairs of a merge and a split that are tried before the search ends
@@ -46,7 +46,7 @@ def srgw_barycenter(
     *,
     weights_x: ArrayLike | None = None,
     loss: Loss = "square",
-    init: Init | Sequence[Init] | ArrayLike | SemiRelaxedGW = "kmeans",
+    init: Clusters | Sequence[Clusters] | ArrayLike | SemiRelaxedGW = "kmeans",
     n_starts: int = 4,
     refine: bool = True,
     tol: float | None = None,
@@ -128,18 +128,17 @@ def srgw_barycenter(
     ([[0.0, 1.0], [0.0, 1.0]], True)
     """
     check_choice("loss", loss, get_args(Loss))
-    cost = as_structure(cost_x, "cost_x", loss)
+    cost = as_cost(cost_x, "cost_x", loss)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     n, _ = cost.shape
     k = check_count("n_clusters", n_clusters, 1, n)
     n_starts = check_count("n_starts", n_starts, 1)
     w, rng = as_weights(weights_x, n, cost), as_rng(random_state)
-    kinds = as_init(init, w, k, get_args(Init))
+    kinds = as_init(init, w, k, get_args(Clusters))
     seen, unit = standard(cost, w, loss)
     problem = Reduced(seen, w, k)
 
-    def moves(cell: Cell) -> Iterator[tuple[Cell, float]]:
-        return islice(refined(problem, cell, tol), 1 + max_iter)
+    moves = partial(refined, problem, tol=tol, most=1 + max_iter)
 
     def descend(plan: Tensor) -> Iterator[tuple]:
         steps = reduced_descent(problem, problem.cell(plan))
@@ -246,14 +245,7 @@ class Reduced(Problem):
         return torch.where(source == b, 0, 2 * change.sum(dim=(0, 2)) - corners)
 
 
-def ratio(M: Tensor, mass: Tensor) -> Tensor:
-    """M / mass, and 0 where there is no mass."""
-    return torch.where(mass > 0, M / torch.where(mass > 0, mass, 1), 0)
-
-
-def reduced_descent(
-    problem: Reduced, cell: Cell, *, parts: bool = True
-) -> Iterator[tuple[Cell, float]]:
+def reduced_descent(problem: Reduced, cell: Cell, parts: bool = True) -> Steps:
     """Conditional gradient: all of the way where that pays, as it does where it is concave.
 
     Otherwise by the best length at the fixed structure, whose objective lies above the reduced
@@ -273,7 +265,7 @@ def reduced_descent(
         cell = new
 
 
-def reassign(problem: Reduced, cell: Cell, tol: float) -> Iterator[tuple[Cell, float]]:
+def reassign(problem: Reduced, cell: Cell, tol: float) -> Steps:
     """Move single rows between clusters, the structure following, while that pays.
 
     The change of the reduced objective has a closed form, O(k) for each of the n k candidates.
@@ -300,7 +292,7 @@ def _moved(problem: Reduced, cell: Cell, D: Tensor, rows: Tensor) -> tuple[Cell,
     return new, new.value - cell.value
 
 
-def polish(problem: Reduced, cell: Cell, tol: float) -> Iterator[tuple[Cell, float]]:
+def polish(problem: Reduced, cell: Cell, tol: float) -> Steps:
     """Parts of the mass of single rows at the fixed structure, then the structure, in turn.
 
     For the points that a similarity which is not conditionally definite leaves between clusters.
@@ -319,26 +311,22 @@ def polish(problem: Reduced, cell: Cell, tol: float) -> Iterator[tuple[Cell, flo
         cell = new
 
 
-def refined(problem: Reduced, start: Cell, tol: float) -> Iterator[tuple[Cell, float]]:
+def refined(problem: Reduced, cell: Cell, tol: float, most: int) -> Steps:
     """The cells that moves of single points lead to, and polishing where a gap is left."""
-    for cell, gap in reassign(problem, start, tol):
+    for cell, gap in islice(reassign(problem, cell, tol), most):  # noqa: B020
         yield cell, gap
-    yield from islice(polish(problem, cell, tol), 1, None)  # the first is known
+        most -= 1
+    yield from islice(polish(problem, cell, tol), 1, 1 + most)  # the first is known
 
 
 def merge_and_split(
-    problem: Reduced,
-    cell: Cell,
-    points: Tensor,
-    moves: Callable[[Cell], Iterable[tuple[Cell, float]]],
+    problem: Reduced, cell: Cell, points: Tensor, moves: Callable[[Cell], Iterable[tuple]]
 ) -> Iterator[Cell]:
     """Cells of ever lower value: clusters merged and split, then led down by ``moves``.
 
     Ends when none of the most promising pairs leads lower. ``points`` (n, r) say how to split.
     """
-    improved = True
-    while improved:
-        improved = False
+    while True:
         labels = cell.T.argmax(dim=1)
         upper = upper_halves(points, labels, problem.w, problem.k)
         for a, b, c in promising(merges(problem, cell), splits(problem, cell, upper)):
@@ -346,23 +334,24 @@ def merge_and_split(
             trial = torch.where((labels == c) & upper, b, trial)
             new = end_of(moves(problem.hard(trial)))
             if new.value < cell.value - SMALL * problem.scale:
-                cell, improved = new, True
-                yield cell
                 break
+        else:
+            return
+        cell = new
+        yield cell
 
 
-def promising(merges: Tensor, splits: Tensor) -> list[list[int]]:
+def promising(merges: Tensor, splits: Tensor) -> list[tuple[int, ...]]:
     """Merges of a and b, with splits of another c, that change the objective least."""
-    k = len(splits)
-    values, places = merges.flatten().sort(stable=True)
-    a, b = places[:_FEW, None] // k, places[:_FEW, None] % k
-    pairs = values[:_FEW, None] + splits  # (few, k)
-    c = torch.arange(k, device=splits.device).expand_as(pairs)
-    pairs = pairs.masked_fill((c == a) | (c == b), torch.inf)
-    values, order = pairs.flatten().sort(stable=True)
-    order = order[:_TRIES][values[:_TRIES] < torch.inf]
-    triples = torch.stack([a.expand_as(pairs), b.expand_as(pairs), c], dim=2)
-    return triples.flatten(0, 1)[order].tolist()
+    k, lowest = len(splits), merges.flatten().argsort(stable=True)[:_FEW].tolist()
+    merged, halved = merges.tolist(), splits.tolist()
+    pairs = [
+        (merged[a][b] + halved[c], a, b, c)
+        for a, b in (divmod(place, k) for place in lowest)
+        for c in range(k)
+        if c not in (a, b)
+    ]
+    return [tuple(pair[1:]) for pair in nsmallest(_TRIES, pairs) if pair[0] < math.inf]
 
 
 def merges(problem: Reduced, cell: Cell) -> Tensor:

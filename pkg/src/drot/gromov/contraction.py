@@ -81,15 +81,17 @@ class Contraction:
             return self.cost @ Y.new_zeros(self.n, Y.shape[1]).index_copy_(0, index, Y)
         return self.cost.rows(index).T @ Y
 
+    def f1_times(self, w: Tensor) -> Tensor:
+        """f1(C) w, (n,)."""
+        return self.cost.join(self.f1_of(tile) @ w for _, tile in self.tiles())
+
     def constant(self, w: Tensor) -> float:
         """sum_ij f1(C_ij) w_i w_j, the part that no plan changes."""
         if isinstance(self.cost, Factored) and self.loss == "square":
             a, b = self.cost.left, self.cost.right
             value = total((a.T @ (a * w[:, None])) * (b.T @ (b * w[:, None])))
         else:
-            parts = (w[rows] @ (self.f1_of(tile) @ w) for rows, tile in self.tiles())
-            own = sum((part.double() for part in parts), w.new_zeros((), dtype=torch.float64))
-            value = float(self.cost.ranks.total(own))
+            value = float(w.double() @ self.f1_times(w).double())
         if not math.isfinite(value):
             raise ValueError(
                 "the objective of these similarities overflows; give them in larger units"
@@ -112,6 +114,11 @@ class Contraction:
 
 def total(x: Tensor) -> float:
     return float(x.sum(dtype=torch.float64))
+
+
+def ratio(x: Tensor, mass: Tensor) -> Tensor:
+    """x / mass, and 0 where there is no mass."""
+    return torch.where(mass > 0, x / torch.where(mass > 0, mass, 1), 0)
 
 
 class Unit(NamedTuple):
@@ -184,8 +191,8 @@ def with_rows(T: Tensor, w: Tensor) -> Tensor:
 def contraction(cost_x, cost_z, loss: Loss) -> Contraction:
     """Read both similarities and the loss."""
     check_choice("loss", loss, get_args(Loss))
-    x = as_structure(cost_x, "cost_x", loss)
-    z = as_structure(cost_z, "cost_z", loss, least=1)
+    x = as_cost(cost_x, "cost_x", loss)
+    z = as_cost(cost_z, "cost_z", loss, least=1)
     if x.device != z.device:
         raise ValueError(f"cost_x is on {x.device} and cost_z on {z.device}; move one of them")
     if x.dtype != z.dtype:
@@ -194,7 +201,7 @@ def contraction(cost_x, cost_z, loss: Loss) -> Contraction:
     return Contraction(x, (whole + whole.T) / 2, loss)
 
 
-def as_structure(cost, name: str, loss: Loss, *, least: int = 2) -> Pairwise:
+def as_cost(cost, name: str, loss: Loss, *, least: int = 2) -> Pairwise:
     """A symmetric similarity of some points, non-negative where the loss needs it."""
     cost = as_pairwise(cost, name, least=least)
     check_symmetric(cost, name)
@@ -226,7 +233,10 @@ def as_weights(weights, n: int, like: Pairwise | Tensor, name: str = "weights_x"
 
 
 def as_plan(plan, name: str, n: int, k: int, like: Pairwise | Tensor, **sums: Tensor) -> Tensor:
-    """A plan of mass 1; ``weights_x`` and ``weights_z`` are the sums of its rows and columns."""
+    """A plan of mass 1; ``weights_x`` and ``weights_z`` are the sums of its rows and columns.
+
+    Its rows come to sum to ``weights_x`` as they do there.
+    """
     T = as_real(plan, name).to(like.device, like.dtype)
     if T.shape != (n, k):
         raise ValueError(
@@ -246,4 +256,4 @@ def as_plan(plan, name: str, n: int, k: int, like: Pairwise | Tensor, **sums: Te
             )
     if abs(total(T) - 1) > 1e-5:
         raise ValueError(f"{name} must have total mass 1; got {total(T):g}. Divide by the sum")
-    return T
+    return with_rows(T, sums["weights_x"]) if "weights_x" in sums else T

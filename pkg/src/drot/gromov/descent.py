@@ -26,6 +26,9 @@ _SHORT = 0.02  # steps that gain less of what the gap promised are left to moves
 _FACE = 50  # most steps of conjugate gradient, each a product, between rounds of moves
 
 
+Steps = Iterator[tuple[Any, float]]  # states, and their gaps
+
+
 class Line(NamedTuple):
     """E_L(T + t D) = E_L(T) + b t + a t^2."""
 
@@ -130,14 +133,18 @@ def end_of(steps: Iterable[tuple]):
     return deque(steps, maxlen=1)[0][0]
 
 
+def descend(problem: Problem, steps: Steps, tol: float, refine: bool = True) -> Iterator[tuple]:
+    """Steps of a solver, and moves of single rows from where they gain little."""
+    moves = partial(row_moves, problem, tol=tol) if refine else None
+    return descent(steps, problem.scale, tol, moves)
+
+
 def lowest_plan(problem: Problem, start: State, tol: float, most: int) -> State:
-    """Conditional gradient, and moves of single rows from where it gains little."""
-    steps = conditional_gradient(problem, start)
-    moves = partial(row_moves, problem, tol=tol)
-    return end_of(islice(descent(steps, problem.scale, tol, moves), most))
+    """Where conditional gradient and moves of single rows lead."""
+    return end_of(islice(descend(problem, conditional_gradient(problem, start), tol), most))
 
 
-def conditional_gradient(problem: Problem, state: State) -> Iterator[tuple[State, float]]:
+def conditional_gradient(problem: Problem, state: State) -> Steps:
     """Steps to the plan that the gradient likes best, each of the best length.
 
     Yields the state and its gap; the caller stops. The product of C with a hard plan S follows from
@@ -164,9 +171,7 @@ def conditional_gradient(problem: Problem, state: State) -> Iterator[tuple[State
             state = state.moved(state.T + t * D, t, D.sum(dim=0), PD, line)
 
 
-def mirror_descent(
-    problem: Problem, state: State, epsilon: float | None
-) -> Iterator[tuple[State, float]]:
+def mirror_descent(problem: Problem, state: State, epsilon: float | None) -> Steps:
     r"""Steps :math:`T \leftarrow \mathrm{diag}(w / K 1) K`, K = exp(log T - gradient / epsilon).
 
     A step is the minimum of the linearised objective plus epsilon KL(. | T). Without an epsilon,
@@ -200,9 +205,7 @@ def mirror_descent(
             eps /= 2
 
 
-def row_moves(
-    problem: Problem, state: State, tol: float, *, exchanges: bool = True
-) -> Iterator[tuple[State, float]]:
+def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = True) -> Steps:
     """Move mass of single rows, from the place that costs them most to any other.
 
     The change of E_L by an amount d is (linear) d + (quadratic) d^2 in closed form, so its best

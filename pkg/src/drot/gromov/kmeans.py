@@ -12,21 +12,10 @@ from torch import Tensor
 
 from .._core.checks import Seed, as_real, as_rng, check_count
 from .._core.run import lowest
-from .barycenter import Cell, Reduced, ratio, reassign, reduced_descent
-from .contraction import (
-    Contraction,
-    as_plan,
-    as_structure,
-    as_weights,
-    centred,
-    hard_plan,
-    total,
-    with_rows,
-)
+from .barycenter import Cell, Reduced, reassign, reduced_descent
+from .contraction import Contraction, as_cost, as_plan, as_weights, centred, hard_plan, ratio, total
 from .descent import descent
-from .semirelaxed import SemiRelaxedGW, as_init
-from .starts import Clusters as Init
-from .starts import hard_start, starts
+from .semirelaxed import Clusters, SemiRelaxedGW, as_init, hard_start, starts
 
 
 class KernelKMeans(NamedTuple):
@@ -43,7 +32,7 @@ def kernel_kmeans(
     n_clusters: int,
     *,
     weights_x: ArrayLike | None = None,
-    init: Init | Sequence[Init] | ArrayLike | SemiRelaxedGW = "kmeans",
+    init: Clusters | Sequence[Clusters] | ArrayLike | SemiRelaxedGW = "kmeans",
     n_starts: int = 4,
     max_iter: int = 1000,
     random_state: Seed = 0,
@@ -103,13 +92,13 @@ def kernel_kmeans(
     >>> found.objective, bool(found.labels[0] == found.labels[1])
     (0.25, True)
     """
-    cost = as_structure(gram, "gram", "square")
+    cost = as_cost(gram, "gram", "square")
     n, _ = cost.shape
     k = check_count("n_clusters", n_clusters, 1, n)
     n_starts = check_count("n_starts", n_starts, 1)
     max_iter = check_count("max_iter", max_iter, 1)
     w = as_weights(weights_x, n, cost)
-    kinds = as_init(init, w, k, get_args(Init))
+    kinds = as_init(init, w, k, get_args(Clusters))
     plans = starts(kinds, n_starts, partial(hard_start, cost, w, k, as_rng(random_state)))
     problem = Means(Contraction(centred(cost, w), None, "square"), w, k)
 
@@ -197,7 +186,7 @@ def coarsen(cost_x, membership, *, weights_x: ArrayLike | None = None) -> Coarse
     >>> coarsen(C, [0, 0, 1]).structure.tolist()
     [[3.0, 0.5], [0.5, 4.0]]
     """
-    cost = as_structure(cost_x, "cost_x", "square")
+    cost = as_cost(cost_x, "cost_x", "square")
     n, _ = cost.shape
     w = as_weights(weights_x, n, cost)
     T = as_real(membership, "membership").to(w.device)
@@ -208,7 +197,7 @@ def coarsen(cost_x, membership, *, weights_x: ArrayLike | None = None) -> Coarse
             raise ValueError(f"membership has the label {int(T.max())}; {n} points have fewer")
         T = hard_plan(T.long(), w, int(T.max()) + 1)
     else:
-        T = with_rows(as_plan(T, "membership", n, T.shape[1], w, weights_x=w), w)
+        T = as_plan(T, "membership", n, T.shape[1], w, weights_x=w)
     q = T.sum(dim=0)
     if bool((q == 0).any()):
         empty = int((q == 0).nonzero()[0])

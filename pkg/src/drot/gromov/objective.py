@@ -109,8 +109,7 @@ def gw_gradient(cost_x, cost_z, plan, *, loss: Loss = "square") -> Tensor:
     problem = contraction(cost_x, cost_z, loss)
     T = as_plan(plan, "plan", problem.n, problem.k, problem.cost)
     w, q = T.sum(dim=1), T.sum(dim=0)
-    rows = problem.cost.join(problem.f1_of(tile) @ w for _, tile in problem.tiles())
-    half = rows[:, None] + problem.f2 @ q - problem.product(T)
+    half = problem.f1_times(w)[:, None] + problem.f2 @ q - problem.product(T)
     return 2 * half.masked_fill(problem.forbidden(T), math.inf)
 
 

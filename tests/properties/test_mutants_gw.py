@@ -455,7 +455,7 @@ def until_it_slows(steps, tol: float, scale: float, refine: bool) -> list:
 @pytest.mark.parametrize("refine", [True, False])
 @pytest.mark.parametrize("solver", ["conditional_gradient", "mirror_descent"])
 @pytest.mark.parametrize("seed", range(3))
-def test_semi_relaxed_hands_over_to_the_rows(solver, refine, seed):
+def test_alg_srgw(solver, refine, seed):
     """Steps until they gain little, rows from there, again from there to the tolerance."""
     A, B = similarities(40, 8, seed)
     w = weights(40, seed)
@@ -499,7 +499,7 @@ def test_semi_relaxed_hands_over_to_the_rows(solver, refine, seed):
 @pytest.mark.parametrize("refine", [True, False])
 @pytest.mark.parametrize("seed", [0, 1, 5])
 @pytest.mark.parametrize("tol", [1e-9, 2e-4])
-def test_barycentre_hands_over_to_the_points(refine, seed, tol):
+def test_alg_barycenter(refine, seed, tol):
     """Steps until they gain little, whole points from there, then parts of points.
 
     The similarity is indefinite: the best plans are soft.

@@ -70,7 +70,7 @@ def srgw_barycenter(
     starts two clusters are merged and a third is split, for as long as that leads lower.
 
     Source: (srGWB) in section 4.2, lemma D.1 and theorem 4.1 of Van Assel et al. (2024); book
-    ``lem-reduced-barycenter`` and ``thm-hard-plans``.
+    ``lem-reduced-barycenter``, ``thm-hard-plans`` and ``alg-barycenter``.
 
     Parameters
     ----------
@@ -138,17 +138,17 @@ def srgw_barycenter(
     seen, unit = standard(cost, w, loss)
     problem = Reduced(seen, w, k)
 
-    moves = partial(refined, problem, tol=tol, most=1 + max_iter)
+    moves = partial(refined, most=1 + max_iter)
 
     def descend(plan: Tensor) -> Iterator[tuple]:
         steps = reduced_descent(problem, problem.cell(plan))
-        return descent(steps, problem.scale, tol, moves if refine else None)
+        return descent(problem, steps, tol, moves if refine else None)
 
     def finish(cell: Cell, gap: float) -> Iterator[tuple]:
         yield cell, gap
         if refine and k > 2:
             points = features(cost, w, k, rng)
-            for lower in merge_and_split(problem, cell, points, moves):
+            for lower in merge_and_split(problem, cell, points, partial(moves, problem, tol=tol)):
                 yield lower, problem.slope(lower), lower.T
 
     plans = starts(kinds, n_starts, partial(hard_start, cost, w, k, rng))

@@ -110,9 +110,9 @@ class Problem:
 
 
 def descent(
-    steps: Iterator[tuple], scale: float, tol: float, moves: Callable | None = None
+    problem: Problem, steps: Steps, tol: float, moves: Callable[..., Steps] | None = None
 ) -> Iterator[tuple]:
-    """Steps to the tolerance; then, from where they gain little, ``moves(state)`` to their end.
+    """Steps to the tolerance; then ``moves(problem, state, tol)``, from where they gain little.
 
     A step that gains less than 2 % of what the gap promised is a sign of mass on several places,
     which moves of single rows find sooner. Yields ``(state, gap, plan)``.
@@ -122,9 +122,9 @@ def descent(
         yield state, gap, state.T
         if gap <= tol or (moves is not None and value - state.value < _SHORT * promised):
             break
-        value, promised = state.value, gap * scale
+        value, promised = state.value, gap * problem.scale
     if moves is not None:
-        for cell, gap in islice(moves(state), 1, None):  # the first is known
+        for cell, gap in islice(moves(problem, state, tol), 1, None):  # the first is known
             yield cell, gap, cell.T
 
 
@@ -133,15 +133,10 @@ def end_of(steps: Iterable[tuple]):
     return deque(steps, maxlen=1)[0][0]
 
 
-def descend(problem: Problem, steps: Steps, tol: float, refine: bool = True) -> Iterator[tuple]:
-    """Steps of a solver, and moves of single rows from where they gain little."""
-    moves = partial(row_moves, problem, tol=tol) if refine else None
-    return descent(steps, problem.scale, tol, moves)
-
-
 def lowest_plan(problem: Problem, start: State, tol: float, most: int) -> State:
     """Where conditional gradient and moves of single rows lead."""
-    return end_of(islice(descend(problem, conditional_gradient(problem, start), tol), most))
+    steps = conditional_gradient(problem, start)
+    return end_of(islice(descent(problem, steps, tol, row_moves), most))
 
 
 def conditional_gradient(problem: Problem, state: State) -> Steps:

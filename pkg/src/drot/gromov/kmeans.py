@@ -104,7 +104,7 @@ def kernel_kmeans(
 
     def descend(plan: Tensor) -> Iterator[tuple]:
         steps = reduced_descent(problem, problem.hard(plan.argmax(dim=1)), parts=False)
-        return descent(steps, problem.scale, 0.0, partial(reassign, problem, tol=0.0))
+        return descent(problem, steps, 0.0, reassign)
 
     found = lowest("kernel_kmeans", plans, descend, max_iter)
     labels = found.state.T.argmax(dim=1)

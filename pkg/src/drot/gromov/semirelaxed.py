@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -18,9 +18,8 @@ from .._core.eigen import EXTRA, leading
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.saving import Saved
 from ..costs.array import Pairwise
-from ..costs.factored import Factored
 from .contraction import Loss, as_plan, as_weights, contraction, hard_plan, standard, with_rows
-from .descent import Problem, State, conditional_gradient, descend, lowest_plan, mirror_descent
+from .descent import Problem, conditional_gradient, descent, lowest_plan, mirror_descent, row_moves
 
 Init = Literal["kmeans", "spectral", "random", "product"]
 Clusters = Literal["kmeans", "spectral", "random"]
@@ -104,7 +103,7 @@ def semi_relaxed_gw(
     ``epsilon``), and the best plan is returned.
 
     Source: (srGW) in section 4.1 and appendix E of Van Assel et al. (2024); book
-    ``prp-line-search``, ``prp-mirror-descent`` and ``prp-low-rank``.
+    ``alg-srgw`` and ``prp-low-rank``.
 
     Parameters
     ----------
@@ -181,7 +180,7 @@ def semi_relaxed_gw(
     if epsilon is not None:
         epsilon = check_positive("epsilon", epsilon) / unit.size / unit.size
     problem = Problem(seen, w)
-    kinds = as_init(init, w, terms.k)
+    kinds, moves = as_init(init, w, terms.k), row_moves if refine else None
 
     def steps(plan: Tensor) -> Iterator[tuple]:
         if solver == "conditional_gradient":
@@ -191,13 +190,12 @@ def semi_relaxed_gw(
     def roughly(plan: Tensor) -> Iterator[tuple]:
         if solver == "mirror_descent" and bool((plan == 0).any()):
             plan = (1 - _SOFT) * plan + _SOFT * w[:, None] / problem.k
-        return descend(problem, steps(plan), max(tol, _ROUGH), refine)
+        return descent(problem, steps(plan), max(tol, _ROUGH), moves)
 
-    def finish(state: State, gap: float) -> Iterable[tuple]:
-        return descend(problem, steps(state.T), tol, refine) if gap > tol else [(state, gap)]
+    def finish(state: Any, gap: float) -> Iterable[tuple]:
+        return descent(problem, steps(state.T), tol, moves) if gap > tol else [(state, gap)]
 
-    draw = partial(soft_start, problem, terms.cost, as_rng(random_state))
-    plans = starts(kinds, n_starts, draw)
+    plans = starts(kinds, n_starts, partial(soft_start, problem, terms.cost, as_rng(random_state)))
     found = lowest("semi_relaxed_gw", plans, roughly, max_iter, callback, finish)
     rounding = torch.finfo(w.dtype).eps * w[:, None]  # what the steps left of what went elsewhere
     T = with_rows(found.state.T.masked_fill(rounding >= found.state.T, 0), w)
@@ -265,10 +263,8 @@ def features(
     of its eigenvalue's size, by three products with random vectors. ``unit`` puts each row of
     the bare eigenvectors on the sphere, as spectral clustering does.
     """
-    if not unit and isinstance(cost, Factored):
-        return cost.points
     if not unit and cost.parts is not None and "other" not in cost.parts:
-        for name in ("sqeuclidean", "student"):
+        for name in ("sqeuclidean", "student", "points", "left"):
             if name in cost.parts:
                 return cost.parts[name]
     root = w.sqrt()[:, None]

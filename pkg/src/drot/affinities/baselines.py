@@ -197,7 +197,7 @@ def symmetric_alternating_projections(
     cost, target, tol, max_iter = _read(cost, perplexity, tol, max_iter, on_failure)
     sigma = check_positive("bandwidth", bandwidth, cost.dtype)
     wanted = target.log().to(cost.dtype)
-    dual = Dual(cost, wanted + 1)
+    dual = Dual(as_pairwise(cost.dense()), wanted + 1)  # the plan is kept whole: does it fit?
     sigma /= dual.scale
     C, n = dual.cost.dense(), cost.shape[0]
     ties = (C.amin(dim=1, keepdim=True) == C).sum(dim=1)

@@ -201,8 +201,7 @@ class Reduction:
     def gap(self, Z: Tensor, c: Coupling) -> float:
         """Frank-Wolfe gap of a plan, at its own factors."""
         problem, state = self._plans(Z, c)
-        g = problem.half_gradient(state)
-        return problem.gap(state, g, g.min(dim=1).values)
+        return problem.slope(state)
 
     def _plans(self, Z: Tensor, c: Coupling) -> tuple[Problem, State]:
         """E_L over plans at fixed positions and factors, and where c stands there."""
@@ -211,7 +210,7 @@ class Reduction:
         f2 = self.base.f2_of(C)
         # with a symmetric C, the symmetric parts are all that counts
         terms.f2, terms.h2 = (f2 + f2.T) / 2, (h2 + h2.T) / 2
-        problem = Problem(terms, self.w, self.constant)
+        problem = Problem(terms, self.w, constant=self.constant)
         problem.diagonal = self.diagonal
         used = c.q > 0  # E_L does not see the others, which are of any similarity to themselves
         problem.scale = self.size + float(terms.f2[used][:, used].mean()) or 1.0

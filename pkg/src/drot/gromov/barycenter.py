@@ -182,10 +182,6 @@ class Cell:
 class Reduced(Problem):
     """min over Cbar of E_L(C, Cbar, T), as a function of the plan T with row sums w."""
 
-    def __init__(self, contraction: Contraction, w: Tensor, k: int, constant: float | None = None):
-        super().__init__(contraction, w, constant)
-        self.k = k
-
     def cell(self, T: Tensor, CT: Tensor | None = None) -> Cell:
         CT = self.contraction.times(T) if CT is None else CT
         q, M = T.sum(dim=0), self.contraction.between(T, CT)
@@ -206,15 +202,10 @@ class Reduced(Problem):
         c = self.contraction
         return c.f2_of(cell.structure) @ cell.q - cell.CT @ c.h2_of(cell.structure)
 
-    def slope(self, cell: Cell) -> float:
-        """The Frank-Wolfe gap."""
-        g = self.half_gradient(cell)
-        return self.gap(cell, g, g.min(dim=1).values)
-
     def at(self, cell: Cell) -> Problem:
         """The plan's problem at the fixed structure of a cell."""
         c = Contraction(self.contraction.cost, cell.structure, self.contraction.loss)
-        return Problem(c, self.w, self.constant)
+        return Problem(c, self.w, constant=self.constant)
 
     def changes(self, cell: Cell, source: Tensor, mass: Tensor) -> Tensor:
         """Of the reduced objective, when row i sends some mass from source_i to b, (n, k)."""
@@ -275,7 +266,10 @@ def reassign(problem: Reduced, cell: Cell, tol: float) -> Steps:
     while True:
         yield cell, problem.slope(cell)
         mass, source = cell.T.max(dim=1)
-        gain, target = problem.changes(cell, source, mass).min(dim=1)
+        changes = problem.changes(cell, source, mass)
+        gain = changes.min(dim=1).values
+        # the first that gains as much: rounding does not choose between empty clusters
+        target = (changes <= gain[:, None] + SMALL * problem.scale).int().argmax(dim=1)
         D = hard_plan(target, mass, problem.k) - hard_plan(source, mass, problem.k)
         rows = (gain < -bound).nonzero()[:, 0]
         found = together(rows, gain, most, partial(_moved, problem, cell, D))

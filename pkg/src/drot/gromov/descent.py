@@ -60,11 +60,13 @@ class State:
 
 
 class Problem:
-    """E_L between two similarities over the plans with row sums w."""
+    """E_L between two similarities over the (n, k) plans with row sums w."""
 
-    def __init__(self, contraction: Contraction, w: Tensor, constant: float | None = None):
+    def __init__(
+        self, contraction: Contraction, w: Tensor, k: int = 0, *, constant: float | None = None
+    ):
         self.contraction, self.w = contraction, w
-        self.n, self.k = contraction.n, contraction.k
+        self.n, self.k = contraction.n, k or contraction.k
         self.constant = contraction.constant(w) if constant is None else constant
 
     @property
@@ -107,6 +109,11 @@ class Problem:
         """Frank-Wolfe gap max <dE/dT, T - S> over plans S, in units of the scale."""
         slope = total(g * state.T) - total(self.w * best)
         return max(2 * slope / self.scale, 0.0)  # in this order what is not a number stays so
+
+    def slope(self, state: Any) -> float:
+        """The Frank-Wolfe gap of a plan."""
+        g = self.half_gradient(state)
+        return self.gap(state, g, g.min(dim=1).values)
 
 
 def descent(

@@ -115,7 +115,8 @@ class Means(Reduced):
     """The objective of kernel k-means: for a barycentre's squares, the trace."""
 
     def __init__(self, contraction: Contraction, w: Tensor, k: int):
-        super().__init__(contraction, w, k, float(w @ contraction.cost.diagonal()))
+        constant = float(w @ contraction.cost.diagonal())
+        super().__init__(contraction, w, k, constant=constant)
         self.scale = float(w @ self.diagonal.abs())
 
     def cell(self, T: Tensor, CT: Tensor | None = None) -> Cell:
@@ -128,6 +129,9 @@ class Means(Reduced):
         """Half the squared distances to the means, but for a term of the row, (n, k)."""
         share = ratio(torch.ones_like(cell.q), cell.q)
         return cell.structure / 2 - cell.CT * share
+
+    def slope(self, state: Any) -> float:
+        return 0.0  # which no result reports
 
     def changes(self, cell: Cell, source: Tensor, mass: Tensor) -> Tensor:
         """By each move of one point, means following (Hartigan), (n, k)."""

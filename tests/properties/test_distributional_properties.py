@@ -19,7 +19,7 @@ from drot import DistR
 from drot.distributional.loss import PrototypeLoss
 from drot.distributional.reduction import Descent, read_problem
 from drot.distributional.solve import descent
-from drot.gromov.starts import spectral_labels
+from drot.gromov.semirelaxed import spectral_labels
 from hypothesis import given
 from hypothesis import strategies as st
 from plans import cloud, energy, pointwise

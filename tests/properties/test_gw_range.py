@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 from drot.costs.array import as_pairwise
+from drot.gromov.barycenter import Reduced
 from drot.gromov.contraction import Contraction, contraction
 from drot.gromov.descent import Problem
-from drot.gromov.reduced import Reduced
 from plans import cloud, problem, soft, weights
 
 SIZES = [(torch.float32, 60), (torch.float32, -90), (torch.float64, -600)]

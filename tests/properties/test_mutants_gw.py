@@ -15,6 +15,7 @@ import torch
 from drot._core.run import lowest
 from drot.costs.array import Pairwise, as_pairwise
 from drot.costs.factored import Factored
+from drot.gromov.barycenter import Reduced, polish, reassign, reduced_descent
 from drot.gromov.contraction import Contraction, contraction, hard_plan, standard
 from drot.gromov.descent import (
     Line,
@@ -26,8 +27,7 @@ from drot.gromov.descent import (
     mirror_descent,
     row_moves,
 )
-from drot.gromov.kmeans import lloyd
-from drot.gromov.reduced import Reduced, polish, reassign, reduced_descent
+from drot.gromov.kmeans import Means
 from plans import LOSSES, cloud, energy, problem, soft, weights
 from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
@@ -67,17 +67,15 @@ def test_products_are_those_of_the_array(kind, loss):
     assert hard.sum(dim=0)[4] == 0 and ((hard > 0).sum(dim=1) == 1).all()
     few, many = torch.tensor([3, 0, 17]), torch.arange(29, 8, -1)
     pairs = [
-        (terms.met(T), A @ T),
         (terms.product(T), A @ T @ h2),
-        (terms.product_labels(labels, w, 5), A @ hard),
-        (terms.product_labels(labels, w, 5, terms.h2), A @ hard @ h2),
+        (terms.times(hard), A @ hard),
+        (terms.product(hard), A @ hard @ h2),
         (terms.columns(few, T[:3]), A[:, few] @ T[:3]),
         (terms.columns(many, T[:21]), A[:, many] @ T[:21]),
         (torch.tensor(terms.constant(w)), w @ f1 @ w),
         (torch.tensor(terms.scale(w, terms.constant(w))),
          w @ (A.square() if loss == "square" else A) @ w + f2.mean()),
-        (torch.tensor(terms.objective(T, float(T.sum(1) @ f1 @ T.sum(1)))),
-         torch.tensor(energy(A, B, T, loss))),
+        (torch.tensor(Problem(terms, w).objective(T)), torch.tensor(energy(A, B, T, loss))),
     ]  # fmt: skip
     for found, expected in pairs:
         torch.testing.assert_close(found, expected.to(found), rtol=1e-10, atol=1e-10)
@@ -109,8 +107,7 @@ def made(monkeypatch) -> list[float]:
 
         monkeypatch.setattr(owner, name, call)
 
-    for name in ("product", "product_labels"):
-        counted(name, lambda *_: 1)
+    counted("product", lambda *_: 1)
     for owner in (Pairwise, Factored):
         counted("__matmul__", lambda *_: 1, owner)
     counted("columns", lambda terms, index, Y: len(index) / terms.n)
@@ -133,6 +130,7 @@ def test_each_step_of_a_descent(kind, loss, made):
     f2, h2 = (B.square(), 2 * B) if loss == "square" else (B, B.log())
     terms = Problem(contraction(cost, B, loss), w)
     size = float(w @ (A.square() if loss == "square" else A) @ w + f2.mean())
+    assert terms.scale == pytest.approx(size)
     made.clear()  # the scale took one of its own
     for name, steps in descents(terms, soft(w, 4, 3)):
         values = []
@@ -329,7 +327,7 @@ def test_rows_that_do_not_move_end_it(monkeypatch):
     A, B = problem(0, 40, 3)
     w, tried = weights(40), []
 
-    def move(terms, state, g, rows, *moves):
+    def move(terms, state, g, D, rows):
         tried.append(len(rows))
         return state, 0.0
 
@@ -380,33 +378,24 @@ def test_polish_ends_where_nothing_moves(monkeypatch):
     assert [found for found, _ in islice(polish(terms, mixed, 1e-9), 50)] == [mixed]
 
 
-def test_points_that_do_not_pay_end_kernel_kmeans(monkeypatch):
-    """Moves that promise and do not pay: all, then a quarter, ..., then one, then the end."""
-    X = torch.cat([cloud(20, 2), cloud(20, 2, 1) + 20])
-    labels, w = torch.arange(40) // 20, weights(40)
-    terms = Contraction(as_pairwise(X @ X.T), torch.zeros(1, 1).double(), "square")
-    made, means = [], drot.gromov.kmeans._Means
+def test_moves_of_kernel_kmeans():
+    """What each move of a point changes, means following, against two sums of squares."""
+    X, w, labels = cloud(12, 2), weights(12), torch.arange(12) % 3
+    labels[labels == 2], labels[3] = 1, 2  # 2 has one point, 3 has none
+    problem = Means(Contraction(as_pairwise(X @ X.T), None, "square"), w, 4)
 
-    class Promising(means):
-        def __init__(self, source, diagonal, w, labels, k):
-            super().__init__(source, diagonal, w, labels, k)
-            made.append(labels.clone())
-            assert len(made) < 50
+    def within(labels) -> float:
+        means = [w[labels == c] @ X[labels == c] / w[labels == c].sum() for c in range(4)]
+        return float(w @ (X - torch.stack(means)[labels]).square().sum(dim=1))
 
-        def gains(self):
-            gains = -torch.arange(1.0, 41.0).double()[:, None].expand(40, 2).clone()
-            gains[torch.arange(40), self.labels] = torch.inf
-            return gains
-
-    monkeypatch.setattr(drot.gromov.kmeans, "_Means", Promising)
-    found, value, steps, _ = lloyd(terms, w, labels, 2, 100)
-    assert torch.equal(found, labels) and steps == 0
-    within = sum((w[g] * (X[g] - w[g] @ X[g] / w[g].sum()).square().sum(dim=1)).sum()
-                 for g in (labels == 0, labels == 1))  # fmt: skip
-    assert value == pytest.approx(float(within), rel=1e-12)
-    moved = [(other != labels).nonzero()[:, 0].tolist() for other in made]
-    # the labels, Lloyd's step, then the points that promise most
-    assert moved == [[], [], *(list(range(40 - m, 40)) for m in (40, 10, 2, 1))]
+    cell = problem.hard(labels)
+    assert cell.value == pytest.approx(within(labels), rel=1e-12)
+    changes = problem.changes(cell, labels, w)
+    for i, b in itertools.product(range(12), range(4)):
+        moved = labels.clone()
+        moved[i] = b
+        change = within(moved) - within(labels)
+        assert float(changes[i, b]) == pytest.approx(change, abs=1e-12)
 
 
 def test_epsilon_is_not_doubled_for_ever(monkeypatch):
@@ -466,7 +455,7 @@ def until_it_slows(steps, tol: float, scale: float, refine: bool) -> list:
 @pytest.mark.parametrize("refine", [True, False])
 @pytest.mark.parametrize("solver", ["conditional_gradient", "mirror_descent"])
 @pytest.mark.parametrize("seed", range(3))
-def test_semi_relaxed_hands_over_to_the_rows(solver, refine, seed):
+def test_alg_srgw(solver, refine, seed):
     """Steps until they gain little, rows from there, again from there to the tolerance."""
     A, B = similarities(40, 8, seed)
     w = weights(40, seed)
@@ -510,7 +499,7 @@ def test_semi_relaxed_hands_over_to_the_rows(solver, refine, seed):
 @pytest.mark.parametrize("refine", [True, False])
 @pytest.mark.parametrize("seed", [0, 1, 5])
 @pytest.mark.parametrize("tol", [1e-9, 2e-4])
-def test_barycentre_hands_over_to_the_points(refine, seed, tol):
+def test_alg_barycenter(refine, seed, tol):
     """Steps until they gain little, whole points from there, then parts of points.
 
     The similarity is indefinite: the best plans are soft.

@@ -160,6 +160,15 @@ class Pairwise:
         tiles = self.tiles(tile_rows(self))
         return self.join(tile.diagonal(rows.start).clone() for rows, tile in tiles)
 
+    @property
+    def rounding(self) -> float:
+        """What a zero may come to: more than 0 where entries are products of factors."""
+        return 0.0
+
+    def with_zeros(self, entries: Tensor) -> Tensor:
+        """Some entries of an array that is not negative, rounding taken for zeros."""
+        return entries.masked_fill(entries <= self.rounding, 0) if self.rounding else entries
+
     def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor]]:
         """Yield ``(rows, entries)``: the finite entries of some rows, (b, k), in any order."""
         return self.tiles(most)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -94,6 +94,10 @@ class Factored(Pairwise):
         """No entry is larger."""
         left, right = (x.abs().amax(dim=0).double() for x in (self.left, self.right))
         return float(left @ right)
+
+    @cached_property
+    def rounding(self) -> float:
+        return 8 * torch.finfo(self.dtype).eps * self.left.shape[1] ** 0.5 * self.bound
 
     def divided(self, size: float) -> Factored:
         """C / size."""

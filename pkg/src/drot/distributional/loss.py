@@ -22,7 +22,7 @@ from torch import Tensor
 from .._core.sinkhorn import balance
 from ..embeddings.kernels import KernelMatrix
 from ..embeddings.losses import Evaluation, KernelLoss, Normalizer
-from ..gromov.contraction import Loss, total
+from ..gromov.contraction import Loss, ratio, total
 
 Normalization = Literal["sum", "rows", "doubly_stochastic", "none"]
 
@@ -42,11 +42,6 @@ def _tiny(x: Tensor) -> float:
 def _least(x: Tensor) -> float:
     """A weight that no sum notices, and whose inverse stays in range when squared."""
     return _tiny(x) ** 0.5
-
-
-def ratio(x: Tensor, mass: Tensor) -> Tensor:
-    """x / mass, and 0 where there is no mass."""
-    return torch.where(mass > 0, x / torch.where(mass > 0, mass, 1), 0)
 
 
 def factors(

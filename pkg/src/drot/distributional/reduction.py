@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import Literal, NamedTuple, get_args
 
@@ -20,16 +19,14 @@ from ..embeddings.starts import random_start, spectral_start
 from ..gromov.contraction import (
     Contraction,
     Loss,
-    alone,
-    as_structure,
+    as_cost,
     as_weights,
     hard_plan,
     total,
     with_rows,
 )
-from ..gromov.descent import Problem, State, conditional_gradient, descent, end_of, row_moves
-from ..gromov.semirelaxed import SemiRelaxedGW
-from ..gromov.starts import clusters, spectral_labels
+from ..gromov.descent import Problem, State, lowest_plan
+from ..gromov.semirelaxed import SemiRelaxedGW, clusters, spectral_labels
 from ..spectral.kernel_pca import coordinates
 from .loss import Normalization, PrototypeLoss, log_kernel, ratio, structure
 
@@ -67,7 +64,7 @@ class DistributionalReduction(SemiRelaxedGW):
 
         :math:`\arg \max_i (C T)_{ik}`, and -1 for a prototype without weight.
         """
-        cost = as_structure(similarity, "similarity", "square")
+        cost = as_cost(similarity, "similarity", "square")
         n = self.plan.shape[0]
         if cost.shape[0] != n:
             raise ValueError(f"similarity compares {cost.shape[0]} points and the plan has {n}")
@@ -140,12 +137,12 @@ class Reduction:
                 f"'none'; got {kernel!r}, {loss!r} and {normalization!r}"
             )
         self.kernel, self.normalization, self.loss = kernel, normalization, loss
-        self.cost = as_structure(getattr(similarity, "plan", similarity), "similarity", loss)
+        self.cost = as_cost(getattr(similarity, "plan", similarity), "similarity", loss)
         self.n = self.cost.shape[0]
         self.k = check_count("n_prototypes", n_prototypes, 2, self.n)
         self.n_components = check_count("n_components", n_components, 1)
         self.w = as_weights(weights, self.n, self.cost, "weights")
-        self.base = alone(self.cost, self.w, loss)
+        self.base = Contraction(self.cost, None, loss)
         self.constant = self.base.constant(self.w)
         self.size, self.tol = self.base.scale(self.w, self.constant), _GAP[self.w.dtype]
         self.products = 0.0
@@ -188,10 +185,7 @@ class Reduction:
         """
         for _ in range(_ROUNDS):
             problem, now = self.plans(Z, c)
-            steps = conditional_gradient(problem, now)
-            moves = partial(row_moves, problem, tol=self.tol)  # from where a step gains little
-            steps = descent(steps, problem.scale, self.tol, moves)
-            found = end_of(islice(steps, _STEPS[self.w.dtype]))
+            found = lowest_plan(problem, now, self.tol, _STEPS[self.w.dtype])
             self.products += problem.products
             if not found.value < now.value - _SLACK[self.w.dtype] * problem.scale:
                 break
@@ -202,7 +196,8 @@ class Reduction:
 
     def gap(self, Z: Tensor, c: Coupling) -> float:
         """Frank-Wolfe gap of a plan, at its own factors."""
-        return next(conditional_gradient(*self.plans(Z, c)))[1]
+        problem, state = self.plans(Z, c)
+        return problem.slope(state)
 
     def plans(self, Z: Tensor, c: Coupling) -> tuple[Problem, State]:
         """E_L over plans at fixed positions and factors, and where c stands there."""
@@ -210,7 +205,7 @@ class Reduction:
         terms = Contraction(self.cost, C, self.loss, h2)
         used = c.q > 0  # E_L does not see the others, which are of any similarity to themselves
         scale = self.size + float(terms.f2[used][:, used].mean())
-        problem = Problem(terms, self.w, self.constant, scale)
+        problem = Problem(terms, self.w, constant=self.constant, scale=scale)
         return problem, problem.state(c.T, c.CT @ h2)
 
     # positions

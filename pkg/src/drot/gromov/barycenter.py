@@ -1,33 +1,35 @@
 r"""Barycentres of one similarity, and how they leave local minima (Chapter 11).
 
-A merge of clusters a and b adds rows and columns of :math:`T^\top C T`, and a split of c needs the
-product of C with one half of it; all splits together take one product. So the change that each
-merge or split makes is known before any is tried, and the pairs that promise most are.
+For a plan T with column sums q the best structure is :math:`\bar C = T^\top C T / (q q^\top)`, for
+both losses, and what is left is :math:`\sum f_1(C_{ij}) w_i w_j - \sum q_k q_l f_1(\bar C_{kl})`.
+A piece of a plan that changes its cluster, be it a point, half a cluster or all of it, changes two
+rows and columns of :math:`T^\top C T`: so what it gains is known before it is tried.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from heapq import nsmallest
 from itertools import islice
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
+from torch.nn.functional import normalize, pad
 
 from .._core.checks import Seed, as_rng, check_choice, check_count
 from .._core.run import OnFailure, lowest, read_limits
-from .contraction import Loss, as_structure, as_weights, hard_plan, standard
-from .descent import SMALL, descent, end_of
-from .reduced import Cell, Reduced, reduced_descent, refined
-from .semirelaxed import Callback, SemiRelaxedGW, as_init
-from .starts import Clusters as Init
-from .starts import features, hard_start, starts
+from .contraction import Contraction, Loss, as_cost, as_weights, hard_plan, ratio, standard, total
+from .descent import SMALL, Problem, Steps, descent, end_of, row_moves, together
+from .semirelaxed import Callback, Clusters, SemiRelaxedGW, as_init, features, hard_start, starts
 
+_PARTS = 5  # rounds of moves of parts before the structure follows
 _TRIES = 16  # pairs of a merge and a split that are tried before the search ends
-_FEW = 16  # merges, and splits, of which the pairs are made
+_FEW = 16  # merges of which the pairs are made
 _POWERS = 8  # steps towards the leading direction of a cluster
 
 
@@ -44,7 +46,7 @@ def srgw_barycenter(
     *,
     weights_x: ArrayLike | None = None,
     loss: Loss = "square",
-    init: Init | Sequence[Init] | ArrayLike | SemiRelaxedGW = "kmeans",
+    init: Clusters | Sequence[Clusters] | ArrayLike | SemiRelaxedGW = "kmeans",
     n_starts: int = 4,
     refine: bool = True,
     tol: float | None = None,
@@ -68,7 +70,7 @@ def srgw_barycenter(
     starts two clusters are merged and a third is split, for as long as that leads lower.
 
     Source: (srGWB) in section 4.2, lemma D.1 and theorem 4.1 of Van Assel et al. (2024); book
-    ``lem-reduced-barycenter`` and ``thm-hard-plans``.
+    ``lem-reduced-barycenter``, ``thm-hard-plans`` and ``alg-barycenter``.
 
     Parameters
     ----------
@@ -126,28 +128,27 @@ def srgw_barycenter(
     ([[0.0, 1.0], [0.0, 1.0]], True)
     """
     check_choice("loss", loss, get_args(Loss))
-    cost = as_structure(cost_x, "cost_x", loss)
+    cost = as_cost(cost_x, "cost_x", loss)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     n, _ = cost.shape
     k = check_count("n_clusters", n_clusters, 1, n)
     n_starts = check_count("n_starts", n_starts, 1)
     w, rng = as_weights(weights_x, n, cost), as_rng(random_state)
-    kinds = as_init(init, w, k, get_args(Init))
+    kinds = as_init(init, w, k, get_args(Clusters))
     seen, unit = standard(cost, w, loss)
     problem = Reduced(seen, w, k)
 
-    def moves(cell: Cell) -> Iterator[tuple[Cell, float]]:
-        return islice(refined(problem, cell, tol), 1 + max_iter)
+    moves = partial(refined, most=1 + max_iter)
 
     def descend(plan: Tensor) -> Iterator[tuple]:
         steps = reduced_descent(problem, problem.cell(plan))
-        return descent(steps, problem.scale, tol, moves if refine else None)
+        return descent(problem, steps, tol, moves if refine else None)
 
     def finish(cell: Cell, gap: float) -> Iterator[tuple]:
         yield cell, gap
         if refine and k > 2:
             points = features(cost, w, k, rng)
-            for lower in merge_and_split(problem, cell, points, moves):
+            for lower in merge_and_split(problem, cell, points, partial(moves, problem, tol=tol)):
                 yield lower, problem.slope(lower), lower.T
 
     plans = starts(kinds, n_starts, partial(hard_start, cost, w, k, rng))
@@ -166,84 +167,207 @@ def srgw_barycenter(
     )
 
 
+@dataclass
+class Cell:
+    """A plan, its products with C, and the best structure for it."""
+
+    T: Tensor  # (n, k)
+    CT: Tensor  # (n, k)
+    q: Tensor  # (k,)
+    M: Tensor  # (k, k) T^T C T
+    structure: Tensor  # (k, k) M / (q q^T), 0 where a cluster is empty
+    value: float
+
+
+class Reduced(Problem):
+    """min over Cbar of E_L(C, Cbar, T), as a function of the plan T with row sums w."""
+
+    def cell(self, T: Tensor, CT: Tensor | None = None) -> Cell:
+        CT = self.contraction.times(T) if CT is None else CT
+        q, M = T.sum(dim=0), self.contraction.between(T, CT)
+        mass = torch.outer(q, q)
+        return Cell(T, CT, q, M, ratio(M, mass), self.constant - total(self.kept(M, mass)))
+
+    def hard(self, labels: Tensor) -> Cell:
+        return self.cell(hard_plan(labels, self.w, self.k))
+
+    def kept(self, M: Tensor, mass: Tensor) -> Tensor:
+        """mass f1(M / mass), entry by entry; 0 for an empty cluster."""
+        if self.contraction.loss == "kl":  # sums of what is not negative, to rounding
+            M = M.clamp_min(0)
+        return mass * self.contraction.f1_of(ratio(M, mass))
+
+    def half_gradient(self, cell: Any) -> Tensor:
+        """Half of the derivative by T, which is that at the fixed best structure, (n, k)."""
+        c = self.contraction
+        return c.f2_of(cell.structure) @ cell.q - cell.CT @ c.h2_of(cell.structure)
+
+    def at(self, cell: Cell) -> Problem:
+        """The plan's problem at the fixed structure of a cell."""
+        c = Contraction(self.contraction.cost, cell.structure, self.contraction.loss)
+        return Problem(c, self.w, constant=self.constant)
+
+    def changes(self, cell: Cell, source: Tensor, mass: Tensor) -> Tensor:
+        """Of the reduced objective, when row i sends some mass from source_i to b, (n, k)."""
+        U, own = mass[:, None] * cell.CT, mass.square() * self.diagonal
+        moves = (self.change(cell.M, cell.q, source, b, mass, U, own) for b in range(self.k))
+        return torch.stack(list(moves), dim=1)
+
+    def change(
+        self, M: Tensor, q: Tensor, source: Tensor, b: int, mass: Tensor, U: Tensor, own: Tensor
+    ) -> Tensor:
+        """Of the reduced objective, when one of m pieces goes from its source to b, (m,).
+
+        ``mass`` (m,) is that of the pieces, ``U`` (m, k) their part of M with each cluster, and
+        ``own`` (m,) with themselves.
+        """
+        mass = torch.where(q[source] - mass > 1e-12 * q.max(), mass, q[source])  # rounding
+        ends = torch.stack([source, torch.full_like(source, b)])  # (2, m)
+        sign = torch.tensor([[-1.0], [1.0]]).to(q)
+        E = torch.zeros_like(U)  # (m, k) -1 at the source, 1 at b
+        E.scatter_(1, ends.T, sign.T.expand(len(U), 2))
+        # M + E U^T + U E^T + own E E^T, rows a and b
+        after = M[ends] + sign[:, :, None] * (U + own[:, None] * E)
+        after += U.gather(1, ends.T).T[:, :, None] * E
+        after = self.kept(after, (q[ends] + sign * mass)[:, :, None] * (q + mass[:, None] * E))
+        change = self.kept(M[ends], q[ends][:, :, None] * q) - after  # (2, m, k)
+        # a pair of a or b with another counts twice
+        corners = change.gather(2, ends.T.expand(2, -1, -1)).sum(dim=(0, 2))
+        return torch.where(source == b, 0, 2 * change.sum(dim=(0, 2)) - corners)
+
+
+def reduced_descent(problem: Reduced, cell: Cell, parts: bool = True) -> Steps:
+    """Conditional gradient: all of the way where that pays, as it does where it is concave.
+
+    Otherwise by the best length at the fixed structure, whose objective lies above the reduced
+    one and touches it at the plan, so that both fall.
+    """
+    while True:
+        g = problem.half_gradient(cell)
+        best, labels = g.min(dim=1)
+        yield cell, problem.gap(cell, g, best)
+        new = problem.hard(labels)
+        if parts and new.value > cell.value - SMALL * problem.scale:
+            D, CD, fixed = new.T - cell.T, new.CT - cell.CT, problem.at(cell)
+            t = fixed.line(D, CD @ fixed.contraction.h2, g).minimum()
+            new = problem.cell(cell.T + t * D, cell.CT + t * CD)
+        if not new.value < cell.value - SMALL * problem.scale:
+            return
+        cell = new
+
+
+def reassign(problem: Reduced, cell: Cell, tol: float) -> Steps:
+    """Move single rows between clusters, the structure following, while that pays.
+
+    The change of the reduced objective has a closed form, O(k) for each of the n k candidates.
+    Many rows move together when that pays, fewer otherwise. Ends when no single row gains.
+    """
+    bound, most = max(SMALL, 1e-3 * tol) * problem.scale, problem.n
+    while True:
+        yield cell, problem.slope(cell)
+        mass, source = cell.T.max(dim=1)
+        changes = problem.changes(cell, source, mass)
+        gain = changes.min(dim=1).values
+        # the first that gains as much: rounding does not choose between empty clusters
+        target = (changes <= gain[:, None] + SMALL * problem.scale).int().argmax(dim=1)
+        D = hard_plan(target, mass, problem.k) - hard_plan(source, mass, problem.k)
+        rows = (gain < -bound).nonzero()[:, 0]
+        found = together(rows, gain, most, partial(_moved, problem, cell, D))
+        if found is None:
+            return
+        cell, most = found
+
+
+def _moved(problem: Reduced, cell: Cell, D: Tensor, rows: Tensor) -> tuple[Cell, float]:
+    """The cell with D (n, k) added in some rows, and the change."""
+    T = cell.T.clone()
+    T[rows] += D[rows]
+    new = problem.cell(T, cell.CT + problem.contraction.columns(rows, D[rows]))
+    return new, new.value - cell.value
+
+
+def polish(problem: Reduced, cell: Cell, tol: float) -> Steps:
+    """Parts of the mass of single rows at the fixed structure, then the structure, in turn.
+
+    For the points that a similarity which is not conditionally definite leaves between clusters.
+    """
+    while True:
+        gap = problem.slope(cell)
+        yield cell, gap
+        if gap <= tol:
+            return
+        fixed = problem.at(cell)
+        start = fixed.state(cell.T, cell.CT @ fixed.contraction.h2)
+        T = end_of(islice(row_moves(fixed, start, tol, exchanges=False), 1 + _PARTS)).T
+        new = problem.cell(T)
+        if new.value > cell.value + SMALL * problem.scale or bool((T == cell.T).all()):
+            return
+        cell = new
+
+
+def refined(problem: Reduced, cell: Cell, tol: float, most: int) -> Steps:
+    """The cells that moves of single points lead to, and polishing where a gap is left."""
+    for cell, gap in islice(reassign(problem, cell, tol), most):  # noqa: B020
+        yield cell, gap
+        most -= 1
+    yield from islice(polish(problem, cell, tol), 1, 1 + most)  # the first is known
+
+
 def merge_and_split(
-    problem: Reduced,
-    cell: Cell,
-    points: Tensor,
-    moves: Callable[[Cell], Iterable[tuple[Cell, float]]],
+    problem: Reduced, cell: Cell, points: Tensor, moves: Callable[[Cell], Iterable[tuple]]
 ) -> Iterator[Cell]:
     """Cells of ever lower value: clusters merged and split, then led down by ``moves``.
 
     Ends when none of the most promising pairs leads lower. ``points`` (n, r) say how to split.
     """
-    improved = True
-    while improved:
-        improved = False
+    while True:
         labels = cell.T.argmax(dim=1)
-        upper = _upper(points, labels, problem.w, problem.k)
-        for a, b, c in _promising(_merges(problem, cell), _splits(problem, cell, upper)):
+        upper = upper_halves(points, labels, problem.w, problem.k)
+        for a, b, c in promising(merges(problem, cell), splits(problem, cell, upper)):
             trial = torch.where(labels == b, a, labels)
             trial = torch.where((labels == c) & upper, b, trial)
             new = end_of(moves(problem.hard(trial)))
             if new.value < cell.value - SMALL * problem.scale:
-                cell, improved = new, True
-                yield cell
                 break
+        else:
+            return
+        cell = new
+        yield cell
 
 
-def _promising(merges: Tensor, splits: Tensor) -> list[tuple[int, int, int]]:
+def promising(merges: Tensor, splits: Tensor) -> list[tuple[int, ...]]:
     """Merges of a and b, with splits of another c, that change the objective least."""
-    k = len(splits)
-    values, places = merges.flatten().sort(stable=True)
+    k, lowest = len(splits), merges.flatten().argsort(stable=True)[:_FEW].tolist()
+    merged, halved = merges.tolist(), splits.tolist()
     pairs = [
-        (float(value) + float(splits[c]), int(place) // k, int(place) % k, int(c))
-        for value, place in zip(values[:_FEW], places[:_FEW], strict=True)
-        for c in splits.argsort(stable=True)[:_FEW]
+        (merged[a][b] + halved[c], a, b, c)
+        for a, b in (divmod(place, k) for place in lowest)
+        for c in range(k)
+        if c not in (a, b)
     ]
-    apart = [pair for pair in sorted(pairs) if pair[0] < torch.inf and pair[3] not in pair[1:3]]
-    return [pair[1:] for pair in apart[:_TRIES]]
+    return [tuple(pair[1:]) for pair in nsmallest(_TRIES, pairs) if pair[0] < math.inf]
 
 
-def _merges(problem: Reduced, cell: Cell) -> Tensor:
+def merges(problem: Reduced, cell: Cell) -> Tensor:
     """The change of the objective when clusters a < b become one, (k, k); inf elsewhere."""
-    M, q, k = cell.M, cell.q, problem.k
-    found = torch.full_like(M, torch.inf)
-    terms = problem.terms(M, q)
-    corner = terms.diagonal()
-    for a in range(k):
-        row, mass = M[a] + M[a + 1 :], q[a] + q[a + 1 :]  # (m, k), (m,)
-        both = problem.weighed(row, mass[:, None] * q)
-        own = M[a, a] + M.diagonal()[a + 1 :] + 2 * M[a, a + 1 :]
-        inside = both[:, a] + both[:, a + 1 :].diagonal()
-        after = 2 * (both.sum(dim=1) - inside) + problem.weighed(own, mass.square())
-        before = 2 * (terms[a].sum() + terms[a + 1 :].sum(dim=1) - terms[a, a + 1 :])
-        before = before - corner[a] - corner[a + 1 :]
-        found[a, a + 1 :] = before - after
-    return found
+    M, q = cell.M, cell.q
+    source = torch.arange(len(q), device=q.device)
+    found = [problem.change(M, q, source, b, q, M, M.diagonal()) for b in range(len(q))]
+    return torch.stack(found, dim=1).masked_fill(source[:, None] >= source, torch.inf)
 
 
-def _splits(problem: Reduced, cell: Cell, upper: Tensor) -> Tensor:
+def splits(problem: Reduced, cell: Cell, upper: Tensor) -> Tensor:
     """The change of the objective when a cluster's upper half becomes one more, (k,)."""
     H = torch.where(upper[:, None], cell.T, 0.0)  # (n, k)
-    CH = problem.contraction.cost @ H
-    problem.products += 1
-    q, half = cell.q, H.sum(dim=0)
-    lower = q - half
-    with_upper = cell.T.T @ CH  # (k, k) of cluster l with the upper half of c, in l, c
-    with_lower = cell.M - with_upper
-    own = (H.T @ CH).diagonal()
-    cross = with_upper.diagonal() - own
-    terms = problem.terms(cell.M, q)
-    up = problem.weighed(with_upper, torch.outer(q, half))
-    low = problem.weighed(with_lower, torch.outer(q, lower))
-    after = 2 * (up + low).sum(dim=0) - 2 * (up + low).diagonal()
-    after = after + problem.weighed(own, half.square()) + 2 * problem.weighed(cross, half * lower)
-    after = after + problem.weighed(cell.M.diagonal() - own - 2 * cross, lower.square())
-    before = 2 * terms.sum(dim=0) - terms.diagonal()
-    return torch.where((half > 0) & (lower > 0), before - after, torch.inf)
+    CH, half = problem.contraction.times(H), H.sum(dim=0)
+    U, own = CH.T @ cell.T, (H * CH).sum(dim=0)  # (k, k), (k,)
+    M, q = pad(cell.M, (0, 1, 0, 1)), pad(cell.q, (0, 1))  # with an empty cluster
+    source = torch.arange(problem.k, device=q.device)
+    found = problem.change(M, q, source, problem.k, half, pad(U, (0, 1)), own)
+    return torch.where((half > 0) & (half < cell.q), found, torch.inf)
 
 
-def _upper(points: Tensor, labels: Tensor, w: Tensor, k: int) -> Tensor:
+def upper_halves(points: Tensor, labels: Tensor, w: Tensor, k: int) -> Tensor:
     """Which points lie beyond the mean of their cluster along its leading direction, (n,)."""
     member = hard_plan(labels, w, k)  # (n, k)
     mass = member.sum(dim=0)
@@ -253,5 +377,5 @@ def _upper(points: Tensor, labels: Tensor, w: Tensor, k: int) -> Tensor:
     ways = X[hard_plan(labels, X.square().sum(dim=1), k).argmax(dim=0)]  # (k, r) to the farthest
     for _ in range(_POWERS):
         along = (X * ways[labels]).sum(dim=1)
-        ways = torch.nn.functional.normalize(member.T @ (along[:, None] * X), dim=1)
+        ways = normalize(member.T @ (along[:, None] * X), dim=1)
     return (X * ways[labels]).sum(dim=1) > 0

@@ -15,21 +15,24 @@ from ..costs.factored import Factored
 
 Loss = Literal["square", "kl"]
 
-_ROUNDING = 8  # units of rounding, within which an entry of factors is a zero
-
 
 class Contraction:
     r"""The four-index sum of E_L as matrix products (Peyre, Cuturi and Solomon, 2016).
 
     With :math:`L(a, b) = f_1(a) + f_2(b) - h_1(a) h_2(b)`; ``square`` has :math:`a^2, b^2, a, 2b`
     and ``kl`` has :math:`a \log a - a, b, a, \log b`. Both have :math:`h_1(a) = a`, so C is met as
-    it is, in tiles or by its factors. Cbar is k x k, no larger than a plan, and kept dense.
+    it is, in tiles or by its factors. Cbar is k x k, no larger than a plan, and kept dense. Without
+    one, a structure of one zero leaves the terms of C.
     """
 
-    def __init__(self, cost_x: Pairwise, structure: Tensor, loss: Loss, h2: Tensor | None = None):
+    def __init__(
+        self, cost_x: Pairwise, structure: Tensor | None, loss: Loss, h2: Tensor | None = None
+    ):
+        if structure is None:
+            structure = torch.zeros(1, 1, dtype=cost_x.dtype, device=cost_x.device)
         self.cost, self.loss, self.structure = cost_x, loss, structure
         self.n, self.k = cost_x.shape[0], structure.shape[0]
-        self.factors = cost_x if isinstance(cost_x, Factored) else None
+        self.products = 0.0  # products of C with an (n, k) matrix
         self.f2 = self.f2_of(structure)  # (k, k)
         self.h2 = self.h2_of(structure) if h2 is None else h2  # (k, k)
 
@@ -47,15 +50,11 @@ class Contraction:
     def tiles(self) -> Iterator[tuple[slice, Tensor]]:
         """Row tiles of C, with the zeros of a factored distance where ``kl`` has to see them."""
         for rows, tile in self.cost.tiles(tile_rows(self.cost)):
-            yield rows, _with_zeros(tile, self.cost) if self.loss == "kl" else tile
+            yield rows, self.cost.with_zeros(tile) if self.loss == "kl" else tile
 
     def dense(self) -> Tensor:
         """C, (n, n)."""
         return self.cost.join(tile for _, tile in self.tiles())
-
-    def met(self, T: Tensor) -> Tensor:
-        """C T by tiles, (n, k): exactly 0 where T meets zeros of C alone."""
-        return self.cost.join(tile @ T for _, tile in self.tiles())
 
     def between(self, T: Tensor, CT: Tensor) -> Tensor:
         """T^T C T, (k, k): symmetric, and under ``kl`` not negative, as in exact arithmetic."""
@@ -63,38 +62,38 @@ class Contraction:
         M = (M + M.T) / 2
         return M.clamp_min_(0) if self.loss == "kl" else M
 
+    def times(self, T: Tensor) -> Tensor:
+        """C T, (n, k)."""
+        self.products += 1
+        return self.cost @ T
+
     def product(self, T: Tensor) -> Tensor:
         """C T h2(Cbar), (n, k)."""
-        if self.factors is None:
-            return self.cost @ T @ self.h2
-        return self.factors.left @ (self.factors.right.T @ T @ self.h2)  # the small ones first
-
-    def product_labels(self, labels: Tensor, w: Tensor, k: int, h2: Tensor | None = None) -> Tensor:
-        """C T, or C T h2, for the plan that sends all of point i to ``labels[i]``, below k."""
-        if self.factors is None:
-            CT = self.cost @ hard_plan(labels, w, k)
-            return CT if h2 is None else CT @ h2
-        right = self.factors.right
-        sums = right.new_zeros(k, right.shape[1]).index_add_(0, labels, right * w[:, None]).T
-        return self.factors.left @ (sums if h2 is None else sums @ h2)  # (r, k) sums of rows
+        if not isinstance(self.cost, Factored):
+            return self.times(T) @ self.h2
+        self.products += 1
+        return self.cost.left @ (self.cost.right.T @ T @ self.h2)  # the small ones first
 
     def columns(self, index: Tensor, Y: Tensor) -> Tensor:
         """C[:, index] Y, (n, k), for Y (b, k)."""
-        if self.factors is not None:
-            return self.factors.left @ (self.factors.right[index].T @ Y)
+        self.products += len(index) / self.n
+        if isinstance(self.cost, Factored):
+            return self.cost.left @ (self.cost.right[index].T @ Y)
         if 4 * len(index) > self.n:  # a product is cheaper than a copy of so many rows
             return self.cost @ Y.new_zeros(self.n, Y.shape[1]).index_copy_(0, index, Y)
         return self.cost.rows(index).T @ Y
 
+    def f1_times(self, w: Tensor) -> Tensor:
+        """f1(C) w, (n,)."""
+        return self.cost.join(self.f1_of(tile) @ w for _, tile in self.tiles())
+
     def constant(self, w: Tensor) -> float:
         """sum_ij f1(C_ij) w_i w_j, the part that no plan changes."""
-        if self.factors is not None and self.loss == "square":
-            a, b = self.factors.left, self.factors.right
+        if isinstance(self.cost, Factored) and self.loss == "square":
+            a, b = self.cost.left, self.cost.right
             value = total((a.T @ (a * w[:, None])) * (b.T @ (b * w[:, None])))
         else:
-            parts = (w[rows] @ (self.f1_of(tile) @ w) for rows, tile in self.tiles())
-            own = sum((part.double() for part in parts), w.new_zeros((), dtype=torch.float64))
-            value = float(self.cost.ranks.total(own))
+            value = float(w.double() @ self.f1_times(w).double())
         if not math.isfinite(value):
             raise ValueError(
                 "the objective of these similarities overflows; give them in larger units"
@@ -106,18 +105,22 @@ class Contraction:
         of_cost = constant if self.loss == "square" else float(w @ (self.cost @ w))
         return of_cost + float(self.f2.mean())
 
-    def objective(self, T: Tensor, constant: float) -> float:
-        """E_L(T), with an infinite cost where C > 0 meets Cbar = 0 under ``kl``."""
-        q = T.sum(dim=0)
-        if self.loss == "kl" and bool((self.structure == 0).any()):
-            mass = T.T @ self.met(T)  # (k, k)
-            if bool(((self.structure == 0) & (mass > 0)).any()):
-                return math.inf
-        return constant + float(q @ self.f2 @ q) - total(self.product(T) * T)
+    def forbidden(self, T: Tensor) -> Tensor:
+        """Where mass would match C > 0 with Cbar = 0, which ``kl`` does not allow, (n, k)."""
+        zeros = (self.structure == 0) & (self.loss == "kl")
+        if not bool(zeros.any()):
+            return torch.zeros_like(T, dtype=torch.bool)
+        # by tiles, exactly 0 where T meets zeros of C alone
+        return self.cost.join(tile @ T for _, tile in self.tiles()) @ zeros.to(T) > 0
 
 
 def total(x: Tensor) -> float:
     return float(x.sum(dtype=torch.float64))
+
+
+def ratio(x: Tensor, mass: Tensor) -> Tensor:
+    """x / mass, and 0 where there is no mass."""
+    return torch.where(mass > 0, x / torch.where(mass > 0, mass, 1), 0)
 
 
 class Unit(NamedTuple):
@@ -141,34 +144,30 @@ def standard(
 
     The square loss sees differences of C and Cbar alone. Of these numbers, at most about 1, the
     squares stay in range, and neither tolerance nor rounding is that of a common offset. ``kl``
-    sees ratios too: there both stay as they are. Without a Cbar, one zero stands for it.
+    sees ratios too: there both stay as they are.
     """
-    nothing = w.new_zeros(1, 1)
     if loss == "kl":
-        return Contraction(cost, nothing if structure is None else structure, loss), Unit()
+        return Contraction(cost, structure, loss), Unit()
     if isinstance(cost, Factored):
         cost, m = cost.shifted(w)
         largest = cost.bound
     else:
-        ends = cost.join(
-            torch.stack([tile @ w, tile.amax(dim=1), tile.amin(dim=1)], dim=1)
-            for _, tile in cost.tiles(tile_rows(cost))
-        )  # (n, 3)
+        tiles = (tile for _, tile in cost.tiles(tile_rows(cost)))
+        ends = cost.join(torch.stack([t @ w, t.amax(dim=1), t.amin(dim=1)], dim=1) for t in tiles)
         m = float(w @ ends[:, 0])
-        largest = max(float(ends[:, 1].max()) - m, m - float(ends[:, 2].min()))
-    if structure is not None:
-        largest = max(largest, float((structure.double() - m).abs().max()))
+        largest = float((ends[:, 1:].double() - m).abs().max())
+    other = structure.double() - m if structure is not None else w.new_zeros(1, 1)
+    largest = max(largest, float(other.abs().max()))
     limits = torch.finfo(cost.dtype)
     if not largest < min(2.0**500, limits.max / 4):
         raise ValueError("squares of these similarities overflow; give them in larger units")
     unit = Unit(m, math.ldexp(1.0, math.frexp(max(largest, limits.tiny))[1]))
-    if structure is not None:
-        nothing = ((structure.double() - m) / unit.size).to(structure)
-    if isinstance(cost, Factored):
-        return Contraction(cost.divided(unit.size), nothing, loss), unit
-    return Contraction(
-        cost.derive(lambda rows: (cost.rows(rows) - m).div_(unit.size)), nothing, loss
-    ), unit
+    seen = (
+        cost.divided(unit.size)
+        if isinstance(cost, Factored)
+        else cost.derive(lambda rows: (cost.rows(rows) - m).div_(unit.size))
+    )
+    return Contraction(seen, (other / unit.size).to(w), loss), unit
 
 
 def centred(cost: Pairwise, w: Tensor) -> Pairwise:
@@ -178,11 +177,6 @@ def centred(cost: Pairwise, w: Tensor) -> Pairwise:
     mean = cost.join(tile @ w for _, tile in cost.tiles(tile_rows(cost)))  # (n,)
     rest = mean - w @ mean
     return cost.derive(lambda rows: (cost.rows(rows) - mean[rows, None]).sub_(rest))
-
-
-def alone(cost: Pairwise, w: Tensor, loss: Loss = "square") -> Contraction:
-    """The terms of C: against a structure of one zero, which adds nothing."""
-    return Contraction(cost, w.new_zeros(1, 1), loss)
 
 
 def hard_plan(labels: Tensor, w: Tensor, k: int) -> Tensor:
@@ -196,41 +190,27 @@ def with_rows(T: Tensor, w: Tensor) -> Tensor:
     return T * (w / T.sum(dim=1).clamp_min(torch.finfo(w.dtype).tiny))[:, None]
 
 
-def _rounding(cost: Pairwise) -> float:
-    """What rounding may leave in the place of a zero: nothing but in a product of factors."""
-    if not isinstance(cost, Factored):
-        return 0.0
-    return _ROUNDING * torch.finfo(cost.dtype).eps * cost.left.shape[1] ** 0.5 * cost.bound
-
-
-def _with_zeros(entries: Tensor, cost: Pairwise) -> Tensor:
-    """Entries of C that is not negative, without the rounding of factors."""
-    bound = _rounding(cost)
-    return entries.masked_fill(entries <= bound, 0) if bound else entries
-
-
 def contraction(cost_x, cost_z, loss: Loss) -> Contraction:
     """Read both similarities and the loss."""
     check_choice("loss", loss, get_args(Loss))
-    x = as_structure(cost_x, "cost_x", loss)
-    z = as_structure(cost_z, "cost_z", loss, least=1)
+    x = as_cost(cost_x, "cost_x", loss)
+    z = as_cost(cost_z, "cost_z", loss, least=1)
     if x.device != z.device:
         raise ValueError(f"cost_x is on {x.device} and cost_z on {z.device}; move one of them")
     if x.dtype != z.dtype:
         raise ValueError(f"cost_x is {x.dtype} and cost_z is {z.dtype}; convert one of them")
-    whole = _with_zeros(z.dense(), z) if loss == "kl" else z.dense()
+    whole = z.with_zeros(z.dense()) if loss == "kl" else z.dense()
     return Contraction(x, (whole + whole.T) / 2, loss)
 
 
-def as_structure(cost, name: str, loss: Loss, *, least: int = 2) -> Pairwise:
+def as_cost(cost, name: str, loss: Loss, *, least: int = 2) -> Pairwise:
     """A symmetric similarity of some points, non-negative where the loss needs it."""
     cost = as_pairwise(cost, name, least=least)
     check_symmetric(cost, name)
     if loss == "kl":
-        bound = _rounding(cost)
         for rows, tile in cost.tiles(tile_rows(cost)):
-            if bool((tile < -bound).any()):
-                i, j = (tile < -bound).nonzero()[0].tolist()
+            if bool((tile < -cost.rounding).any()):
+                i, j = (tile < -cost.rounding).nonzero()[0].tolist()
                 raise ValueError(
                     f"loss='kl' needs a {name} without negative entries; entry "
                     f"({rows.start + i}, {j}) is {float(tile[i, j]):g}"
@@ -255,7 +235,10 @@ def as_weights(weights, n: int, like: Pairwise | Tensor, name: str = "weights_x"
 
 
 def as_plan(plan, name: str, n: int, k: int, like: Pairwise | Tensor, **sums: Tensor) -> Tensor:
-    """A plan of mass 1; ``weights_x`` and ``weights_z`` are the sums of its rows and columns."""
+    """A plan of mass 1; ``weights_x`` and ``weights_z`` are the sums of its rows and columns.
+
+    Its rows come to sum to ``weights_x`` as they do there.
+    """
     T = as_real(plan, name).to(like.device, like.dtype)
     if T.shape != (n, k):
         raise ValueError(
@@ -275,4 +258,4 @@ def as_plan(plan, name: str, n: int, k: int, like: Pairwise | Tensor, **sums: Te
             )
     if abs(total(T) - 1) > 1e-5:
         raise ValueError(f"{name} must have total mass 1; got {total(T):g}. Divide by the sum")
-    return T
+    return with_rows(T, sums["weights_x"]) if "weights_x" in sums else T

@@ -11,7 +11,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -21,8 +21,12 @@ from torch import Tensor
 from .contraction import Contraction, hard_plan, total, with_rows
 
 SMALL = 1e-14  # of the scale of E: a smaller decrease is rounding
+_PAYS = 0.3  # of the best gain of one row: what the moves of several together have to gain
 _SHORT = 0.02  # steps that gain less of what the gap promised are left to moves of rows
 _FACE = 50  # most steps of conjugate gradient, each a product, between rounds of moves
+
+
+Steps = Iterator[tuple[Any, float]]  # states, and their gaps
 
 
 class Line(NamedTuple):
@@ -56,21 +60,32 @@ class State:
 
 
 class Problem:
-    """E_L between two similarities over the plans with row sums w."""
+    """E_L between two similarities over the (n, k) plans with row sums w."""
 
     def __init__(
         self,
         contraction: Contraction,
         w: Tensor,
+        k: int = 0,
+        *,
         constant: float | None = None,
         scale: float | None = None,
     ):
         self.contraction, self.w = contraction, w
-        self.n, self.k = contraction.n, contraction.k
+        self.n, self.k = contraction.n, k or contraction.k
         self.constant = contraction.constant(w) if constant is None else constant
-        scale = contraction.scale(w, self.constant) if scale is None else scale
-        self.scale = scale or 1.0  # C = 0 and Cbar = 0: E_L is 0
-        self.products = 0.0  # products of C with an (n, k) matrix
+        if scale is not None:
+            self.scale = scale or 1.0
+
+    @property
+    def products(self) -> float:
+        """Products of C with an (n, k) matrix."""
+        return self.contraction.products
+
+    @cached_property
+    def scale(self) -> float:
+        """The size of the terms of E_L: what a residual is measured in."""
+        return self.contraction.scale(self.w, self.constant) or 1.0  # C = 0 and Cbar = 0: E_L is 0
 
     @cached_property
     def diagonal(self) -> Tensor:
@@ -78,12 +93,15 @@ class Problem:
 
     def state(self, T: Tensor, P: Tensor | None = None) -> State:
         """Evaluate a plan; P is taken as given where it is known."""
-        if P is None:
-            P = self.contraction.product(T)
-            self.products += 1
+        P = self.contraction.product(T) if P is None else P
         q = T.sum(dim=0)
         value = self.constant + float(q @ (self.contraction.f2 @ q)) - total(P * T)
         return State(T, P, q, value)
+
+    def objective(self, T: Tensor) -> float:
+        """E_L(T), infinite where C > 0 meets Cbar = 0 under ``kl``."""
+        infinite = (self.contraction.forbidden(T) & (T > 0)).any()
+        return math.inf if bool(infinite) else self.state(T).value
 
     def half_gradient(self, state: State) -> Tensor:
         """Half of dE_L/dT without the term that is constant in each row, (n, k)."""
@@ -100,11 +118,16 @@ class Problem:
         slope = total(g * state.T) - total(self.w * best)
         return max(2 * slope / self.scale, 0.0)  # in this order what is not a number stays so
 
+    def slope(self, state: Any) -> float:
+        """The Frank-Wolfe gap of a plan."""
+        g = self.half_gradient(state)
+        return self.gap(state, g, g.min(dim=1).values)
+
 
 def descent(
-    steps: Iterator[tuple], scale: float, tol: float, moves: Callable | None = None
+    problem: Problem, steps: Steps, tol: float, moves: Callable[..., Steps] | None = None
 ) -> Iterator[tuple]:
-    """Steps to the tolerance; then, from where they gain little, ``moves(state)`` to their end.
+    """Steps to the tolerance; then ``moves(problem, state, tol)``, from where they gain little.
 
     A step that gains less than 2 % of what the gap promised is a sign of mass on several places,
     which moves of single rows find sooner. Yields ``(state, gap, plan)``.
@@ -114,9 +137,9 @@ def descent(
         yield state, gap, state.T
         if gap <= tol or (moves is not None and value - state.value < _SHORT * promised):
             break
-        value, promised = state.value, gap * scale
+        value, promised = state.value, gap * problem.scale
     if moves is not None:
-        for cell, gap in islice(moves(state), 1, None):  # the first is known
+        for cell, gap in islice(moves(problem, state, tol), 1, None):  # the first is known
             yield cell, gap, cell.T
 
 
@@ -125,27 +148,30 @@ def end_of(steps: Iterable[tuple]):
     return deque(steps, maxlen=1)[0][0]
 
 
-def conditional_gradient(problem: Problem, state: State) -> Iterator[tuple[State, float]]:
+def lowest_plan(problem: Problem, start: State, tol: float, most: int) -> State:
+    """Where conditional gradient and moves of single rows lead."""
+    steps = conditional_gradient(problem, start)
+    return end_of(islice(descent(problem, steps, tol, row_moves), most))
+
+
+def conditional_gradient(problem: Problem, state: State) -> Steps:
     """Steps to the plan that the gradient likes best, each of the best length.
 
-    Yields the state and its gap; the caller stops. The product of C with a hard plan follows from
-    that of the one before where few points moved.
+    Yields the state and its gap; the caller stops. The product of C with a hard plan S follows from
+    that with the one before where few points moved.
     """
     contraction = problem.contraction
-    labels, P = None, state.P  # of the last hard plan
+    labels, P = torch.full_like(problem.w, -1, dtype=torch.long), state.P  # of the last S
     while True:
         g = problem.half_gradient(state)
-        best, new = g.min(dim=1)
+        last, (best, labels) = labels, g.min(dim=1)
         yield state, problem.gap(state, g, best)
-        moved = None if labels is None else (new != labels).nonzero()[:, 0]
-        if moved is not None and contraction.cost.block is None and 2 * len(moved) < problem.n:
-            change = contraction.h2[new[moved]] - contraction.h2[labels[moved]]  # (m, k)
+        S, moved = hard_plan(labels, problem.w, problem.k), (labels != last).nonzero()[:, 0]
+        if 2 * len(moved) < problem.n:
+            change = contraction.h2[labels[moved]] - contraction.h2[last[moved]]  # (m, k)
             P = P + contraction.columns(moved, change * problem.w[moved, None])
-            problem.products += len(moved) / problem.n
         else:
-            P = contraction.product_labels(new, problem.w, problem.k, contraction.h2)
-            problem.products += 1
-        labels, S = new, hard_plan(new, problem.w, problem.k)
+            P = contraction.product(S)
         D, PD = S - state.T, P - state.P
         line = problem.line(D, PD, g)
         t = line.minimum()
@@ -155,9 +181,7 @@ def conditional_gradient(problem: Problem, state: State) -> Iterator[tuple[State
             state = state.moved(state.T + t * D, t, D.sum(dim=0), PD, line)
 
 
-def mirror_descent(
-    problem: Problem, state: State, epsilon: float | None
-) -> Iterator[tuple[State, float]]:
+def mirror_descent(problem: Problem, state: State, epsilon: float | None) -> Steps:
     r"""Steps :math:`T \leftarrow \mathrm{diag}(w / K 1) K`, K = exp(log T - gradient / epsilon).
 
     A step is the minimum of the linearised objective plus epsilon KL(. | T). Without an epsilon,
@@ -167,25 +191,22 @@ def mirror_descent(
     adapt = epsilon is None
     eps = 0.1 * float(problem.half_gradient(state).std()) if adapt else epsilon
     eps = eps or problem.scale
-    log_w = problem.w.log()[:, None]
-    log_T = state.T.log()  # kept, so that mass too small for T can come back
+    # log T but for a number in each row; kept, so that mass too small for T can come back
+    log_T = state.T.clamp_min(torch.finfo(state.T.dtype).tiny).log().log_softmax(dim=1)
     while True:
         g = problem.half_gradient(state)
         best = g.min(dim=1).values
         yield state, problem.gap(state, g, best)
         g = g - best[:, None]  # the same in each row: what has settled is 0, without rounding
         for _ in range(100):
-            log_K = log_T - 2 / eps * g
-            log_K += log_w - torch.logsumexp(log_K, dim=1, keepdim=True)
-            T = torch.where(problem.w[:, None] > 0, log_K.exp(), 0.0)
-            T = with_rows(T, problem.w)
+            log_K = (log_T - 2 / eps * g).log_softmax(dim=1)
+            T = with_rows(problem.w[:, None] * log_K.exp(), problem.w)
             P = problem.contraction.product(T)
-            problem.products += 1
             D = T - state.T
             line = problem.line(D, P - state.P, g)
             # of rows that sum to the same, each term of the divergence is 0 or more
-            ratio = torch.where(T > 0, log_K - log_T, 0.0)
-            if not adapt or line.a <= eps * total(T * ratio - D) + SMALL * problem.scale:
+            divergence = total(T * (log_K - log_T) - D)
+            if not adapt or line.a <= eps * divergence + SMALL * problem.scale:
                 break
             eps *= 2
         state = State(T, P, T.sum(dim=0), state.value + line.change(1.0))
@@ -194,9 +215,7 @@ def mirror_descent(
             eps /= 2
 
 
-def row_moves(
-    problem: Problem, state: State, tol: float, *, exchanges: bool = True
-) -> Iterator[tuple[State, float]]:
+def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = True) -> Steps:
     """Move mass of single rows, from the place that costs them most to any other.
 
     The change of E_L by an amount d is (linear) d + (quadratic) d^2 in closed form, so its best
@@ -233,19 +252,31 @@ def row_moves(
                 return
             state = exchanged
             continue
-        rows = rows[gain[rows].argsort()]
-        most = min(most, len(rows))
-        while True:
-            some = rows[:most]
-            a, b = source[some, 0], target[some]
-            new, change = _move(problem, state, g, some, a, b, amount[some, b])
-            if change <= 0.3 * float(gain[rows[0]]):
-                break
-            if most == 1:
-                return  # what is left is rounding
-            most = max(1, most // 4)
+        D = hard_plan(target, amount.gather(1, target[:, None])[:, 0], problem.k)
+        D.scatter_add_(1, source, -D.sum(dim=1, keepdim=True))
+        found = together(rows, gain, most, partial(_move, problem, state, g, D))
+        if found is None:
+            return
+        state, most = found
         rounds += 1
-        state, most = new, 2 * most
+
+
+def together(
+    rows: Tensor, gain: Tensor, most: int, move: Callable[[Tensor], tuple[Any, float]]
+) -> tuple[Any, int] | None:
+    """Move the rows that gain most, at most so many, or fewer where that does not pay.
+
+    ``move(rows)`` gives what they lead to, and the change of the objective. Returns the first and
+    how many may move next; None where not even one pays: what is left is rounding.
+    """
+    rows = rows[gain[rows].argsort()]
+    count = min(most, len(rows))
+    while count:
+        new, change = move(rows[:count])
+        if change <= _PAYS * float(gain[rows[0]]):
+            return new, 2 * count
+        count = count // 4 or int(count > 1)
+    return None
 
 
 def _on_face(problem: Problem, state: State, share: float) -> State:
@@ -264,7 +295,6 @@ def _on_face(problem: Problem, state: State, share: float) -> State:
         norm = total(r.square())
         D = norm / last * D - r
         PD = problem.contraction.product(D)
-        problem.products += 1
         line = problem.line(D, PD, r)
         if not line.b < 0:  # rounding
             break
@@ -283,13 +313,11 @@ def _squares(x: Tensor) -> Tensor:
 
 
 def _move(
-    problem: Problem, state: State, g: Tensor, rows: Tensor, a: Tensor, b: Tensor, d: Tensor
+    problem: Problem, state: State, g: Tensor, D: Tensor, rows: Tensor
 ) -> tuple[State, float]:
-    """Amounts d go from a to b in some rows, (m,), all by the same best share; and the change."""
-    contraction = problem.contraction
-    D = hard_plan(b, d, problem.k) - hard_plan(a, d, problem.k)  # (m, k)
-    PD = contraction.columns(rows, (contraction.h2[b] - contraction.h2[a]) * d[:, None])  # (n, k)
-    problem.products += len(rows) / problem.n
+    """Along some rows of D (n, k), all by the same best length; and the change."""
+    D = D[rows]
+    PD = problem.contraction.columns(rows, D @ problem.contraction.h2)  # (n, k)
     line = problem.line(D, PD[rows], g[rows])
     t = line.minimum()
     T = state.T.clone()
@@ -303,9 +331,8 @@ def _swap(problem: Problem, state: State, bound: float) -> State | None:
     With M = T^T C T the objective is c + <q q^T, f2> - <M, h2>, and an exchange permutes M and q.
     """
     contraction = problem.contraction
-    CT = contraction.cost @ state.T
+    CT = contraction.times(state.T)
     M = state.T.T @ CT  # (k, k)
-    problem.products += 1
     change = _exchange(torch.outer(state.q, state.q), contraction.f2)
     change = change - _exchange((M + M.T) / 2, contraction.h2)  # (k, k)
     best = int(change.argmin())

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import Seed, as_real, as_rng, check_count
-from .contraction import (
-    Contraction,
-    alone,
-    as_plan,
-    as_structure,
-    as_weights,
-    centred,
-    hard_plan,
-    with_rows,
-)
-from .semirelaxed import SemiRelaxedGW, as_init
-from .starts import Clusters as Init
-from .starts import hard_start, starts
+from .._core.run import lowest
+from .barycenter import Cell, Reduced, reassign, reduced_descent
+from .contraction import Contraction, as_cost, as_plan, as_weights, centred, hard_plan, ratio, total
+from .descent import descent
+from .semirelaxed import Clusters, SemiRelaxedGW, as_init, hard_start, starts
 
 
 class KernelKMeans(NamedTuple):
@@ -40,7 +32,7 @@ def kernel_kmeans(
     n_clusters: int,
     *,
     weights_x: ArrayLike | None = None,
-    init: Init | Sequence[Init] | ArrayLike | SemiRelaxedGW = "kmeans",
+    init: Clusters | Sequence[Clusters] | ArrayLike | SemiRelaxedGW = "kmeans",
     n_starts: int = 4,
     max_iter: int = 1000,
     random_state: Seed = 0,
@@ -100,72 +92,56 @@ def kernel_kmeans(
     >>> found.objective, bool(found.labels[0] == found.labels[1])
     (0.25, True)
     """
-    cost = as_structure(gram, "gram", "square")
+    cost = as_cost(gram, "gram", "square")
     n, _ = cost.shape
     k = check_count("n_clusters", n_clusters, 1, n)
     n_starts = check_count("n_starts", n_starts, 1)
     max_iter = check_count("max_iter", max_iter, 1)
     w = as_weights(weights_x, n, cost)
-    kinds = as_init(init, w, k, get_args(Init))
+    kinds = as_init(init, w, k, get_args(Clusters))
     plans = starts(kinds, n_starts, partial(hard_start, cost, w, k, as_rng(random_state)))
-    source = alone(centred(cost, w), w)
-    ends = [lloyd(source, w, plan.argmax(dim=1), k, max_iter) for plan in plans]
-    best = min(ends, key=lambda end: end.objective)
-    return best._replace(values=tuple(end.objective for end in ends))
+    problem = Means(Contraction(centred(cost, w), None, "square"), w, k)
+
+    def descend(plan: Tensor) -> Iterator[tuple]:
+        steps = reduced_descent(problem, problem.hard(plan.argmax(dim=1)), parts=False)
+        return descent(problem, steps, 0.0, reassign)
+
+    found = lowest("kernel_kmeans", plans, descend, max_iter)
+    labels = found.state.T.argmax(dim=1)
+    return KernelKMeans(labels, found.state.value, found.n_iter, found.values)
 
 
-def lloyd(source: Contraction, w: Tensor, labels: Tensor, k: int, max_iter: int) -> KernelKMeans:
-    """Lloyd's iterations, then moves of single points, until neither improves the labels."""
-    diagonal = source.cost.diagonal()
-    means = _Means(source, diagonal, w, labels, k)
-    rounding = 1e-14 * float(w @ diagonal.abs())
-    most, steps = 0, 0  # points that may move: all of them, by Lloyd's rule, while this is 0
-    while steps < max_iter:
-        if most == 0:
-            labels = means.far.argmin(dim=1)
-        else:
-            gain, target = means.gains().min(dim=1)
-            rows = (gain < -rounding).nonzero()[:, 0]
-            if not len(rows):
-                break
-            rows = rows[gain[rows].argsort()][:most]
-            most = len(rows)
-            labels = means.labels.clone()
-            labels[rows] = target[rows]
-        new = _Means(source, diagonal, w, labels, k)
-        if new.value < means.value - rounding:
-            means, most, steps = new, 2 * most, steps + 1
-        elif most == 1:
-            break
-        else:
-            most = most // 4 or (1 if most else len(w))
-    return KernelKMeans(means.labels, means.value, steps, ())
+class Means(Reduced):
+    """The objective of kernel k-means: for a barycentre's squares, the trace."""
 
+    def __init__(self, contraction: Contraction, w: Tensor, k: int):
+        constant = float(w @ contraction.cost.diagonal())
+        super().__init__(contraction, w, k, constant=constant)
+        self.scale = float(w @ self.diagonal.abs())
 
-class _Means:
-    """A labelling, the squared distances to its means, and the objective."""
+    def cell(self, T: Tensor, CT: Tensor | None = None) -> Cell:
+        """Of M and of the structure, the diagonal is all that counts."""
+        CT = self.contraction.times(T) if CT is None else CT
+        q, M = T.sum(dim=0), (T * CT).sum(dim=0)
+        return Cell(T, CT, q, M, ratio(M, q.square()), self.constant - total(ratio(M, q)))
 
-    def __init__(self, source: Contraction, diagonal: Tensor, w: Tensor, labels: Tensor, k: int):
-        T = hard_plan(labels, w, k)
-        CT, self.q = source.product_labels(labels, w, k), T.sum(dim=0)
-        share = 1 / self.q.masked_fill(self.q == 0, torch.inf)  # 0 for an empty cluster
-        within = (T * CT).sum(dim=0) * share.square()  # (k,)  <m_c, m_c>
-        far = diagonal[:, None] - 2 * CT * share + within
-        self.far = far.masked_fill(self.q == 0, torch.inf)  # (n, k)
-        self.w, self.labels = w, labels
-        self.value = float(w @ diagonal) - float(self.q @ within)
+    def half_gradient(self, cell: Any) -> Tensor:
+        """Half the squared distances to the means, but for a term of the row, (n, k)."""
+        share = ratio(torch.ones_like(cell.q), cell.q)
+        return cell.structure / 2 - cell.CT * share
 
-    def gains(self) -> Tensor:
-        """The change of the objective by each move of one point, means following (Hartigan)."""
-        points = torch.arange(len(self.w), device=self.w.device)
-        here = self.q[self.labels]
-        rest = here - self.w
-        alone = rest <= 1e-12 * here
-        leave = here * self.w / rest.masked_fill(alone, torch.inf) * self.far[points, self.labels]
-        weight = self.q * self.w[:, None] / (self.q + self.w[:, None]).clamp_min(1e-300)
-        enter = torch.where(self.q == 0, 0.0, weight * self.far)
-        enter[points, self.labels] = torch.inf
-        return enter - leave[:, None]
+    def slope(self, state: Any) -> float:
+        return 0.0  # which no result reports
+
+    def changes(self, cell: Cell, source: Tensor, mass: Tensor) -> Tensor:
+        """By each move of one point, means following (Hartigan), (n, k)."""
+        far = self.diagonal[:, None] + 2 * self.half_gradient(cell)
+        d, here = mass[:, None], cell.q[source, None]
+        rest = (here - d).masked_fill(here - d <= 1e-12 * here, torch.inf)
+        leave = far.gather(1, source[:, None]) * d * here / rest  # (n, 1)
+        q = cell.q.clamp_min(torch.finfo(d.dtype).tiny)
+        enter = far * (d * q / (d + q))
+        return (enter - leave).scatter_(1, source[:, None], 0)
 
 
 class Coarsening(NamedTuple):
@@ -214,7 +190,7 @@ def coarsen(cost_x, membership, *, weights_x: ArrayLike | None = None) -> Coarse
     >>> coarsen(C, [0, 0, 1]).structure.tolist()
     [[3.0, 0.5], [0.5, 4.0]]
     """
-    cost = as_structure(cost_x, "cost_x", "square")
+    cost = as_cost(cost_x, "cost_x", "square")
     n, _ = cost.shape
     w = as_weights(weights_x, n, cost)
     T = as_real(membership, "membership").to(w.device)
@@ -225,7 +201,7 @@ def coarsen(cost_x, membership, *, weights_x: ArrayLike | None = None) -> Coarse
             raise ValueError(f"membership has the label {int(T.max())}; {n} points have fewer")
         T = hard_plan(T.long(), w, int(T.max()) + 1)
     else:
-        T = with_rows(as_plan(T, "membership", n, T.shape[1], w, weights_x=w), w)
+        T = as_plan(T, "membership", n, T.shape[1], w, weights_x=w)
     q = T.sum(dim=0)
     if bool((q == 0).any()):
         empty = int((q == 0).nonzero()[0])

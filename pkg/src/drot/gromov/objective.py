@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .._core.checks import check_count, check_positive
 from .contraction import Contraction, Loss, as_plan, as_weights, contraction, standard
+from .descent import Problem
 
 
 def gw_objective(cost_x, cost_z, plan, *, loss: Loss = "square") -> float:
@@ -71,7 +72,7 @@ def _value(problem: Contraction, T: Tensor) -> float:
     """E_L(T), as a sum of what C and Cbar differ by."""
     w = T.sum(dim=1)
     seen, unit = standard(problem.cost, w, problem.loss, problem.structure)
-    return unit.objectives([seen.objective(T, seen.constant(w))])[0]
+    return unit.objectives([Problem(seen, w).objective(T)])[0]
 
 
 def gw_gradient(cost_x, cost_z, plan, *, loss: Loss = "square") -> Tensor:
@@ -108,12 +109,8 @@ def gw_gradient(cost_x, cost_z, plan, *, loss: Loss = "square") -> Tensor:
     problem = contraction(cost_x, cost_z, loss)
     T = as_plan(plan, "plan", problem.n, problem.k, problem.cost)
     w, q = T.sum(dim=1), T.sum(dim=0)
-    rows = problem.cost.join(problem.f1_of(tile) @ w for _, tile in problem.tiles())
-    half = rows[:, None] + problem.f2 @ q - problem.product(T)
-    if loss == "kl":
-        forbidden = (problem.structure == 0).to(half)
-        half = half.masked_fill(problem.met(T) @ forbidden > 0, math.inf)
-    return 2 * half
+    half = problem.f1_times(w)[:, None] + problem.f2 @ q - problem.product(T)
+    return 2 * half.masked_fill(problem.forbidden(T), math.inf)
 
 
 class GromovMonge(NamedTuple):

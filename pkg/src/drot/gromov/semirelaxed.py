@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import Seed, as_rng, check_choice, check_count, check_positive
+from .._core.eigen import EXTRA, leading
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.saving import Saved
-from .contraction import Loss, as_plan, as_weights, contraction, standard, with_rows
-from .descent import Problem, State, conditional_gradient, descent, mirror_descent, row_moves
-from .starts import Init, soft_start, starts
+from ..costs.array import Pairwise
+from .contraction import Loss, as_plan, as_weights, contraction, hard_plan, standard, with_rows
+from .descent import Problem, conditional_gradient, descent, lowest_plan, mirror_descent, row_moves
 
+Init = Literal["kmeans", "spectral", "random", "product"]
+Clusters = Literal["kmeans", "spectral", "random"]
 Solver = Literal["conditional_gradient", "mirror_descent"]
 Callback = Callable[[int, float, Tensor], bool | None]
 
 _SOFT = 0.1  # a mirror descent cannot leave a plan's zeros: this share of it starts uniform
 _ROUGH = 1e-5  # gap at which a start has shown where it leads
+_MATCHED = 1e-6  # gap at which a match of clusters is good enough to start from
+_EIGEN = {torch.float64: 1e-8, torch.float32: 1e-5}  # residual of an eigenvector
+_STEPS = 500
+_TRIES = 8  # starts of a match, beside the product
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -94,7 +103,7 @@ def semi_relaxed_gw(
     ``epsilon``), and the best plan is returned.
 
     Source: (srGW) in section 4.1 and appendix E of Van Assel et al. (2024); book
-    ``prp-line-search``, ``prp-mirror-descent`` and ``prp-low-rank``.
+    ``alg-srgw`` and ``prp-low-rank``.
 
     Parameters
     ----------
@@ -171,31 +180,26 @@ def semi_relaxed_gw(
     if epsilon is not None:
         epsilon = check_positive("epsilon", epsilon) / unit.size / unit.size
     problem = Problem(seen, w)
-    kinds = as_init(init, w, terms.k)
+    kinds, moves = as_init(init, w, terms.k), row_moves if refine else None
 
-    def descend(plan: Tensor, tol: float) -> Iterator[tuple]:
-        start = problem.state(plan)
-        if solver == "mirror_descent":
-            steps = mirror_descent(problem, start, epsilon)
-        else:
-            steps = conditional_gradient(problem, start)
-        moves = partial(row_moves, problem, tol=tol) if refine else None
-        return descent(steps, problem.scale, tol, moves)
+    def steps(plan: Tensor) -> Iterator[tuple]:
+        if solver == "conditional_gradient":
+            return conditional_gradient(problem, problem.state(plan))
+        return mirror_descent(problem, problem.state(plan), epsilon)
 
     def roughly(plan: Tensor) -> Iterator[tuple]:
         if solver == "mirror_descent" and bool((plan == 0).any()):
             plan = (1 - _SOFT) * plan + _SOFT * w[:, None] / problem.k
-        return descend(plan, max(tol, _ROUGH))
+        return descent(problem, steps(plan), max(tol, _ROUGH), moves)
 
-    def finish(state: State, gap: float) -> Iterable[tuple]:
-        return descend(state.T, tol) if gap > tol else [(state, gap)]
+    def finish(state: Any, gap: float) -> Iterable[tuple]:
+        return descent(problem, steps(state.T), tol, moves) if gap > tol else [(state, gap)]
 
-    draw = partial(soft_start, problem, terms.cost, as_rng(random_state))
-    plans = starts(kinds, n_starts, draw)
+    plans = starts(kinds, n_starts, partial(soft_start, problem, terms.cost, as_rng(random_state)))
     found = lowest("semi_relaxed_gw", plans, roughly, max_iter, callback, finish)
     rounding = torch.finfo(w.dtype).eps * w[:, None]  # what the steps left of what went elsewhere
     T = with_rows(found.state.T.masked_fill(rounding >= found.state.T, 0), w)
-    objective = seen.objective(T, problem.constant)
+    objective = problem.objective(T)
     if objective == float("inf"):
         raise ValueError(
             "loss='kl' is infinite at every plan that was found: positive entries of cost_x meet "
@@ -225,4 +229,121 @@ def as_init(
             check_choice("init", name, names)
         return tuple(init)
     plan = getattr(init, "plan", init)
-    return with_rows(as_plan(plan, "init", len(w), k, w, weights_x=w), w)
+    return as_plan(plan, "init", len(w), k, w, weights_x=w)
+
+
+def clusters(cost: Pairwise, w: Tensor, k: int, how: str, rng: np.random.Generator) -> Tensor:
+    """k-means labels of the source's points or of its leading eigenvectors, (n,) below k."""
+    k = min(k, len(w))
+    return kmeans_labels(features(cost, w, k, rng, unit=how == "spectral"), k, rng, weights=w)
+
+
+def kmeans_labels(
+    points: Tensor, k: int, rng: np.random.Generator, n_init: int = 1, weights: Tensor | None = None
+) -> Tensor:
+    """k-means labels of points, (n,) below k; some clusters may stay empty."""
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    w = None if weights is None else weights.cpu().numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct points
+        found = KMeans(k, n_init=n_init, random_state=int(rng.integers(2**31))).fit(
+            points.double().cpu().numpy(), sample_weight=w
+        )
+    return torch.from_numpy(found.labels_.astype(np.int64)).to(points.device)
+
+
+def features(
+    cost: Pairwise, w: Tensor, k: int, rng: np.random.Generator, *, unit: bool = False
+) -> Tensor:
+    """Coordinates of the points of a similarity, (n, r).
+
+    The cloud itself where it is known; else the k leading eigenvectors of C, each times the root
+    of its eigenvalue's size, by three products with random vectors. ``unit`` puts each row of
+    the bare eigenvectors on the sphere, as spectral clustering does.
+    """
+    if not unit and cost.parts is not None and "other" not in cost.parts:
+        for name in ("sqeuclidean", "student", "points", "left"):
+            if name in cost.parts:
+                return cost.parts[name]
+    root = w.sqrt()[:, None]
+    V = torch.from_numpy(rng.standard_normal((len(w), min(len(w), k + 5)))).to(w)
+    for _ in range(3):
+        V = torch.linalg.qr(root * (cost @ (root * V))).Q
+    values, vectors = torch.linalg.eigh(V.T @ (root * (cost @ (root * V))))
+    order = values.abs().argsort(descending=True)[:k]
+    V = V @ vectors[:, order]  # (n, k)
+    if unit:
+        return torch.nn.functional.normalize(V, dim=1)
+    return torch.where(root > 0, V * values[order].abs().sqrt() / root, 0.0)
+
+
+def spectral_labels(weights: Tensor, k: int, rng: np.random.Generator) -> Tensor:
+    """Spectral clustering of a graph as scikit-learn defines it, but for the eigensolver.
+
+    scikit-learn factorises a dense graph, n^3 operations; what it looks for are the largest
+    eigenvalues of a matrix, for which a Lanczos iteration takes products, n^2 each.
+    """
+    degree = weights.fill_diagonal_(0).sum(dim=1)
+    root = torch.where(degree > 0, degree, 1).sqrt()
+    weights.div_(root).div_(root[:, None])  # an eigenvalue 1 for each part of the graph
+    begin = torch.from_numpy(rng.standard_normal((len(root), k + EXTRA))).to(weights)
+    vectors = leading(lambda V: weights @ V, begin, k, _EIGEN[weights.dtype])[1]
+    points = vectors / root[:, None]
+    return kmeans_labels(points / points.abs().max(), k, rng, n_init=10)
+
+
+def match(problem: Problem, labels: Tensor, rng: np.random.Generator) -> Tensor:
+    """The plan that sends whole clusters to the places that suit them.
+
+    Averaging C over the clusters leaves a problem of a few points whose objective differs from
+    that of the plan by the spread within the clusters, a constant: it is solved from many starts.
+    """
+    w, k = problem.w, problem.k
+    labels = torch.unique(labels, return_inverse=True)[1]
+    m = int(labels.max()) + 1
+    if m < 2:
+        return hard_plan(labels, w, k)
+    member = hard_plan(labels, w, m)  # (n, m)
+    mass = member.sum(dim=0)
+    terms = problem.contraction
+    small = terms.between(member, terms.times(member)) / torch.outer(mass, mass)
+    reduced = Problem(contraction(small, terms.structure, terms.loss), mass)
+    trials = [mass[:, None].expand(m, k) / k]
+    for _ in range(_TRIES):
+        places = torch.from_numpy(rng.permutation(k)[:m]).to(w.device)
+        trials.append(hard_plan(places, mass, k))
+    ends = [lowest_plan(reduced, reduced.state(T), _MATCHED, _STEPS) for T in trials]
+    best = min(ends, key=lambda state: state.value)
+    return hard_plan(best.T.argmax(dim=1)[labels], w, k)
+
+
+def starts(
+    init: tuple[str, ...] | Tensor, n_starts: int, draw: Callable[[str], Tensor]
+) -> Iterator[Tensor]:
+    """All the plans to start from, drawn when their turn comes."""
+    if isinstance(init, Tensor):
+        yield init
+        return
+    for name in init:
+        for _ in range(1 if name == "product" else n_starts):
+            yield draw(name)
+
+
+def soft_start(problem: Problem, cost: Pairwise, rng: np.random.Generator, name: str) -> Tensor:
+    """A plan with the problem's row sums; clusters are those of ``cost``."""
+    w, n, k = problem.w, problem.n, problem.k
+    if name == "product":
+        return w[:, None].expand(n, k) / k
+    if name == "random":
+        shares = torch.from_numpy(rng.standard_exponential((n, k))).to(w)
+        return shares * (w / shares.sum(dim=1))[:, None]
+    return match(problem, clusters(cost, w, k, name, rng), rng)
+
+
+def hard_start(cost: Pairwise, w: Tensor, k: int, rng: np.random.Generator, name: str) -> Tensor:
+    """A plan that sends each point to one cluster."""
+    if name == "random":
+        return hard_plan(torch.from_numpy(rng.integers(k, size=len(w))).to(w.device), w, k)
+    return hard_plan(clusters(cost, w, k, name, rng), w, k)

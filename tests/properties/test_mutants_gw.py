@@ -1015,7 +1015,7 @@ def test_an_interrupt_while_a_start_is_made():
     def begin(i):
         return [(SimpleNamespace(value=3.0 - i), 1e-3)]
 
-    with pytest.warns(RuntimeWarning, match="here: interrupted after 2 iterations") as seen:
+    with pytest.warns(RuntimeWarning, match="here: interrupted after 1 iterations") as seen:
         found = lowest("here", draw(2), begin, 5, lambda *_: None)
     assert found.stopped and found.values == (3.0, 2.0) and found.state.value == 2.0
     assert [warning.filename for warning in seen] == [__file__]

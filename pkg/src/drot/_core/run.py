@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 import torch
@@ -87,7 +87,8 @@ def iterate(
         if not trace:
             raise
         stopped = True
-        _interrupted(where, number)
+        text = f"{where}: interrupted after {number} iterations; this is what they gave"
+        warnings.warn(text, RuntimeWarning, stacklevel=_outside())
     converged = settle(where, trace[-1], tol, number, "ignore" if stopped else on_failure)
     return Course(state, tuple(trace), number, converged, stopped)
 
@@ -99,6 +100,13 @@ def certificate(
     converged = settle(where, residual, tol, len(trace), on_failure)
     n_iter = len(trace)
     return dict(residual=residual, n_iter=n_iter, trace=tuple(trace), converged=converged)
+
+
+_End = tuple[Any, float, list[float]]  # a state, its residual, and the values up to there
+
+
+def _value(end: _End) -> float:
+    return end[2][-1]
 
 
 @dataclass(frozen=True)
@@ -131,51 +139,32 @@ def lowest(
 ) -> Lowest:
     """Follow ``descend(start)`` from each start, and ``finish(state, residual)`` from the lowest.
 
-    Both yield ``(state, residual, *more)`` as for :func:`iterate`, until nothing is to be gained;
-    a state has a ``value``. ``callback(k, residual, *more)`` hears of each state once, k counted on
-    over the starts. If it returns true, or at an interrupt, the lowest end so far is kept.
+    Both yield ``(state, residual, *more)`` as for :func:`iterate`, the state that they begin with
+    first, until nothing is to be gained; a state has a ``value``. ``callback(k, residual, *more)``
+    hears of each state once, k counted on over the starts. If it returns true, or at an interrupt,
+    the lowest end so far is kept.
     """
-    count = itertools.count()
+    ends: list[_End] = []  # of the descents
+    finished: list[_End] = []  # of what follows the lowest
 
-    def follow(steps: Iterable[tuple], room: int, known: int = 0) -> Lowest:
-        trace: list[float] = []
+    def follow(path: Iterable[tuple], trace: list[float], kept: list[_End]) -> Iterator[tuple]:
+        place = len(kept)
+        for state, residual, *more in path:
+            trace.append(state.value)
+            kept[place:] = [(state, residual, trace)]
+            yield state, residual, *more
 
-        def noted() -> Iterator[tuple]:
-            for step in steps:
-                trace.append(step[0].value)
-                yield step
-
-        def hear(k: int, residual: float, *more: Any) -> bool:
-            return k >= known and callback is not None and callback(next(count), residual, *more)
-
-        course = iterate(where, noted(), -math.inf, room, hear, "ignore")
-        return Lowest(course.state, course.residual, tuple(trace), (), course.stopped)
-
-    ends: list[Lowest] = []
-    stopped = False
-    try:
+    def steps() -> Iterator[tuple]:
         for start in starts:
-            ends.append(follow(descend(start), max_iter))
-            if stopped := ends[-1].stopped:
-                break
-    except KeyboardInterrupt:  # while a start was made
-        if not ends:
-            raise
-        stopped = True
-        _interrupted(where, next(count))
-    best = min(ends, key=lambda end: end.state.value)
-    values = tuple(end.trace[-1] for end in ends)
-    if finish is None or stopped:
-        return replace(best, values=values, stopped=stopped)
-    last = follow(finish(best.state, best.residual), max_iter - best.n_iter, 1)
-    if last.state.value <= best.state.value:
-        best = replace(last, trace=best.trace[:-1] + last.trace)
-    return replace(best, values=values, stopped=last.stopped)
+            yield from follow(islice(descend(start), max_iter + 1), [], ends)
+        if finish is not None:
+            state, residual, trace = min(ends, key=_value)
+            path = islice(finish(state, residual), 1, max_iter + 2 - len(trace))
+            yield from follow(path, [*trace], finished)
 
-
-def _interrupted(where: str, n_iter: int) -> None:
-    text = f"{where}: interrupted after {n_iter} iterations; this is what they gave"
-    warnings.warn(text, RuntimeWarning, stacklevel=_outside())
+    stopped = iterate(where, steps(), -math.inf, sys.maxsize, callback, "ignore").stopped
+    state, residual, trace = min([*finished, *ends], key=_value)
+    return Lowest(state, residual, tuple(trace), tuple(map(_value, ends)), stopped)
 
 
 def settle(where: str, residual: float, tol: float, n_iter: int, on_failure: OnFailure) -> bool:

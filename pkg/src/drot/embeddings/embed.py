@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypedDict, get_args
 
-import numpy as np
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import Seed, as_points, check_choice, check_positive
 from .._core.run import OnFailure, iterate, read_limits
-from .._core.saving import Saved, unpack
+from .._core.saving import Saved
 from .descent import Step, adam, lbfgs, metric_of, radius
 from .losses import Evaluation, KernelLoss
 from .starts import SMALL, apart, at_scale, random_start, spectral_start
@@ -31,7 +30,7 @@ class Embedding(Saved):
     Z: Tensor  # (n, q) positions, centred, dimensionless
     value: float  # F(Z), in nats
     kl: float  # F(Z) plus the objective's constant: KL(P | Q) for the ones of this package
-    dual: Tensor | None  # (n,) f of the plan of the embedding, where it has one
+    dual: Tensor | None = None  # (n,) f of the plan of the embedding, where it has one
     residual: float  # what `tol` bounded: |dF/dZ| as a share of the attraction's
     growth: float  # -<dF/dZ, Z> / mass of P: what an enlargement, per its share, lowers F by
     n_iter: int
@@ -52,10 +51,6 @@ class Embedding(Saved):
             f"size={self.size:.3g}, "
             f"residual={self.residual:.1e}, n_iter={self.n_iter}, passes={self.passes:.0f})"
         )
-
-    @classmethod
-    def _restored(cls, data: dict[str, np.ndarray]) -> Embedding:
-        return cls(**{"dual": None, **unpack(data)})
 
 
 Init = ArrayLike | Embedding

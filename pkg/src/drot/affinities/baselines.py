@@ -129,7 +129,7 @@ def symmetric_dual_ascent(
 
 def _read(cost, perplexity, tol: float, max_iter: int, on_failure: OnFailure):
     cost = as_pairwise(cost)
-    check_symmetric(cost, strict=True)
+    check_symmetric(cost)
     target = as_perplexity(perplexity, cost.shape[0], cost.device)
     return cost, target, *read_limits(tol, max_iter, on_failure, cost.dtype)
 
@@ -197,7 +197,7 @@ def symmetric_alternating_projections(
     cost, target, tol, max_iter = _read(cost, perplexity, tol, max_iter, on_failure)
     sigma = check_positive("bandwidth", bandwidth, cost.dtype)
     wanted = target.log().to(cost.dtype)
-    dual = Dual(cost, wanted + 1)
+    dual = Dual(as_pairwise(cost.dense()), wanted + 1)  # the plan is kept whole: does it fit?
     sigma /= dual.scale
     C, n = dual.cost.dense(), cost.shape[0]
     ties = (C.amin(dim=1, keepdim=True) == C).sum(dim=1)

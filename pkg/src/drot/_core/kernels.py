@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numba
 import numpy as np
@@ -53,12 +54,11 @@ def log_sum_exp(x: Tensor) -> Tensor:
 def _compiled(fastmath) -> Callable:
     """Numba's compiler; without a folder for its cache it compiles in each process."""
 
-    def decorate(function):
-        options = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
-        try:
-            return numba.njit(function, cache=True, **options)
-        except RuntimeError:  # pragma: no cover, no folder can be written to
-            return numba.njit(function, **options)
+    def decorate(function: Callable) -> Callable:
+        loop = numba.njit(nogil=True, fastmath=fastmath, error_model="numpy")(function)
+        with suppress(RuntimeError):  # no folder can be written to
+            loop.enable_caching()
+        return loop
 
     return decorate
 

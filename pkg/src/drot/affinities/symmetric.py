@@ -101,7 +101,7 @@ def symmetric_entropic_affinity(
     [False, True, False]
     """
     cost = as_pairwise(cost)
-    check_symmetric(cost, strict=True)
+    check_symmetric(cost)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     target = as_perplexity(perplexity, cost.shape[0], cost.device).log().to(cost.dtype) + 1
     least = float(target.min()) - 1

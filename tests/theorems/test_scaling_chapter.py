@@ -14,7 +14,6 @@ import pytest
 import torch
 from drot._core.ranks import Alone
 from drot.affinities.symmetric_dual import _moments, _weights
-from drot.costs.distances import _distances
 from torch.utils._python_dispatch import TorchDispatchMode
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -168,13 +167,12 @@ class Sweeps(TorchDispatchMode):
 def test_a_pass_has_seventeen_sweeps():
     """Five for distances, nine for weights, three for sums, beside the product and exp."""
     b, n = 8, 23
-    x, y = torch.rand(b, 3), torch.rand(n, 3)
-    own, other = torch.rand(b), torch.rand(n)
+    x, other = torch.eye(n, 2 * n), torch.rand(n)
+    cost = drot.sqeuclidean(x, block=b)
     with Sweeps(b * n) as mode:
-        products = x @ y.T
-        _distances(products, own, other, 0.01)
-    assert mode.count.pop("mm") == 1
-    assert sum(mode.count.values()) == 5, mode.count
+        cost.rows(slice(0, b))
+    assert mode.count.pop("addmm") == mode.count.pop("index_put") == 1  # the diagonal's zeros
+    assert sum(mode.count.values()) + 1 == 5, mode.count  # the product adds what it makes
     with Sweeps(b * n) as mode:
         _moments(*_weights(torch.rand(b, n), slice(0, b), other, other), other)
     count = mode.count

@@ -26,8 +26,15 @@ from .affinities.doubly_stochastic import doubly_stochastic_affinity
 from .affinities.rows import entropic_affinity, gaussian_affinity, self_tuning_affinity
 from .affinities.symmetric import symmetric_entropic_affinity
 from .affinities.umap import umap_curve, umap_membership
-from .costs.distances import nearest, pairwise, shard, sqeuclidean, student_cost
-from .costs.factored import factored_sqeuclidean, gaussian_kernel, gram
+from .costs.distances import (
+    gaussian_kernel,
+    nearest,
+    pairwise,
+    shard,
+    sqeuclidean,
+    student_cost,
+)
+from .costs.factored import factored_sqeuclidean, gram
 from .distributional.baselines import cluster_then_reduce, coot_clustering, reduce_then_cluster
 from .distributional.solve import distributional_reduction
 from .embeddings.embed import embed

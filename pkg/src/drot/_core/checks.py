@@ -6,6 +6,7 @@ import operator
 import reprlib
 from collections.abc import Iterable
 from numbers import Integral
+from typing import NoReturn
 
 import numpy as np
 import torch
@@ -117,27 +118,18 @@ def check_non_negative(matrix: Tensor, name: str, what: str = "entry") -> None:
         raise ValueError(f"{name} has a negative {what} ({matrix[i, j]:g}) at row {i}, column {j}")
 
 
-def check_same_transposed(matrix: Tensor, name: str) -> None:
-    """Refuse a square matrix that differs from its transpose, and name the two entries."""
-    rtol = max(1e-6, 64 * torch.finfo(matrix.dtype).eps)
-    worst = unequal_pair(matrix, matrix.abs().amax(dim=1), rtol)
-    if worst is not None:
-        i, j = worst
-        raise ValueError(
-            f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are "
-            f"{matrix[i, j]:g} and {matrix[j, i]:g}; pass drot.symmetrize({name})"
-        )
+def check_same_transposed(matrix: Tensor, name: str, *, strict: bool = False) -> None:
+    """Refuse a square matrix that differs from its transpose, and name the two entries.
 
-
-def unequal_pair(matrix: Tensor, size: Tensor, rtol: float) -> tuple[int, int] | None:
-    """The (i, j) whose entries differ most from (j, i), if some do by more than rounding.
-
-    Rounding is a share ``rtol`` of what the entries were made of: of the entries themselves, of
-    the diagonal (a Gram matrix), or of what is usual in both rows, ``size`` (n,). One large entry
-    elsewhere excuses nothing.
+    Rounding, a share of what the entries were made of, is no difference: of the entries themselves,
+    of the diagonal (a Gram matrix), or of the largest in both rows. ``strict`` takes a smaller
+    share, and what is usual in both rows: no huge entry excuses the others of its row.
     """
+    rtol = max(1e-8 if strict else 1e-6, 64 * torch.finfo(matrix.dtype).eps)
+    size = matrix.abs()  # of the rows, (n,)
+    size = size.median(dim=1).values if strict else size.amax(dim=1)
     root = matrix.diagonal().abs().sqrt()
-    n, most, worst = len(matrix), 0.0, None
+    n, most, worst = len(matrix), 0.0, (0, 0)
     step = max(1, 2**18 // n)
     for start in range(0, n, step):
         rows = slice(start, start + step)
@@ -150,7 +142,18 @@ def unequal_pair(matrix: Tensor, size: Tensor, rtol: float) -> tuple[int, int] |
         if gap.max() > most:
             i, j = divmod(int(gap.argmax()), n)
             most, worst = float(gap.max()), (start + i, j)
-    return worst
+    if most > 0:
+        i, j = worst
+        raise_unequal(name, worst, float(matrix[i, j]), float(matrix[j, i]))
+
+
+def raise_unequal(name: str, pair: tuple[int, int], one: float, other: float) -> NoReturn:
+    """Say which two entries of a matrix differ that should not."""
+    i, j = pair
+    raise ValueError(
+        f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are {one:g} and {other:g}; "
+        "drot.symmetrize gives the nearest symmetric matrix"
+    )
 
 
 def check_same_device(one: Tensor, name: str, other: Tensor, other_name: str) -> None:
@@ -189,25 +192,18 @@ def as_number(name: str, value) -> float:
     return float(value)
 
 
-def check_positive(name: str, value, dtype: torch.dtype | None = None) -> float:
-    """A finite number above 0, which it stays in ``dtype`` if it is to be cast."""
-    value = as_number(name, value)
-    if not (0 < value < float("inf")):
-        raise ValueError(f"{name} must be positive and finite; got {value}")
-    if dtype is not None:
-        info = torch.finfo(dtype)
-        if not info.tiny <= value <= info.max:
-            raise ValueError(
-                f"{name} must lie between {info.tiny:.1e} and {info.max:.1e}, the range of "
-                f"{info.dtype}; got {value}"
-            )
+def check_positive(name: str, value, dtype: torch.dtype = torch.float64) -> float:
+    """A number that is finite and above 0 in ``dtype``."""
+    value, info = as_number(name, value), torch.finfo(dtype)
+    if not info.tiny <= value <= info.max:
+        raise ValueError(f"{name} must be positive and finite; got {value} ({info.dtype})")
     return value
 
 
 def as_perplexity(perplexity, n: int, device: torch.device) -> Tensor:
     """One target per row, shape (n,), float64."""
     target = as_real(perplexity, "perplexity").to(device, torch.float64)
-    if target.ndim > 1 or (target.ndim == 1 and target.shape[0] != n):
+    if target.ndim and target.shape != (n,):
         raise ValueError(
             f"perplexity must be one number or one per row ({n}); got shape {tuple(target.shape)}"
         )
@@ -244,17 +240,17 @@ def check_fits(shape: tuple[int, int], dtype: torch.dtype, device: torch.device)
 
 def as_rng(random_state: Seed) -> np.random.Generator:
     """A generator of its own for a seed; a numpy generator is used as it is."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
     if isinstance(random_state, torch.Generator):
         device = random_state.device
         seed = torch.randint(2**63 - 1, (1,), generator=random_state, device=device)
         return np.random.default_rng(int(seed))
-    if isinstance(random_state, bool) or not isinstance(random_state, Integral):
+    if isinstance(random_state, bool) or not isinstance(
+        random_state, (Integral, np.random.Generator)
+    ):
         raise TypeError(
             "random_state must be an integer seed, a numpy Generator or a torch Generator; "
             f"got {random_state!r}"
         )
-    if random_state < 0:
-        raise ValueError(f"random_state must be 0 or more; got {random_state}")
-    return np.random.default_rng(int(random_state))
+    if isinstance(random_state, Integral):
+        check_count("random_state", random_state, 0)
+    return np.random.default_rng(random_state)

@@ -16,24 +16,44 @@ from torch import Tensor
 class Alone:
     """One process that owns all rows."""
 
+    rank, size = 0, 1
+
     def __reduce__(self) -> str:
         return "ALONE"  # there is but one, also in a pickle
 
     def rows(self, n: int) -> slice:
         """The rows of this process among n."""
-        return slice(0, n)
+        return self._share(n, self.rank)
 
     def join(self, part: Tensor, n: int) -> Tensor:
         """All n rows, from each process's own."""
-        return part
+        if self.size == 1:
+            return part
+        shares = [self._share(n, rank) for rank in range(self.size)]
+        counts = [rows.stop - rows.start for rows in shares]
+        padded = part.new_zeros(max(counts), *part.shape[1:])  # as large on every rank
+        padded[: len(part)] = part
+        parts = self._gather(padded)
+        return torch.cat([some[:count] for some, count in zip(parts, counts, strict=True)])
 
     def total(self, part: Tensor) -> Tensor:
-        """The sum over the processes, the same bits on each."""
-        return part
+        """The sum over the processes, the same bits on each: in the order of ranks."""
+        return torch.stack(self._gather(part.contiguous())).sum(dim=0)
 
     def largest(self, trace: list[float], most: int, device: torch.device) -> list[float]:
         """Entry by entry the largest of the processes' traces, each of length at most ``most``."""
-        return trace
+        padded = torch.zeros(most + 1, dtype=torch.float64, device=device)
+        padded[: len(trace)] = torch.tensor(trace, dtype=torch.float64)
+        padded[most] = len(trace)
+        top = torch.stack(self._gather(padded)).amax(dim=0).tolist()
+        return top[: int(top[most])]
+
+    def _share(self, n: int, rank: int) -> slice:
+        return slice(rank * n // self.size, (rank + 1) * n // self.size)
+
+    def _gather(self, part: Tensor) -> list[Tensor]:
+        """The parts of all ranks."""
+        return [part]
 
 
 ALONE = Alone()
@@ -57,32 +77,7 @@ class Ranks(Alone):
             "save, or pickle the cost that was given to drot.shard"
         )
 
-    def rows(self, n: int) -> slice:
-        return self._share(n, self.rank)
-
-    def join(self, part: Tensor, n: int) -> Tensor:
-        shares = [self._share(n, rank) for rank in range(self.size)]
-        counts = [rows.stop - rows.start for rows in shares]
-        padded = part.new_zeros(max(counts), *part.shape[1:])  # as large on every rank
-        padded[: len(part)] = part
-        parts = self._gather(padded)
-        return torch.cat([some[:count] for some, count in zip(parts, counts, strict=True)])
-
-    def total(self, part: Tensor) -> Tensor:
-        return torch.stack(self._gather(part.contiguous())).sum(dim=0)  # in the order of ranks
-
-    def largest(self, trace: list[float], most: int, device: torch.device) -> list[float]:
-        padded = torch.zeros(most + 1, dtype=torch.float64, device=device)
-        padded[: len(trace)] = torch.tensor(trace, dtype=torch.float64)
-        padded[most] = len(trace)
-        top = torch.stack(self._gather(padded)).amax(dim=0).tolist()
-        return top[: int(top[most])]
-
-    def _share(self, n: int, rank: int) -> slice:
-        return slice(rank * n // self.size, (rank + 1) * n // self.size)
-
     def _gather(self, part: Tensor) -> list[Tensor]:
-        """The parts of all ranks."""
         parts = [torch.empty_like(part) for _ in range(self.size)]
         dist.all_gather(parts, part, group=self.group)
         return parts

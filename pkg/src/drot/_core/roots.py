@@ -9,9 +9,11 @@ from torch import Tensor
 
 from .kernels import exp
 
+Derivatives = tuple[Tensor, Tensor, Tensor]  # values, slopes and curvatures, (b,) each
+
 
 def find_roots(
-    function: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]],
+    function: Callable[[Tensor, Tensor, Tensor], Derivatives],
     t: Tensor,
     data: Tensor,
     tol: float,
@@ -45,25 +47,20 @@ def find_roots(
         here, most = t[rows], 1.0 + len(errors)
         low[rows] = torch.where(gap < 0, here, low[rows])
         high[rows] = torch.where(gap > 0, here, high[rows])
-        t[rows] = halley(here, gap, slope, curvature, low[rows], high[rows], most, last[rows])
+        bracket = low[rows], high[rows]
+        t[rows] = halley(here, (gap, slope, curvature), bracket, most, last[rows])
         last[rows] = gap.abs()
     return t, value, errors, work
 
 
 def halley(
-    t: Tensor,
-    gap: Tensor,
-    slope: Tensor,
-    curvature: Tensor,
-    low: Tensor,
-    high: Tensor,
-    most: float,
-    last: Tensor,
+    t: Tensor, at_t: Derivatives, bracket: tuple[Tensor, Tensor], most: float, last: Tensor
 ) -> Tensor:
-    """One step towards gap = 0, of at most ``most``, kept inside the bracket (low, high).
+    """One step towards a root, of at most ``most``, kept inside the bracket.
 
-    Halves the bracket instead when the gap has not halved since ``last``.
+    Halves the bracket instead when the value has not halved since ``last``.
     """
+    (gap, slope, curvature), (low, high) = at_t, bracket
     newton = -gap / slope
     damped = 2 * slope.square() - gap * curvature
     step = torch.where(damped > slope.square() / 2, 2 * slope * -gap / damped, newton)
@@ -85,7 +82,7 @@ def solve_rows(
     """
     log_z = torch.empty_like(excess[:, 0])
 
-    def gap(t: Tensor, excess: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def gap(t: Tensor, excess: Tensor, rows: Tensor) -> Derivatives:
         log_z[rows], shannon, slope, curvature = moments(excess, t)
         return shannon - target[rows], slope, curvature
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,25 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-Arrays = dict[str, np.ndarray]
-
 _TUPLES = ("trace", "values", "work")  # fields that are tuples of numbers, not arrays
-
-
-def write(path: str | os.PathLike, kind: str, values: Mapping[str, object]) -> None:
-    """Write the name of a class and its fields; those that are None are left out."""
-    data: dict[str, Any] = {"kind": np.array(kind)}  # Any: savez takes whatever numpy reads
-    for name, value in values.items():
-        if value is not None:
-            data[name] = value.cpu().numpy() if isinstance(value, Tensor) else value
-    path = Path(path)
-    part = path.with_name(path.name + ".part")
-    try:
-        with part.open("wb") as file:
-            np.savez(file, **data)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 class Saved:
@@ -42,14 +23,25 @@ class Saved:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write all fields to an ``.npz`` file, which appears whole or not at all."""
-        write(path, type(self).__name__, self._stored())
+        data: dict[str, Any] = {"kind": np.array(type(self).__name__)}
+        for name, value in self._stored().items():
+            if value is not None:
+                data[name] = value.cpu().numpy() if isinstance(value, Tensor) else value
+        path = Path(path)
+        part = path.with_name(path.name + ".part")
+        try:
+            with part.open("wb") as file:
+                np.savez(file, **data)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
 
     def _stored(self) -> dict[str, Any]:
         return dict(vars(self))
 
     @classmethod
-    def _restored(cls, data: Arrays) -> Saved:
-        return cls(**unpack(data))
+    def _restored(cls, values: dict[str, Any]) -> Saved:
+        return cls(**values)
 
 
 def load(path: str | os.PathLike) -> Any:
@@ -86,20 +78,16 @@ def load(path: str | os.PathLike) -> Any:
     """
     try:
         with np.load(path, allow_pickle=False) as file:
-            data = dict(file)
-        return Saved.kinds[str(data.pop("kind"))]._restored(data)
+            values = {name: _field(name, array) for name, array in file.items()}
+        return Saved.kinds[values.pop("kind")]._restored(values)
     except OSError:  # no such file: the operating system says it best
         raise
     except Exception:  # numpy and constructors raise what they like for a file of something else
         raise ValueError(f"{path} does not hold a result saved by drot") from None
 
 
-def unpack(data: Arrays) -> dict[str, Any]:
-    """Fields again: tensors on the CPU, numbers, and tuples of numbers."""
-    values: dict[str, Any] = {}
-    for name, array in data.items():
-        if name in _TUPLES:
-            values[name] = tuple(array.tolist())
-        else:
-            values[name] = torch.from_numpy(array) if array.ndim else array.item()
-    return values
+def _field(name: str, array: np.ndarray) -> Any:
+    """A field again: a tensor on the CPU, a number, or a tuple of numbers."""
+    if name in _TUPLES:
+        return tuple(array.tolist())
+    return torch.from_numpy(array) if array.ndim else array.item()

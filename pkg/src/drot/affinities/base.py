@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from .._core.checks import as_real, as_square, check_choice, check_fits, check_non_negative
 from .._core.kernels import exp, log_sum_exp
-from .._core.saving import Saved, unpack
+from .._core.saving import Saved
 from ..costs.array import Nearest, Pairwise, WithoutDiagonal, as_pairwise, tile_rows
 from ..costs.distances import sqeuclidean, student_cost
 from ..costs.factored import Factored
@@ -99,11 +98,10 @@ class Affinity(Saved):
         return values | {name: value for name, value in vars(self).items() if name != "cost"}
 
     @classmethod
-    def _restored(cls, data: dict[str, np.ndarray]) -> Affinity:
-        parts = {name: torch.from_numpy(data.pop(name)) for name in [*data] if "cost." in name}
+    def _restored(cls, values: dict[str, Any]) -> Affinity:
+        parts = {name: values.pop(name) for name in [*values] if name.startswith("cost.")}
         parts = {name.removeprefix("cost."): part for name, part in parts.items()}
-        cost = restore(parts, int(data.pop("block")) or None)
-        return cls(cost=cost, **unpack(data))
+        return cls(cost=restore(parts, values.pop("block") or None), **values)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -113,7 +113,7 @@ def doubly_stochastic_affinity(
     [1.0, 1.0]
     """
     cost = as_pairwise(cost)
-    check_symmetric(cost, strict=True)
+    check_symmetric(cost)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     if not 0 < as_number("damping", damping) < 1:
         raise ValueError(f"damping must lie strictly between 0 and 1; got {damping}")
@@ -176,7 +176,7 @@ def _sinkhorn(
         if past is not None and past[0] != t:
             slope, chord = (gap - past[1]) / (t - past[0]), (f - past[2]) / float(t - past[0])
         past = (t, gap, f)
-        t = halley(t, gap, slope, torch.zeros_like(t), low, high, 1.0, last)
+        t = halley(t, (gap, slope, torch.zeros_like(t)), (low, high), 1.0, last)
         nu, last = math.exp(float(t)), gap.abs()
         start = f + chord * float(t - past[0])  # f moves along a smooth curve: follow its chord
 

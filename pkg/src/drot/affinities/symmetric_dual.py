@@ -38,7 +38,7 @@ def read_dual(
 ) -> tuple[Dual, float, int]:
     """The dual function of a cost and a perplexity, and the limits of who maximises it."""
     cost = as_pairwise(cost)
-    check_symmetric(cost, strict=True)
+    check_symmetric(cost)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     target = as_perplexity(perplexity, cost.shape[0], cost.device).log().to(cost.dtype) + 1
     return Dual(cost, target), tol, max_iter

@@ -18,7 +18,8 @@ from .._core.checks import (
     check_count,
     check_finite,
     check_fits,
-    unequal_pair,
+    check_same_transposed,
+    raise_unequal,
 )
 from .._core.memory import automatic_block, tile_entries
 from .._core.ranks import ALONE, Alone
@@ -112,17 +113,17 @@ class Pairwise:
     def _keep(self) -> Tensor:
         """The own rows of a dense array, kept."""
         if self._dense is None:
-            own = self.own
-            check_fits((own.stop - own.start, self.shape[1]), self.dtype, self.device)
-            count, step = own.stop - own.start, tile_rows(self)
+            count, step = self.own.stop - self.own.start, tile_rows(self)
+            check_fits((count, self.shape[1]), self.dtype, self.device)
             whole = torch.empty(count, self.shape[1], dtype=self.dtype, device=self.device)
-            slices = [slice(k, min(k + step, count)) for k in range(0, count, step)]
-            for rows in slices:  # arrays of full size in between would cost more than they hold
-                whole[rows] = self._evaluate(slice(own.start + rows.start, own.start + rows.stop))
-            if self.symmetric and count == self.shape[0]:
-                # a matrix product may round (i, j) and (j, i) differently
-                for rows in slices:
-                    right, below = whole[rows, rows.start :], whole[rows.start :, rows]
+            # arrays of full size in between would cost more than they hold
+            for start in range(0, count, step):
+                rows = slice(start, min(start + step, count))
+                first = self.own.start
+                whole[rows] = self._evaluate(slice(first + rows.start, first + rows.stop))
+                if self.symmetric and count == self.shape[0]:
+                    # a matrix product may round (i, j) and (j, i) differently
+                    right, below = whole[: rows.stop, rows], whole[rows, : rows.stop]
                     mean = (right + below.T).div_(2)
                     right.copy_(mean)
                     below.copy_(mean.T)
@@ -148,7 +149,7 @@ class Pairwise:
     def dense(self) -> Tensor:
         """The whole array, shape (n, m)."""
         check_fits(self.shape, self.dtype, self.device)
-        return self.join(tile.clone() for _, tile in self.tiles())  # it may be kept
+        return self.join(tile for _, tile in self.tiles())
 
     def __matmul__(self, V: Tensor) -> Tensor:
         """A V, (n, ...), for V (m, ...)."""
@@ -156,9 +157,7 @@ class Pairwise:
 
     def diagonal(self) -> Tensor:
         """The entries (i, i) of a square array, (n,)."""
-        # a view would keep the whole tile
-        tiles = self.tiles(tile_rows(self))
-        return self.join(tile.diagonal(rows.start).clone() for rows, tile in tiles)
+        return self.join(tile.diagonal(rows.start) for rows, tile in self.tiles())
 
     @property
     def rounding(self) -> float:
@@ -175,22 +174,18 @@ class Pairwise:
 
 
 def gather(parts: Iterable[Tensor], count: int) -> Tensor:
-    """Parts (b, ...) one below the other, ``count`` rows in all.
+    """Parts (b, ...) one below the other, ``count`` rows in all, in an array of their own.
 
     Each part goes at once to where it belongs: small results that stay alive between tiles would
     leave holes in the heap, which then grows by many tiles.
     """
-    whole: Tensor | None = None
-    done = 0
+    parts = iter(parts)
+    part = next(parts)
+    whole, done = part.new_empty(count, *part.shape[1:]), len(part)
+    whole[:done] = part
     for part in parts:
-        if not done and len(part) == count:  # all in one
-            return part
-        if whole is None:
-            whole = part.new_empty(count, *part.shape[1:])
         whole[done : done + len(part)] = part
         done += len(part)
-    if whole is None or done < count:  # the rest would be whatever the memory held
-        raise ValueError(f"{done} rows to join, and {count} are wanted")
     return whole
 
 
@@ -233,14 +228,8 @@ class WithoutDiagonal(Pairwise):
     """A square cost whose diagonal is infinite, so that no point sends mass to itself."""
 
     def __init__(self, cost: Pairwise):
-        super().__init__(
-            cost.rows,
-            cost.shape,
-            cost,
-            block=cost.block,
-            symmetric=cost.symmetric,
-            ranks=cost.ranks,
-        )
+        super().__init__(cost.rows, cost.shape, cost, block=cost.block, ranks=cost.ranks)
+        self.symmetric = cost.symmetric
         if cost.parts is not None:
             self.parts = {**cost.parts, "without_diagonal": torch.tensor(1)}
 
@@ -291,38 +280,17 @@ def as_pairwise(cost, name: str = "cost", *, square: bool = True, least: int = 2
     return cost
 
 
-def check_symmetric(cost: Pairwise, name: str = "the cost", *, strict: bool = False) -> None:
-    """Refuse a cost that differs from its transpose, on all rows of a kept array or on some.
-
-    ``strict``, for plans that take their symmetry from it: on all rows of tiles too, and however
-    many pairs are forbidden by a huge cost.
+def check_symmetric(cost: Pairwise, name: str = "the cost") -> None:
+    """Refuse a cost that differs from its transpose: by pairs, or where it is met in tiles by
+    C z and C^T z, in one pass.
     """
     if cost.symmetric:
         return
     n = cost.shape[0]
-    step = 1 if cost.block is None else max(1, n // 64)
-    index = torch.arange(0, n, step, device=cost.device)
-    part = cost.rows(index)[:, index]  # (b, b)
-    if not torch.isfinite(part).all():
-        raise ValueError(f"{name} has infinite entries; a symmetric plan needs finite ones")
-    rtol = max(1e-8, 64 * torch.finfo(part.dtype).eps)
-    size = part.abs().median(dim=1).values if strict else part.abs().amax(dim=1)
-    worst = unequal_pair(part, size, rtol)
-    if worst is not None:
-        worst = int(index[worst[0]]), int(index[worst[1]])
-    elif strict and step > 1:
-        worst = _unequal_rows(cost, rtol)
-    if worst is not None:
-        i, j = worst
-        one, other = (float(cost.rows(slice(a, a + 1))[0, b]) for a, b in ((i, j), (j, i)))
-        raise ValueError(
-            f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are {one:g} and {other:g}"
-        )
-
-
-def _unequal_rows(cost: Pairwise, rtol: float) -> tuple[int, int] | None:
-    """A pair (i, j) whose two entries differ, if C z and C^T z do, in one pass."""
-    n = cost.shape[0]
+    if cost.block is None:
+        matrix = cost.rows(slice(0, n))
+        _check_all_finite(matrix, name)
+        return check_same_transposed(matrix, name, strict=True)
     z = 0.5 + (0.618034 * torch.arange(n, dtype=cost.dtype, device=cost.device)) % 1  # generic
     back = torch.zeros_like(z)  # C^T z
 
@@ -332,9 +300,17 @@ def _unequal_rows(cost: Pairwise, rtol: float) -> tuple[int, int] | None:
             yield torch.stack([tile @ z, tile.abs() @ z], dim=1)
 
     along, size = cost.join(products()).unbind(dim=1)
+    _check_all_finite(size, name)
+    rtol = max(1e-8, 64 * torch.finfo(cost.dtype).eps)
     excess = (along - cost.ranks.total(back)).abs() - rtol * size
     i = int(excess.argmax())
-    if excess[i] <= 0:
-        return None
-    column = cost.join(tile[:, i].clone() for _, tile in cost.tiles(tile_rows(cost)))
-    return i, int((cost.rows(slice(i, i + 1))[0] - column).abs().argmax())
+    if excess[i] > 0:
+        row = cost.rows(slice(i, i + 1))[0]
+        column = cost.join(tile[:, i].clone() for _, tile in cost.tiles(tile_rows(cost)))
+        j = int((row - column).abs().argmax())
+        raise_unequal(name, (i, j), float(row[j]), float(column[j]))
+
+
+def _check_all_finite(numbers: Tensor, name: str) -> None:
+    if not numbers.isfinite().all():
+        raise ValueError(f"{name} has infinite entries; a symmetric plan needs finite ones")

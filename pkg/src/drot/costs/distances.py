@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from .._core.checks import as_points, check_count, check_finite
+from .._core.checks import as_points, check_count, check_finite, check_same_device
 from .._core.ranks import Ranks
 from .array import Block, Nearest, Pairwise, as_pairwise, fill_diagonal, smallest
 
@@ -29,8 +29,7 @@ def _clouds(X, Y) -> tuple[Tensor, Tensor]:
     if Y is None or Y is X:
         return x, x
     y = as_points(Y, "Y").clone()
-    if x.device != y.device:
-        raise ValueError(f"X is on {x.device} and Y on {y.device}; move one of them")
+    check_same_device(x, "X", y, "Y")
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"X has {x.shape[1]} coordinates and Y has {y.shape[1]}")
     dtype = torch.promote_types(x.dtype, y.dtype)
@@ -167,27 +166,58 @@ def student_cost(X, Y=None, *, block: Block = "auto") -> Pairwise:
     return _of_distances("student", X, Y, block)[0]
 
 
+def gaussian_kernel(Z, *, block: Block = "auto") -> Pairwise:
+    r"""Gaussian kernel of points, of bandwidth 1.
+
+    .. math:: K_{ij} = e^{-\| z_i - z_j \|^2}.
+
+    Source: the similarity of SNE in Table 1 of Van Assel et al. (2024); book ``prp-low-rank``.
+
+    Parameters
+    ----------
+    Z : array_like, shape (k, d)
+        Points. Divide them by :math:`\sqrt\nu` for another bandwidth :math:`\nu`.
+    block
+        As in :func:`sqeuclidean`.
+
+    Returns
+    -------
+    Pairwise
+        Of shape (k, k); entries from 0 to 1, ones on the diagonal.
+
+    Raises
+    ------
+    ValueError
+        If Z is not a (k, d) array of finite numbers with k >= 2.
+
+    Examples
+    --------
+    >>> [round(x, 4) for x in gaussian_kernel([[0.0], [1.0]]).dense()[0].tolist()]
+    [1.0, 0.3679]
+    """
+    cost = sqeuclidean(as_points(Z, "Z"), block=block)
+    return cost.derive(partial(_gaussian, cost._evaluate))
+
+
+def _gaussian(distances: Evaluate, rows: slice | Tensor) -> Tensor:
+    return distances(rows).neg_().exp_()
+
+
 def _of_distances(kind: str, X, Y, block: Block) -> tuple[Pairwise, Tensor, Tensor]:
     """The cost "sqeuclidean" or "student" between two clouds, and the clouds."""
     x, y = _clouds(X, Y)
-    xc, yc = _centred(x, y)
-    norm_x, norm_y = xc.square().sum(dim=1), yc.square().sum(dim=1)
-    if not torch.isfinite(2 * (norm_x.max() + norm_y.max())):
+    centre = _centre(x, y)
+    yc, norms = y - centre, [(z - centre).square().sum(dim=1) for z in (x, y)]
+    if not torch.isfinite(2 * (norms[0].max() + norms[1].max())):
         raise ValueError(f"squared distances overflow {x.dtype}; give X in larger units")
-    evaluate: Evaluate = partial(_squares, x, y, xc, yc, norm_x, norm_y)
-    if kind == "student":
-        evaluate = partial(_log1p, evaluate)
+    evaluate = partial(_tile, kind, x, y, centre, yc, norms[1])
     parts = {kind: x} if y is x else {kind: x, "other": y}
     shape = len(x), len(y)
     return Pairwise(evaluate, shape, x, block=block, symmetric=y is x, parts=parts), x, y
 
 
-def _log1p(evaluate: Evaluate, rows: slice | Tensor) -> Tensor:
-    return evaluate(rows).log1p_()
-
-
-def _centred(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """x and y about the mean of y, moved so that a lattice stays one.
+def _centre(x: Tensor, y: Tensor) -> Tensor:
+    """The mean of y, moved so that a lattice about it stays one.
 
     Squared distances of multiples of ``step`` are multiples of step^2, and so are all sums on the
     way, which are at most 2 (|x|^2 + |y|^2). Below 2 step^2 / eps floats hold them all. So the
@@ -198,48 +228,34 @@ def _centred(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     most = sum(float((z - mean).square().sum(dim=1).max()) for z in (x, y))
     eps = torch.finfo(x.dtype).eps  # twice what is needed: the norms change with the centre
     step = 2.0 ** math.ceil(math.frexp(2 * most * eps)[1] / 2)
-    centre = (mean / step).round_().mul_(step)
-    xc = x - centre
-    return xc, xc if y is x else y - centre
+    return (mean / step).round_().mul_(step)
 
 
-def _squares(
-    x: Tensor, y: Tensor, xc: Tensor, yc: Tensor, norm_x: Tensor, norm_y: Tensor, rows
+def _tile(
+    kind: str, x: Tensor, y: Tensor, centre: Tensor, yc: Tensor, norm_y: Tensor, rows
 ) -> Tensor:
-    """Rows of |x_i - y_j|^2: by products of xc and yc, which are x (n, p) and y (m, p) centred and
-    have the squared norms (n,) and (m,), and where these cancel by the differences themselves.
+    """Rows of |x_i - y_j|^2, (b, m), or of the logarithm of 1 more.
+
+    By products of the clouds about ``centre``, and where these cancel by the differences.
     """
+    some = x[rows]  # (b, p)
+    xc = some - centre
+    norms = xc.square().sum(dim=1, keepdim=True) + norm_y
+    tile = torch.addmm(norms, xc, yc.T, alpha=-2)
     near = torch.finfo(x.dtype).eps ** 0.25  # below this share of the norms, digits cancel
-    some, own = x[rows], norm_x[rows]
-    tile, close = _distances(xc[rows] @ yc.T, own, norm_y, near)  # (b, m), (b,)
-    if int(close.sum()) > tile.numel() // 16:  # so too for fewer than 16 points
-        return _by_coordinates(some, y)
-    if y is x:
+    close = tile <= norms.mul_(near)
+    count = int(close.count_nonzero())
+    if 16 * count > tile.numel():  # so too for fewer than 16 points: one coordinate after the other
+        tile.zero_()
+        for one, other in zip(some.T, y.T.contiguous(), strict=True):
+            gap = torch.sub(one[:, None], other, out=norms)
+            tile.addcmul_(gap, gap)
+    elif y is x and count == len(tile):  # each point and itself
         fill_diagonal(tile, rows, 0.0)
-        close -= 1  # the point itself
-    again = close.nonzero()[:, 0]  # rows with such pairs
-    if len(again):
-        i, j = (tile[again] <= near * (own[again, None] + norm_y)).nonzero(as_tuple=True)
-        tile[again[i], j] = (some[again[i]] - y[j]).square_().sum(dim=1)
-    return tile
-
-
-def _by_coordinates(x: Tensor, y: Tensor) -> Tensor:
-    """|x_i - y_j|^2, (b, m), one difference for each coordinate."""
-    tile, gap = torch.zeros(2, len(x), len(y), dtype=x.dtype, device=x.device)
-    for one, other in zip(x.T.contiguous(), y.T.contiguous(), strict=True):
-        torch.sub(one[:, None], other, out=gap)
-        tile.addcmul_(gap, gap)
-    return tile
-
-
-def _distances(
-    products: Tensor, norm_x: Tensor, norm_y: Tensor, near: float
-) -> tuple[Tensor, Tensor]:
-    """|x|^2 + |y|^2 - 2 <x, y>, (b, m), and how many of each row are small for their norms."""
-    norms = norm_x[:, None] + norm_y
-    tile = torch.add(norms, products, alpha=-2)
-    return tile, (tile <= norms.mul_(near)).sum(dim=1)
+    else:
+        i, j = close.nonzero(as_tuple=True)
+        tile[i, j] = (some[i] - y[j]).square_().sum(dim=1)
+    return tile.log1p_() if kind == "student" else tile
 
 
 def nearest(cost, k: int) -> Pairwise:

@@ -7,7 +7,7 @@ from functools import cached_property, partial
 import torch
 from torch import Tensor
 
-from .._core.checks import as_points, as_real, check_count, check_finite
+from .._core.checks import as_points
 from .array import Pairwise, tile_rows
 
 
@@ -39,8 +39,8 @@ class Factored(Pairwise):
     def __init__(
         self, left, right=None, *, block: int | None = None, points=None, symmetric: bool = False
     ):
-        a = self.left = _factor(left, "left")
-        b = self.right = a if right is None else _factor(right, "right")
+        a = self.left = as_points(left, "left")
+        b = self.right = a if right is None else as_points(right, "right")
         if (a.shape[1], a.dtype, a.device) != (b.shape[1], b.dtype, b.device):
             raise ValueError(
                 "the factors must have as many columns, one dtype and one device; got "
@@ -55,10 +55,8 @@ class Factored(Pairwise):
             parts["points"] = self.points
         evaluate, shape = partial(_product, a, b), (len(a), len(b))
         symmetric = symmetric or b is a
-        super().__init__(evaluate, shape, a, symmetric=symmetric, parts=parts)
-        if block is not None:
-            block = check_count("block (rows per tile)", block, 1)
-        self.block = block or tile_rows(self)  # so nothing of size n x m is kept
+        super().__init__(evaluate, shape, a, block=block, symmetric=symmetric, parts=parts)
+        self.block = self.block or tile_rows(self)  # so nothing of size n x m is kept
 
     def __matmul__(self, V: Tensor) -> Tensor:
         return self.left @ (self.right.T @ V)
@@ -102,14 +100,6 @@ class Factored(Pairwise):
     def divided(self, size: float) -> Factored:
         """C / size."""
         return self.with_factors(self.left / size**0.5, self.right / size**0.5)
-
-
-class GaussianKernel(Pairwise):
-    """exp(-|z_i - z_j|^2), whose logarithm is held in factors as ``log``."""
-
-    def __init__(self, log: Factored):
-        super().__init__(partial(_exponentials, log), log.shape, log, symmetric=log.symmetric)
-        self.block, self.log, self.points = log.block, log, log.points
 
 
 def gram(X, *, block: int | None = None) -> Factored:
@@ -186,54 +176,5 @@ def factored_sqeuclidean(X, *, block: int | None = None) -> Factored:
     return Factored(left, right, block=block, points=x, symmetric=True)
 
 
-def gaussian_kernel(Z, *, block: int | None = None) -> GaussianKernel:
-    r"""A Gaussian kernel of points whose logarithm is known in factors.
-
-    .. math:: K_{ij} = e^{-\| z_i - z_j \|^2}.
-
-    The loss ``"kl"`` of Gromov-Wasserstein meets :math:`\log K` in its product with the plan, and
-    that has rank d + 2.
-
-    Source: appendix E.1 of Van Assel et al. (2024); book ``prp-low-rank``.
-
-    Parameters
-    ----------
-    Z : array_like, shape (k, d)
-        Points.
-    block : int, optional
-        Rows per tile. Default: as many as make a tile of a few MB.
-
-    Returns
-    -------
-    GaussianKernel
-        A pairwise object of shape (k, k) with the factored logarithm as ``log``.
-
-    Raises
-    ------
-    ValueError
-        If Z is not a (k, d) array of finite numbers with k >= 2.
-
-    Examples
-    --------
-    >>> K = gaussian_kernel([[0.0], [1.0]])
-    >>> [round(x, 4) for x in K.dense()[0].tolist()], K.log.left.shape[1]
-    ([1.0, 0.3679], 3)
-    """
-    D = factored_sqeuclidean(as_points(Z, "Z"), block=block)
-    return GaussianKernel(D.with_factors(-D.left, D.right))
-
-
-def _factor(value, name: str) -> Tensor:
-    factor = as_real(value, name)
-    if factor.ndim != 2 or factor.shape[1] < 1:
-        raise ValueError(f"{name} must be an (n, r) factor; got {tuple(factor.shape)}")
-    check_finite(factor, name)
-    return factor
-
-
 def _product(left: Tensor, right: Tensor, rows: slice | Tensor) -> Tensor:
     return left[rows] @ right.T
-
-
-def _exponentials(log: Factored, rows: slice | Tensor) -> Tensor:
-    return log.rows(rows).clamp_max(0).exp()

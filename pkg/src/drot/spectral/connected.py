@@ -8,15 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 from torch import Tensor
 
 from .._core.checks import Seed, as_points, check_count, check_positive, check_same_device
-from ..graphs.graph import Components, connected_components
+from ..graphs.graph import connected_components
 from ..graphs.priors import Prior, sample_graphs
 from .methods import pca, pca_start
-
-_BATCH = 10  # graphs whose means are taken together
 
 
 def precision_coupling_loss(X, Z, *, gamma: float = 1.0) -> Tensor:
@@ -244,12 +242,16 @@ def ccpca(
     check_same_device(X, "X", graphs[0].edges, "log_kernel")
     centred = (X - X.mean(dim=0)).cpu().numpy()
     total, squares, counts = np.zeros_like(centred), 0.0, []
-    for first in range(0, len(graphs), _BATCH):
-        parts = [connected_components(graph) for graph in graphs[first : first + _BATCH]]
-        means, norms = _sum_means(centred, parts)
-        total += means
-        squares += norms
-        counts += [len(part.sizes) for part in parts]
+    for batch in (graphs[k : k + 10] for k in range(0, len(graphs), 10)):
+        # one column for each component of ten graphs, so that each row of X is met once
+        labels = [connected_components(graph).labels.cpu().numpy() for graph in batch]
+        ones, ends = np.ones(n, centred.dtype), np.arange(n + 1)
+        member = hstack([csr_array((ones, column, ends)) for column in labels], format="csr")
+        sizes = member.sum(axis=0)  # (R,)
+        means = (member.T @ centred) / sizes[:, None]  # (R, p)
+        total += member @ means
+        squares += float(sizes @ np.square(means, dtype=np.float64).sum(axis=1))
+        counts += [1 + int(column.max()) for column in labels]
         if callback is not None:
             callback(len(counts), _standard_error(total, squares, len(counts)))
     if max(counts) == 1:
@@ -264,24 +266,6 @@ def ccpca(
         n_connected=torch.tensor(counts, device=X.device),
         standard_error=_standard_error(total, squares, len(graphs)),
     )
-
-
-def _sum_means(X: np.ndarray, parts: list[Components]) -> tuple[np.ndarray, float]:
-    """Sum over some graphs of the component means of X, (n, p), and of their squared norms.
-
-    One sparse product to the components of all graphs and one back: each row of X is met once.
-    """
-    counts = [len(part.sizes) for part in parts]
-    starts = np.cumsum([0, *counts[:-1]])
-    sizes = torch.cat([part.sizes for part in parts]).cpu().numpy().astype(X.dtype)
-    places = np.stack([part.labels.cpu().numpy() for part in parts], axis=1) + starts  # (n, S)
-    ends = np.arange(0, places.size + 1, len(parts))
-    member = csr_array(
-        (np.ones(places.size, X.dtype), places.ravel(), ends), shape=(len(X), len(sizes))
-    )
-    means = (member.T @ X) / sizes[:, None]  # (sum of R, p)
-    norms = sizes @ np.square(means, dtype=np.float64).sum(axis=1)
-    return member @ means, float(norms)
 
 
 def _standard_error(total: np.ndarray, squares: float, n_samples: int) -> float:

@@ -392,7 +392,7 @@ def pca_start(X, *, n_components: int = 2) -> Tensor:
     """PCA initialisation: principal components, scaled so that the first has variance 1.
 
     A start is a matter of shape: objectives set the scale. Signs are fixed by scikit-learn's
-    rule, so no seed is needed.
+    rule, so no seed is needed: the largest coordinate of each axis is positive.
 
     Source: book ``sec-starts``; the habit of t-SNE software since Kobak and Berens (2019).
 
@@ -418,10 +418,9 @@ def pca_start(X, *, n_components: int = 2) -> Tensor:
     >>> round(Z.square().mean().item(), 9)
     1.0
     """
-    from sklearn.decomposition import PCA
-
     X = as_points(X, "X")
-    n_components = check_count("n_components", n_components, 1, min(X.shape))
-    unit = X.abs().max().clamp_min(torch.finfo(X.dtype).tiny)  # squares are in range
-    Z = PCA(n_components, svd_solver="full").fit_transform((X / unit).cpu().numpy())
-    return at_unit_variance(torch.from_numpy(Z).to(X))
+    Z = pca(X, n_components).Z
+    Z = Z / Z.abs().max().clamp_min(torch.finfo(Z.dtype).tiny)  # squares are in range
+    axes = (X - X.mean(dim=0)).T @ Z  # (p, q)
+    largest = axes.abs().argmax(dim=0, keepdim=True)
+    return at_unit_variance(Z * torch.where(axes.gather(0, largest) < 0, -1, 1))

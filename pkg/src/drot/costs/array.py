@@ -157,7 +157,9 @@ class Pairwise:
 
     def diagonal(self) -> Tensor:
         """The entries (i, i) of a square array, (n,)."""
-        return self.join(tile.diagonal(rows.start) for rows, tile in self.tiles())
+        # a view would keep the whole tile
+        tiles = self.tiles(tile_rows(self))
+        return self.join(tile.diagonal(rows.start).clone() for rows, tile in tiles)
 
     @property
     def rounding(self) -> float:

@@ -156,8 +156,8 @@ def raise_unequal(name: str, pair: tuple[int, int], one: float, other: float) ->
     )
 
 
-def check_same_device(one: Tensor, name: str, other: Tensor, other_name: str) -> None:
-    """Refuse two tensors on different devices."""
+def check_same_device(one, name: str, other, other_name: str) -> None:
+    """Refuse two tensors or costs on different devices."""
     if one.device != other.device:
         raise ValueError(
             f"{name} is on {one.device} and {other_name} on {other.device}; move one of them"

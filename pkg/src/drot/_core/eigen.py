@@ -42,16 +42,11 @@ def leading(
         gap = (AV @ lead - (V @ lead) * values[-k:]).norm(dim=0).max()
         if gap <= tol:
             break
-        block = _outside(V, image)
+        block = image  # an orthonormal block in the complement of V's columns
+        for _ in range(3):  # twice is enough, but for columns that had nothing outside
+            block = torch.linalg.qr(block - V @ (V.T @ block)).Q
         if V.shape[1] == blocks * b:  # cut down to the best half
             keep = U[:, -(blocks // 2 * b) :]
             V, AV = V @ keep, AV @ keep
         V = torch.cat([V, block], dim=1)
     return values[-k:], V[:, : len(lead)] @ lead
-
-
-def _outside(V: Tensor, block: Tensor) -> Tensor:
-    """An orthonormal block in the complement of V's columns, as near ``block`` as may be."""
-    for _ in range(3):  # twice is enough, but for columns that had nothing outside
-        block = torch.linalg.qr(block - V @ (V.T @ block)).Q
-    return block

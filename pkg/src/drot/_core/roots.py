@@ -10,14 +10,11 @@ from torch import Tensor
 from .kernels import exp
 
 Derivatives = tuple[Tensor, Tensor, Tensor]  # values, slopes and curvatures, (b,) each
+Function = Callable[[Tensor, Tensor, Tensor], Derivatives]
 
 
 def find_roots(
-    function: Callable[[Tensor, Tensor, Tensor], Derivatives],
-    t: Tensor,
-    data: Tensor,
-    tol: float,
-    max_iter: int,
+    function: Function, t: Tensor, data: Tensor, tol: float, max_iter: int
 ) -> tuple[Tensor, Tensor, list[float], int]:
     """Find where increasing functions are 0: one number t (b,) each, by Halley's method.
 

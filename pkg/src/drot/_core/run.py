@@ -9,14 +9,13 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 import torch
 
 from .checks import check_choice, check_count, check_positive
 
 OnFailure = Literal["raise", "warn", "ignore"]
-State = TypeVar("State")
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -37,10 +36,10 @@ def read_limits(
 
 
 @dataclass(frozen=True)
-class Course(Generic[State]):
+class Course:
     """Where an iteration ended, and how it got there."""
 
-    state: State
+    state: Any
     trace: tuple[float, ...]  # residual at the start and after each iteration
     n_iter: int
     converged: bool
@@ -110,10 +109,10 @@ def _value(end: _End) -> float:
 
 
 @dataclass(frozen=True)
-class Lowest(Generic[State]):
+class Lowest:
     """The lowest of several ends."""
 
-    state: State
+    state: Any
     residual: float
     trace: tuple[float, ...]  # value at its start and after each iteration
     values: tuple[float, ...]  # of the ends

@@ -14,7 +14,14 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from .._core.checks import as_real, as_square, check_choice, check_fits, check_non_negative
+from .._core.checks import (
+    as_real,
+    as_square,
+    check_choice,
+    check_fits,
+    check_non_negative,
+    check_same_device,
+)
 from .._core.kernels import exp, log_sum_exp
 from .._core.saving import Saved
 from ..costs.array import Nearest, Pairwise, WithoutDiagonal, as_pairwise, tile_rows
@@ -319,9 +326,6 @@ def kl_divergence(plan, reference, *, convention: Convention = "generalized") ->
         raise ValueError(
             f"plan and reference differ in shape: {tuple(plan.shape)} and {tuple(reference.shape)}"
         )
-    if plan.device != reference.device:
-        raise ValueError(
-            f"plan is on {plan.device} and reference on {reference.device}; move one of them"
-        )
+    check_same_device(plan, "plan", reference, "reference")
     total = (torch.xlogy(plan, plan) - torch.xlogy(plan, reference) - plan).sum()
     return total + reference.sum() if convention == "generalized" else total

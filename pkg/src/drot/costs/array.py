@@ -92,10 +92,7 @@ class Pairwise:
     def shared(self, ranks: Alone) -> Pairwise:
         """The same array, of which each rank meets its own rows."""
         other = copy.copy(self)
-        other.ranks, other.own = ranks, ranks.rows(self.shape[0])
-        if self._dense is not None:
-            whole = self.own == slice(0, self.shape[0])
-            other._dense = self._dense[other.own] if whole else None
+        other.ranks, other.own, other._dense = ranks, ranks.rows(self.shape[0]), None
         return other
 
     def rows(self, index: slice | Tensor) -> Tensor:
@@ -277,8 +274,7 @@ def as_pairwise(cost, name: str = "cost", *, square: bool = True, least: int = 2
             "drot.sqeuclidean(X)"
         )
     if cost.shape[0] < least:
-        s = "s" if least > 1 else ""
-        raise ValueError(f"{name} needs at least {least} point{s}; got {cost.shape}")
+        raise ValueError(f"{name} needs at least {least} points; got {cost.shape}")
     return cost
 
 

@@ -130,12 +130,7 @@ def sqeuclidean(X, Y=None, *, block: Block = "auto") -> Pairwise:
     >>> sqeuclidean([[0.0, 0.0], [3.0, 4.0]]).dense().tolist()
     [[0.0, 25.0], [25.0, 0.0]]
     """
-    cost, x, y = _of_distances("sqeuclidean", X, Y, block)
-    points, info = x if y is x else torch.cat([x, y]), torch.finfo(x.dtype)
-    extent = float((points.amax(dim=0) - points.amin(dim=0)).max())
-    if 0 < extent < math.sqrt(info.tiny / info.eps):  # 0: all points coincide
-        raise ValueError(f"squared distances underflow {x.dtype}; give X in smaller units")
-    return cost
+    return _of_distances("sqeuclidean", X, Y, block)
 
 
 def student_cost(X, Y=None, *, block: Block = "auto") -> Pairwise:
@@ -163,7 +158,7 @@ def student_cost(X, Y=None, *, block: Block = "auto") -> Pairwise:
     >>> student_cost([[0.0], [1.0]]).dense().exp().tolist()
     [[1.0, 2.0], [2.0, 1.0]]
     """
-    return _of_distances("student", X, Y, block)[0]
+    return _of_distances("student", X, Y, block)
 
 
 def gaussian_kernel(Z, *, block: Block = "auto") -> Pairwise:
@@ -203,9 +198,13 @@ def _gaussian(distances: Evaluate, rows: slice | Tensor) -> Tensor:
     return distances(rows).neg_().exp_()
 
 
-def _of_distances(kind: str, X, Y, block: Block) -> tuple[Pairwise, Tensor, Tensor]:
-    """The cost "sqeuclidean" or "student" between two clouds, and the clouds."""
+def _of_distances(kind: str, X, Y, block: Block) -> Pairwise:
+    """The cost "sqeuclidean" or "student" between two clouds."""
     x, y = _clouds(X, Y)
+    points, info = torch.cat([x, y]), torch.finfo(x.dtype)
+    extent = float((points.amax(dim=0) - points.amin(dim=0)).max())
+    if kind != "student" and 0 < extent < math.sqrt(info.tiny / info.eps):  # 0: all coincide
+        raise ValueError(f"squared distances underflow {x.dtype}; give X in smaller units")
     centre = _centre(x, y)
     yc, norms = y - centre, [(z - centre).square().sum(dim=1) for z in (x, y)]
     if not torch.isfinite(2 * (norms[0].max() + norms[1].max())):
@@ -213,7 +212,7 @@ def _of_distances(kind: str, X, Y, block: Block) -> tuple[Pairwise, Tensor, Tens
     evaluate = partial(_tile, kind, x, y, centre, yc, norms[1])
     parts = {kind: x} if y is x else {kind: x, "other": y}
     shape = len(x), len(y)
-    return Pairwise(evaluate, shape, x, block=block, symmetric=y is x, parts=parts), x, y
+    return Pairwise(evaluate, shape, x, block=block, symmetric=y is x, parts=parts)
 
 
 def _centre(x: Tensor, y: Tensor) -> Tensor:

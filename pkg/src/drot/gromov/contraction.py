@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from .._core.checks import as_real, check_choice, check_finite
+from .._core.checks import as_real, check_choice, check_finite, check_same_device
 from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
 from ..costs.factored import Factored
 
@@ -195,8 +195,7 @@ def contraction(cost_x, cost_z, loss: Loss) -> Contraction:
     check_choice("loss", loss, get_args(Loss))
     x = as_cost(cost_x, "cost_x", loss)
     z = as_cost(cost_z, "cost_z", loss, least=1)
-    if x.device != z.device:
-        raise ValueError(f"cost_x is on {x.device} and cost_z on {z.device}; move one of them")
+    check_same_device(x, "cost_x", z, "cost_z")
     if x.dtype != z.dtype:
         raise ValueError(f"cost_x is {x.dtype} and cost_z is {z.dtype}; convert one of them")
     whole = z.with_zeros(z.dense()) if loss == "kl" else z.dense()

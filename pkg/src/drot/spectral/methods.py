@@ -75,20 +75,16 @@ def pca(X, n_components: int = 2) -> SpectralEmbedding:
     unit = float(max(centred.max(), -centred.min())) or 1.0
     centred /= unit  # whose squares are in range
     small = centred @ centred.T if n <= p else centred.T @ centred
-    last = len(small) - 1
-    values, vectors = eigh(small, subset_by_index=(last + 1 - n_components, last))
-    if n <= p:
-        # eigenvalues are known to eps of the largest one, these squares to eps^2: without
-        # variance the length is 0 to rounding, and not to its square root
-        values = np.square(centred.T @ vectors).sum(axis=0)  # (q,)
-        vectors = vectors[:, values.argsort()]  # (n, q)
-        values.sort()
-    else:
-        vectors = centred @ vectors / np.sqrt(np.maximum(values, np.finfo(float).tiny))
-    values, vectors = torch.from_numpy(values).to(X.device), torch.from_numpy(vectors).to(X.device)
-    found = coordinates(values, vectors, torch.ones_like(vectors[:, 0]), n_components)
-    Z, eigenvalues = found.Z * unit, found.eigenvalues * unit * unit
-    return SpectralEmbedding(Z=Z.to(X), eigenvalues=eigenvalues.to(X), weights=found.weights.to(X))
+    vectors = eigh(small, subset_by_index=(len(small) - n_components, len(small) - 1))[1]
+    # eigenvalues are known to eps of the largest one, these lengths to eps of it: without variance
+    # the length is 0 to rounding, and not to its square root
+    scores = vectors * np.linalg.norm(centred.T @ vectors, axis=0) if n <= p else centred @ vectors
+    values = np.square(scores).sum(axis=0)  # (q,)
+    order = values.argsort()[::-1]
+    scores, values = scores[:, order], values[order]
+    scores *= np.sign(scores[np.abs(scores).argmax(axis=0), np.arange(n_components)])
+    Z, eigenvalues = torch.from_numpy(scores) * unit, torch.from_numpy(values) * unit * unit
+    return SpectralEmbedding(Z=Z.to(X), eigenvalues=eigenvalues.to(X), weights=X.new_ones(n))
 
 
 def classical_mds(cost, n_components: int = 2) -> SpectralEmbedding:

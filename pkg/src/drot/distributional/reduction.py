@@ -265,7 +265,7 @@ class Reduction:
         return Z.to(self.w)
 
     def result(
-        self, where: str, found: Lowest[Descent], tol: float, on_failure: OnFailure
+        self, where: str, found: Lowest, tol: float, on_failure: OnFailure
     ) -> DistributionalReduction:
         Z, c, residual, trace = found.state
         return DistributionalReduction(

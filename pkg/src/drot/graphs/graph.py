@@ -60,7 +60,10 @@ class Graph:
                 "edges must be (2, m) and weights (m,); "
                 f"got {tuple(edges.shape)} and {tuple(weights.shape)}"
             )
-        check_same_device(edges, "edges", weights, "weights")
+        if edges.device != weights.device:
+            raise ValueError(
+                f"edges are on {edges.device} and weights on {weights.device}; move one of them"
+            )
         good = (edges >= 0) & (edges < n) & (edges.frac() == 0)
         if not good.all():  # NaN and infinity too
             raise ValueError(

@@ -772,8 +772,8 @@ COLUMNS: dict[str, dict[str, list[Fault]]] = {
     "sheet": {**CLOUD, "off the sheet": [Fault(lambda v: v + 0.3, "row . of NAME is not on the")]},
     "factor": {
         **ARRAYS,
-        "wrong ndim": [Fault(lambda v: v[0], r"NAME must be an \(n, r\) factor; got \(3,\)")],
-        "empty": [Fault(lambda v: v[:, :0], r"NAME must be an \(n, r\) factor; got \(10, 0\)")],
+        "wrong ndim": [Fault(lambda v: v[0], r"NAME must be an \(n, p\) array .*shape \(3,\)")],
+        "empty": [Fault(lambda v: v[:, :0], r"NAME needs .* 1 coordinate; got shape \(10, 0\)")],
     },
     "init": {
         **{k: v for k, v in CLOUD.items() if k not in ("strings", "one point")},
@@ -906,7 +906,9 @@ COLUMNS: dict[str, dict[str, list[Fault]]] = {
     },
     "seed": {
         "no seed": [
-            Fault(constant(x), "NAME must be (an integer seed|0 or more)", EITHER)
+            Fault(
+                constant(x), "NAME must be (an integer seed|a whole number of at least 0)", EITHER
+            )
             for x in (-1, 0.5, True, "0")
         ],
     },
@@ -964,7 +966,15 @@ NOT_HERE: dict[tuple[str, str, str], str] = {
 SAYS: dict[tuple[str, str, str], str] = {
     **{
         (f"drot.{name}", "block", "no name"): r"NAME \(rows per tile\) must be a whole number"
-        for name in ("sqeuclidean", "student_cost", "pairwise")
+        for name in (
+            "sqeuclidean",
+            "student_cost",
+            "pairwise",
+            "gaussian_kernel",
+            "costs.Factored",
+            "factored_sqeuclidean",
+            "gram",
+        )
     },
     ("drot.gromov_monge", "cost_z", "one point"): "at most 7 points; got 5 and 1",
     ("drot.gromov_wasserstein", "cost_z", "one point"): r"one number per point \(1\)",

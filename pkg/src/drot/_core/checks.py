@@ -105,10 +105,8 @@ def as_device(device) -> torch.device | None:
         return torch.empty(0, device=device).device
     except (AssertionError, NotImplementedError, RuntimeError, TypeError) as error:
         reason = str(error).splitlines()[0][:100]
-        raise ValueError(
-            f"device={device!r} cannot be used here ({reason}); pass None for the CPU, or a device "
-            "that torch has"
-        ) from None
+        says = f"device={device!r} cannot be used here ({reason}); pass None for the CPU, or a "
+        raise ValueError(says + "device that torch has") from None
 
 
 def check_non_negative(matrix: Tensor, name: str, what: str = "entry") -> None:
@@ -244,13 +242,11 @@ def as_rng(random_state: Seed) -> np.random.Generator:
         device = random_state.device
         seed = torch.randint(2**63 - 1, (1,), generator=random_state, device=device)
         return np.random.default_rng(int(seed))
-    if isinstance(random_state, bool) or not isinstance(
-        random_state, (Integral, np.random.Generator)
-    ):
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, bool) or not isinstance(random_state, Integral):
         raise TypeError(
             "random_state must be an integer seed, a numpy Generator or a torch Generator; "
             f"got {random_state!r}"
         )
-    if isinstance(random_state, Integral):
-        check_count("random_state", random_state, 0)
-    return np.random.default_rng(random_state)
+    return np.random.default_rng(check_count("random_state", random_state, 0))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_points
-from .array import Pairwise, tile_rows
+from .array import Block, Pairwise, tile_rows
 
 
 class Factored(Pairwise):
@@ -37,7 +37,7 @@ class Factored(Pairwise):
     """
 
     def __init__(
-        self, left, right=None, *, block: int | None = None, points=None, symmetric: bool = False
+        self, left, right=None, *, block: Block = None, points=None, symmetric: bool = False
     ):
         a = self.left = as_points(left, "left")
         b = self.right = a if right is None else as_points(right, "right")
@@ -102,7 +102,7 @@ class Factored(Pairwise):
         return self.with_factors(self.left / size**0.5, self.right / size**0.5)
 
 
-def gram(X, *, block: int | None = None) -> Factored:
+def gram(X, *, block: Block = None) -> Factored:
     r"""Inner products of points, held as the points themselves.
 
     .. math:: C = X X^\top.
@@ -134,7 +134,7 @@ def gram(X, *, block: int | None = None) -> Factored:
     return Factored(as_points(X, "X").clone(), block=block)
 
 
-def factored_sqeuclidean(X, *, block: int | None = None) -> Factored:
+def factored_sqeuclidean(X, *, block: Block = None) -> Factored:
     r"""Squared Euclidean distances as a product of two factors with p + 2 columns.
 
     .. math::

@@ -150,13 +150,13 @@ CASES = {
         lambda X: torch.tensor(drot.kernel_kmeans(drot.gram(X), 3).objective), 5e-5
     ),
     "coarsen": Case(lambda X: drot.coarsen(drot.sqeuclidean(X), np.arange(N) % 3).structure, 1e-6),
-    "reduction": Case(
+    "reduction": Case(  # an end in single precision: inputs 3e-7 apart give ends 1.2e-4 apart
         lambda X: torch.tensor(
             drot.distributional_reduction(
                 doubly(X), 4, init="cluster_then_reduce", n_starts=1, on_failure="ignore"
             ).objective
         ),
-        1e-4,
+        2e-4,
     ),
     "preservation": Case(
         lambda X: torch.tensor(drot.neighborhood_preservation(X, start(X), 5)), 1e-2

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from .._core.checks import as_perplexity, check_choice, check_positive, check_reach
+from .._core.checks import as_perplexity, check_choice, check_fits, check_positive, check_reach
 from .._core.roots import solve_rows
 from .._core.run import OnFailure, iterate
 from ..costs.array import as_pairwise
@@ -184,7 +184,8 @@ def symmetric_alternating_projections(
     >>> slow.perplexity.round(decimals=4).tolist()
     [2.5, 2.5, 2.5, 2.5, 2.5]
     """
-    cost = as_pairwise(as_pairwise(cost).dense())  # the plan is kept whole: does it fit?
+    cost = as_pairwise(cost)
+    check_fits(cost.shape, cost.dtype, cost.device)  # the plan is kept whole
     dual, tol, max_iter = read_dual(cost, perplexity, tol, max_iter, on_failure)
     sigma = check_positive("bandwidth", bandwidth, dual.cost.dtype) / dual.scale
     C, n = dual.cost.dense(), len(dual.target)

@@ -56,10 +56,14 @@ def matrices(C, gamma, lam) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def damped_hessian(C, gamma, lam, damping: float) -> np.ndarray:
-    """Minus the Hessian plus ``damping`` times its diagonal, (2n, 2n)."""
+    """Minus the Hessian plus ``damping`` times the metric of relative changes, (2n, 2n)."""
     A, B, D = (np.diag(M.sum(axis=1)) + M for M in matrices(C, gamma, lam))
-    matrix = np.block([[D, B], [B, A]])
-    return matrix + damping * np.diag(np.diag(matrix))
+    priced = np.where(gamma > 0, gamma, 1.0)
+    level = np.where(gamma > 0, lam / priced, 0.0)
+    one, cross, two = (np.diag(m) for m in ((1 + level**2) / priced, -level / priced, 1 / priced))
+    return np.block(
+        [[D + damping * one, B + damping * cross], [B + damping * cross, A + damping * two]]
+    )
 
 
 # -------------------------------------------------------------------------------- the step

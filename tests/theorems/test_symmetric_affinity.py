@@ -712,8 +712,11 @@ def test_prp_sea_hessian_solve(pinned, bare, damping):
     C = cloud_cost(5, 9)
     run = newton(C, 3.0, 5, pinned, bare)
     gamma, lam = run.point.gamma.numpy(), run.point.lam.numpy()
-    matrix = explicit_hessian(C, gamma, lam)
-    matrix = matrix + damping * np.diag(np.diag(matrix))
+    priced = np.where(gamma > 0, gamma, 1.0)
+    ray = np.where(gamma > 0, lam / priced, 0.0)
+    metric = [[np.diag((1 + ray**2) / priced), np.diag(-ray / priced)], []]
+    metric[1] = [metric[0][1], np.diag(1 / priced)]
+    matrix = explicit_hessian(C, gamma, lam) + damping * np.block(metric)
     free = np.concatenate([gamma > 0, ~run.pinned.numpy()])
     np.testing.assert_array_equal(run._free().flatten(), free)
     right = np.random.default_rng(1).normal(size=18)

@@ -234,13 +234,18 @@ class _Newton:
         return min(0.3, max(residual**0.6, 0.1 * self.tol / residual))
 
     def _solve(self, right: Tensor, free: Tensor, forcing: float, damping: float = 0.0) -> Tensor:
-        """Conjugate gradients on (-Hess + damping diag(-Hess)) step = right, where ``free``.
+        """Conjugate gradients on (-Hess + damping M) step = right, where ``free``; (2, n) each.
 
-        All (2, n). The preconditioner is the 2 x 2 block of each row.
+        M measures, row by row, the relative change of gamma and the turn of log P_ii:
+        ((dl - level dg)^2 + dg^2) / gamma with level = lam / gamma.
+        The preconditioner is the 2 x 2 block of each row.
         """
-        d, b, a = self.point.sums + self.point.diagonal
-        more = damping * torch.stack([d, a])
-        d, a = torch.where(free, torch.stack([d, a]) + more, 1.0)
+        point = self.point
+        gamma = torch.where(point.gamma > 0, point.gamma, 1.0)
+        level = point.lam / gamma
+        metric = damping * torch.stack([1 + level**2, -level, torch.ones_like(level)]) / gamma
+        d, b, a = point.sums + point.diagonal + metric
+        d, a = torch.where(free, torch.stack([d, a]), 1.0)
         b = torch.where(free.all(dim=0), b, 0.0)
         det = torch.maximum(a * d - b * b, 1e-10 * a * d)  # a constant row has det = 0
         inverse = torch.stack([a, -b, d]) / det
@@ -251,7 +256,7 @@ class _Newton:
         for _ in range(100):
             if not rho > forcing**2 * first:
                 break
-            image = self.dual.product(self.point, search) + more * search
+            image = self.dual.product(point, search) + times(metric, search)
             image = torch.where(free, image, 0.0)
             curvature = (search * image).sum()
             if not curvature > 0:

@@ -274,7 +274,7 @@ def as_pairwise(cost, name: str = "cost", *, square: bool = True, least: int = 2
             "drot.sqeuclidean(X)"
         )
     if cost.shape[0] < least:
-        raise ValueError(f"{name} needs at least {least} points; got {cost.shape}")
+        raise ValueError(f"{name} needs at least {least} point{'s'[: least - 1]}; got {cost.shape}")
     return cost
 
 

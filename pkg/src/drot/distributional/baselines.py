@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._core.checks import Seed, as_points, as_rng, check_count
 from .._core.run import OnFailure, lowest, read_limits
-from ..gromov.contraction import Loss, as_weights, total
+from ..gromov.contraction import Loss, as_weights
 from .loss import Normalization
 from .reduction import Clustering, DistributionalReduction, OutputKernel, read_problem
 from .solve import solve
@@ -235,7 +235,7 @@ def coot_clustering(
         while True:
             Z = k * q * (T.T @ X @ S)  # (k, q)
             costs = (X.square() @ v)[:, None] + Z.square() @ g - 2 * X @ S @ Z.T  # (n, k)
-            value = max(total(T * costs), 0.0)
+            value = _between(X, Z, T, S)
             unit = unit or value or 1.0
             fall = (last - value) / unit
             yield _Table(Z, T, value), fall
@@ -266,3 +266,10 @@ class _Table(NamedTuple):
     Z: Tensor  # (k, q)
     T: Tensor  # (n, k) coupling of the rows
     value: float  # the objective
+
+
+def _between(X: Tensor, Z: Tensor, T: Tensor, S: Tensor) -> float:
+    """The objective over the pairs that vertices couple: squares alone, of which none cancels."""
+    i, k = T.nonzero(as_tuple=True)  # at most n + k - 1
+    j, m = S.nonzero(as_tuple=True)  # at most p + q - 1
+    return float(T[i, k] @ (X[i][:, j] - Z[k][:, m]).square() @ S[j, m])

@@ -30,7 +30,9 @@ def write_page(folder: Path, widget: str, scripts: Sequence[str]) -> Path:
         f'<link rel="stylesheet" href="{sheet.as_uri()}">'
         for sheet in (*sheets, STATIC / "book.css")
     )
-    programs = "".join(f'<script src="{(WIDGETS / name).as_uri()}"></script>' for name in scripts)
+    programs = "".join(
+        f'<script src="{(WIDGETS / name).as_uri()}"></script>' for name in ("common.js", *scripts)
+    )
     file = folder / "page.html"
     file.write_text(
         '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'

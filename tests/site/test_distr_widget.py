@@ -57,7 +57,7 @@ def page_file(tmp_path_factory, given) -> Path:
         f'<link rel="stylesheet" href="{sheet.as_uri()}">'
         for sheet in (*sheets, STATIC / "book.css")
     )
-    body = given[0].replace("../_static/widgets/prototypes.js", SCRIPT.as_uri())
+    body = given[0].replace("../_static/widgets", SCRIPT.parent.as_uri())
     assert SCRIPT.as_uri() in body
     file = tmp_path_factory.mktemp("widget") / "page.html"
     file.write_text(
@@ -328,10 +328,14 @@ def test_small_and_its_own(given):
     """Less than 200 kB in all, and no address but that of its script."""
     html = given[0]
     assert len(html.encode()) + SCRIPT.stat().st_size < 200_000
-    assert re.findall(r'(?:src|href)="([^"]*)"', html) == ["../_static/widgets/prototypes.js"]
-    assert re.findall(r"https?://[^\s\"']+", html + SCRIPT.read_text("utf8")) == [
-        "http://www.w3.org/2000/svg"
+    assert re.findall(r'(?:src|href)="([^"]*)"', html) == [
+        "../_static/widgets/common.js",
+        "../_static/widgets/prototypes.js",
     ]
+    assert re.findall(
+        r"https?://[^\s\"']+",
+        html + SCRIPT.read_text("utf8") + (SCRIPT.parent / "common.js").read_text("utf8"),
+    ) == ["http://www.w3.org/2000/svg"]
 
 
 def test_without_javascript(browser, page_file):

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "book" / "_static"
 WIDGETS = STATIC / "widgets"
 CORE = WIDGETS / "explorer_core.js"
-SCRIPTS = ("explorer_core.js", "explorer_data.js", "explorer.js")
+SCRIPTS = ("common.js", "explorer_core.js", "explorer_data.js", "explorer.js")
 BOX = '[data-widget="explorer"]'
 
 SPEC = importlib.util.spec_from_file_location(

@@ -1,71 +1,141 @@
-"""What the tests of the widgets share: a page in one file, Chromium before it, and Node."""
+"""What the tests of the widgets share: a page in one file, Chromium before it, and its read-out."""
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
-from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-STATIC = Path(__file__).resolve().parents[1] / "book" / "_static"
+BOOK = Path(__file__).resolve().parents[1] / "book"
+STATIC = BOOK / "_static"
 WIDGETS = STATIC / "widgets"
-THEMES = ("pydata_sphinx_theme", "sphinx_book_theme")
+PROBE = Path(__file__).with_name("site") / "probe.js"
+AXE = resources.files("axe_playwright_python").joinpath("axe.min.js")
+CHAPTERS = {
+    "row": "01_entropic_affinity",
+    "symmetric": "03_symmetric_affinity",
+    "priors": "07_graph_priors",
+    "srgw": "11_clustering",
+    "prototypes": "12_distributional",
+    "explorer": "explorer",
+}
+COSTS = [0.0, 1.1, 1.6, 2.0, 2.3, 3.1, 4.0, 4.4, 5.8, 7.2, 8.5, 9.9]
 
 
-def write_page(folder: Path, widget: str, scripts: Sequence[str]) -> Path:
+def embedded(widget: str) -> str:
+    """The element and the scripts in a chapter's cell; what the cell computes is still to come."""
+    text = (BOOK / f"{CHAPTERS[widget]}.md").read_text("utf8")
+    start = re.escape(f'<div class="drot-widget" data-widget="{widget}"')
+    return re.search(rf'{start}.*?</script>(?=""")', text, re.S)[0]
+
+
+def write_page(folder: Path, body: str) -> Path:
     """A widget as a chapter embeds it, under the theme's own style sheets, in one file."""
     sheets = [
-        Path(str(resources.files(theme))).joinpath(
-            "theme", theme, "static", "styles", f"{theme.replace('_', '-')}.css"
-        )
-        for theme in THEMES
+        Path(str(resources.files(theme)))
+        / f"theme/{theme}/static/styles/{theme.replace('_', '-')}.css"
+        for theme in ("pydata_sphinx_theme", "sphinx_book_theme")
     ]
     links = "".join(
         f'<link rel="stylesheet" href="{sheet.as_uri()}">'
         for sheet in (*sheets, STATIC / "book.css")
     )
-    programs = "".join(f'<script src="{(WIDGETS / name).as_uri()}"></script>' for name in scripts)
+    body = body.replace("../_static", STATIC.as_uri()).replace("{costs}", json.dumps(COSTS))
     file = folder / "page.html"
     file.write_text(
         '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<title>Widget</title>{links}</head><body><main><article class="bd-article">'
-        f"<h1>Widget</h1>{widget}{programs}</article></main></body></html>",
+        f"<h1>Widget</h1>{body}</article></main></body></html>",
         encoding="utf8",
     )
     return file
 
 
-def open_page(browser, file: Path, width: int = 1100, *, box: str):
+def open_page(browser, address: str, widget: str, width: int = 1100, motion: str = "reduce"):
     """A page that writes down, in ``said``, what it complains of and whom else it asks."""
     context = browser.new_context(
-        viewport={"width": width, "height": 900}, reduced_motion="reduce", has_touch=width < 500
+        viewport={"width": width, "height": 900}, reduced_motion=motion, has_touch=width < 500
     )
     page = context.new_page()
+    page.box = f'[data-widget="{widget}"]'
     page.said = []
     page.on("pageerror", lambda error: page.said.append(str(error)))
     page.on("console", lambda m: m.type in ("error", "warning") and page.said.append(m.text))
-    page.on("request", lambda r: r.url.startswith("file:") or page.said.append(r.url))
     page.on("requestfailed", lambda r: page.said.append(r.url))
-    page.goto(file.as_uri())
-    page.locator(f"{box} output").wait_for()
+    if address.startswith("file:"):
+        page.on("request", lambda r: r.url.startswith("file:") or page.said.append(r.url))
+    page.goto(address)
+    page.locator(f"{page.box} output").first.wait_for(timeout=10_000)
     return page
 
 
-def contrast(page, kind: str, attribute: str, *, box: str) -> float:
+def says(page, name: str) -> str:
+    return page.locator(f'{page.box} output [data-name="{name}"]').inner_text()
+
+
+def readout(page) -> dict[str, float]:
+    """All numbers that the page announces, to all digits; what it prints is these, rounded."""
+    numbers = {}
+    for name, value, text in page.locator(f"{page.box} output b").evaluate_all(
+        "all => all.map(e => [e.dataset.name, e.dataset.value, e.innerText])"
+    ):
+        numbers[name] = float(value)
+        digits = len(text.partition(".")[2])
+        assert float(text) == pytest.approx(numbers[name], abs=0.51 * 10**-digits), name
+        assert digits >= 2 or abs(numbers[name]) >= 100, f"{name} is told as {text}"
+    return numbers
+
+
+def points_of(page) -> list[list[float]]:
+    """Where the points are, from their names; two decimals are all they have."""
+    names = page.locator(f"{page.box} svg [role=button]").evaluate_all(
+        "all => all.map(e => e.getAttribute('aria-label'))"
+    )
+    return [[float(v) for v in re.search(r"\((.*?), (.*?)\)", name).groups()] for name in names]
+
+
+def chosen(page) -> int:
+    """Number of the one point that is pressed."""
+    pressed = page.locator(f"{page.box} svg [role=button]").evaluate_all(
+        "all => all.flatMap((e, i) => e.getAttribute('aria-pressed') === 'true' ? [i] : [])"
+    )
+    assert len(pressed) == 1
+    return pressed[0]
+
+
+def table(page) -> list[list[str]]:
+    """The cells of the table that is folded away, (rows, columns)."""
+    page.locator(f"{page.box} details").evaluate("e => { e.open = true }")
+    return page.locator(f"{page.box} tbody tr").evaluate_all(
+        "all => all.map(row => [...row.cells].map(cell => cell.innerText))"
+    )
+
+
+def begin(page, name: str) -> None:
+    """Press a button of which one is always in force."""
+    button = page.get_by_role("button", name=name)
+    button.click()
+    assert button.get_attribute("aria-pressed") == "true"
+    assert page.locator(f'{page.box} .drot-buttons [aria-pressed="true"]').count() == 1
+
+
+def height(page) -> float:
+    return page.locator(page.box).bounding_box()["height"]
+
+
+def contrast(page, kind: str, attribute: str) -> float:
     """WCAG contrast of the first mark of a kind against the ground of the widget."""
     pair = page.evaluate(
         """([box, kind, attribute]) => [
             getComputedStyle(document.querySelector(`${box} ${kind}`))[attribute],
             getComputedStyle(document.querySelector(box)).backgroundColor,
         ]""",
-        [box, kind, attribute],
+        [page.box, kind, attribute],
     )
 
     def light(colour: str) -> float:
@@ -75,15 +145,3 @@ def contrast(page, kind: str, attribute: str, *, box: str) -> float:
 
     low, high = sorted(map(light, pair))
     return (high + 0.05) / (low + 0.05)
-
-
-def node(program: str, data: object, *, core: str) -> str:
-    """What a program for Node prints that finds the core as its argument and the data as input."""
-    executable = shutil.which("node")
-    if executable is None:
-        pytest.skip("node is not installed: the widget is compared with Python in Chromium only")
-    command = [executable, "-e", program, str(WIDGETS / core)]
-    text = json.dumps(data)
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import functools
 import http.server
+import json
 import os
+import re
 import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import drot
+import numpy as np
 import pytest
+import widget_page
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "_build" / "html"
@@ -58,3 +63,71 @@ def browser() -> Iterator:
         instance = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         yield instance
         instance.close()
+
+
+@pytest.fixture(scope="session")
+def prototypes() -> tuple[str, dict]:
+    """The HTML that a cell of chapter 12 returns, run on its own data, and these data."""
+    source = (widget_page.BOOK / f"{widget_page.CHAPTERS['prototypes']}.md").read_text("utf8")
+    cells = re.findall(r"```\{code-cell\}.*?\n```", source, re.S)
+    (cell,) = (text for text in cells if 'data-widget="prototypes"' in text)
+    digits = drot.datasets.digits(300)
+    C = drot.symmetric_entropic_affinity(drot.sqeuclidean(digits.X), perplexity=30).plan
+    found = drot.distributional_reduction(C, 40, init="cluster_then_reduce", n_starts=1)
+    names = {"digits": digits, "C": C, "found": found, "json": json, "HTML": str}
+    head, last = cell[cell.index("data = {") : -4].rsplit("\nHTML(", 1)
+    exec(head, names)
+    return eval("HTML(" + last, names), names["data"]
+
+
+@pytest.fixture(scope="session")
+def widget_files(request, tmp_path_factory):
+    """The test page of a widget, by its name."""
+
+    @functools.cache
+    def file(widget: str) -> Path:
+        own = widget == "prototypes"
+        body = request.getfixturevalue(widget)[0] if own else widget_page.embedded(widget)
+        return widget_page.write_page(tmp_path_factory.mktemp(widget), body)
+
+    return file
+
+
+@pytest.fixture
+def open_widget(browser, widget_files):
+    """Opens widgets; at the end none of them may have complained, or asked for anything else."""
+    pages = []
+
+    def open_one(widget: str, **options):
+        address = widget_files(widget).as_uri()
+        pages.append(widget_page.open_page(browser, address, widget, **options))
+        return pages[-1]
+
+    yield open_one
+    for page in pages:
+        assert not page.said
+        page.context.close()
+
+
+@pytest.fixture
+def page(request, open_widget):
+    """The widget of the module that asks, on a wide screen."""
+    return open_widget(request.module.WIDGET)
+
+
+@pytest.fixture(scope="module")
+def core(request, browser, widget_files):
+    """Calls a function of the core in Chromium by its name, or code with the core as ``c``."""
+    widget = request.module.WIDGET
+    page = widget_page.open_page(browser, widget_files(widget).as_uri(), widget)
+
+    def evaluate(code: str, *given):
+        call = f"c.{code}(...a)" if code.isidentifier() else code
+        given = [g.tolist() if isinstance(g, np.ndarray) else g for g in given]
+        return page.evaluate(
+            f"a => {{ const c = drot{widget.capitalize()}; return {call}; }}", given
+        )
+
+    yield evaluate
+    assert not page.said
+    page.context.close()

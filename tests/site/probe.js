@@ -95,29 +95,6 @@ window.probe = (() => {
       return found;
     },
 
-    /* least contrast of each kind of mark in the widget, and whether it stands on the page's ground */
-    widget() {
-      const ground = grounds();
-      const box = document.querySelector(".drot-widget");
-      const page = String(ground(document.querySelector("article")));
-      const least = (selector, property) =>
-        Math.min(
-          ...[...box.querySelectorAll(selector)].map((e) =>
-            contrast(getComputedStyle(e)[property], ground(box))
-          )
-        );
-      return {
-        same: String(ground(box)) === page && String(ground(box.parentElement)) === page,
-        marks: {
-          bars: least(".drot-probability", "fill"),
-          costs: least(".drot-cost", "stroke"),
-          curve: least(".drot-curve", "stroke"),
-          dot: least(".drot-dot", "fill"),
-        },
-        words: { axes: least(".drot-axis", "fill"), ticks: least(".drot-tick", "fill") },
-      };
-    },
-
     /* the concept map's boxes, as left, top, right, bottom */
     map() {
       const map = document.querySelector("svg.drot-map");

@@ -2,13 +2,9 @@
  *
  * Positions are whole numbers of 16 bits (low byte first), x and y in turn, times a unit; images
  * are 64 grey levels from 0 to 15, two to a byte, high half first. Pure functions; nothing here
- * touches the page. A classic script: window.drotExplorer in the browser, a module in Node.
+ * touches the page, and tests hold them equal to Python.
  */
-(function (root, factory) {
-  "use strict";
-  if (typeof module === "object" && module.exports) module.exports = factory();
-  else root.drotExplorer = factory();
-})(typeof globalThis === "object" ? globalThis : this, function () {
+window.drotExplorer = (function () {
   "use strict";
 
   const PIXELS = 64;
@@ -31,21 +27,19 @@
   /* grey levels of all images, a list of lists of 64 numbers from 0 to 15 */
   function images(text, n) {
     const raw = bytes(text);
-    if (raw.length !== (n * PIXELS) / 2) throw new TypeError("images must have 64 pixels each");
     const level = (i, p) => (raw[(i * PIXELS + p) >> 1] >> (p % 2 ? 0 : 4)) & 15;
-    return Array.from({ length: n }, (_, i) => Array.from({ length: PIXELS }, (_, p) => level(i, p)));
+    const pixels = Array.from({ length: PIXELS }, (_, p) => p);
+    return Array.from({ length: n }, (_, i) => pixels.map((p) => level(i, p)));
   }
 
   /* the map of a method: its number in `maps`. A method without perplexity or start ignores them */
   function find(maps, method, perplexity, start) {
-    const at = maps.findIndex(
+    return maps.findIndex(
       (map) =>
         map.method === method &&
         (map.perplexity === 0 || map.perplexity === perplexity) &&
         (map.start === "" || map.start === start)
     );
-    if (at < 0) throw new RangeError("no map of " + [method, perplexity, start].join(", "));
-    return at;
   }
 
   function squared(a, b) {
@@ -57,12 +51,6 @@
     const far = points.map((p) => squared(p, points[i]));
     const others = points.map((_, j) => j).filter((j) => j !== i);
     return others.sort((a, b) => far[a] - far[b] || a - b).slice(0, k);
-  }
-
-  /* how many of the k nearest in one space are among the k nearest in the other */
-  function shared(first, second, i, k) {
-    const near = new Set(neighbours(second, i, k));
-    return neighbours(first, i, k).filter((j) => near.has(j)).length;
   }
 
   /* the point nearest to a place, or -1 if none lies within `reach` */
@@ -108,5 +96,5 @@
     ]);
   }
 
-  return { positions, images, find, neighbours, shared, at, step, fit };
-});
+  return { positions, images, find, neighbours, at, step, fit };
+})();

@@ -8,13 +8,10 @@
  *   "edges"  (E)  as many edges as points, drawn from all pairs with replacement
  *
  * Pure functions of lists; nothing here touches the page, and nothing is random but the numbers
- * of a generator that is passed in. A classic script: window.drotPriors in the browser, a module
- * in Node; tests hold both equal to Python.
+ * of a generator that is passed in. Tests hold them equal to Python.
  */
-(function (root) {
+window.drotPriors = (function () {
   "use strict";
-
-  const PRIORS = ["binary", "row", "edges"];
 
   const sum = (list) => list.reduce((a, b) => a + b, 0);
 
@@ -25,11 +22,6 @@
 
   /* log K, (n, n); no point has an edge to itself */
   function logKernel(points, tau) {
-    const whole = Array.isArray(points) && points.length >= 2;
-    if (!whole || !points.every((p) => p.length === 2 && p.every(Number.isFinite))) {
-      throw new TypeError("points must be at least two pairs of finite numbers");
-    }
-    if (!(tau > 0 && tau < Infinity)) throw new RangeError("bandwidth must be positive, got " + tau);
     return points.map(([x, y], i) =>
       points.map(([v, w], j) =>
         i === j ? -Infinity : -((x - v) ** 2 + (y - w) ** 2) / (2 * tau * tau)
@@ -37,18 +29,14 @@
     );
   }
 
-  function check(prior) {
-    if (!PRIORS.includes(prior)) throw new RangeError("there is no prior " + prior);
-  }
-
   /* E W, (n, n) */
   function expected(logK, prior) {
-    check(prior);
     const n = logK.length;
     if (prior === "binary") return logK.map((row) => row.map((c) => 1 / (1 + Math.exp(-c))));
     const totals = logK.map(logSumExp);
     const whole = logSumExp(totals) - Math.log(n);
-    return logK.map((row, i) => row.map((c) => Math.exp(c - (prior === "row" ? totals[i] : whole))));
+    const total = (i) => (prior === "row" ? totals[i] : whole);
+    return logK.map((row, i) => row.map((c) => Math.exp(c - total(i))));
   }
 
   /* expected number of edges at each point, out and in, (n,) */
@@ -112,7 +100,5 @@
     return W;
   }
 
-  const api = { PRIORS, logKernel, expected, degrees, alone, generator, sample };
-  if (typeof module === "object" && module.exports) module.exports = api;
-  else root.drotPriors = api;
-})(typeof globalThis === "object" ? globalThis : this);
+  return { logKernel, expected, degrees, alone, generator, sample };
+})();

@@ -1,20 +1,16 @@
 /* The widget of chapter 12: a map of prototypes, each drawn as its medoid; the one pointed at,
- * tapped or focused shows its members and how many there are of each class.
+ * tapped or focused shows its members and how many there are of each class. Its box also holds
  *
- *   <div class="drot-widget" data-widget="prototypes">
  *     <script type="application/json">{"side": 8, "images": "...", "classes": [...],
  *       "labels": [...], "positions": [[x, y], ...], "weights": [...], "medoids": [...]}</script>
- *     <p class="drot-finding">What one sees, in a sentence: all there is without JavaScript.</p>
- *   </div>
  *
  * `images` holds side * side hexadecimal digits per point, row by row, 0 for paper and f for ink.
  */
 (function () {
   "use strict";
 
-  const SVG = "http://www.w3.org/2000/svg";
-  const WIDTH = 340; // user units; about one CSS pixel on a phone
-  const HEIGHT = 340;
+  const { WIDTH, clamp, draw, element, picture, readout, row, set, widget } = drotPage;
+  const SIDE = WIDTH; // of the map
   const MARGIN = 17; // kept between the middle of an image and the border of the map
   const AREA = 0.12; // of the map, covered by all images together: at most, and at least
   const LEAST_AREA = 0.03;
@@ -25,23 +21,6 @@
   const CELL = WIDTH / COLUMNS;
   const BARS = 92; // height of the class counts, names below included
   const NEXT = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
-  let count = 0;
-
-  function set(node, attributes) {
-    for (const key in attributes) node.setAttribute(key, attributes[key]);
-    return node;
-  }
-
-  /* content: text, or a list of nodes and texts */
-  function element(name, attributes, content = []) {
-    const node = set(document.createElement(name), attributes);
-    node.append(...[content].flat());
-    return node;
-  }
-
-  function draw(parent, name, attributes) {
-    return parent.appendChild(set(document.createElementNS(SVG, name), attributes));
-  }
 
   /* what the page gives, with the members and the class counts of each prototype */
   function read(text) {
@@ -99,20 +78,19 @@
 
   /* places in the map: one scale for both axes */
   function places({ positions, order }) {
-    const used = order.map((a) => positions[a]);
-    const middle = [0, 1].map((q) => {
-      const all = used.map((z) => z[q]);
-      return [(Math.max(...all) + Math.min(...all)) / 2, Math.max(...all) - Math.min(...all)];
+    const axes = [0, 1].map((q) => {
+      const all = order.map((a) => positions[a][q]);
+      const [low, high] = [Math.min(...all), Math.max(...all)];
+      return { middle: (low + high) / 2, wide: high - low || 1 };
     });
-    const [[x, wide], [y, high]] = middle;
-    const unit = Math.min((WIDTH - 2 * MARGIN) / (wide || 1), (HEIGHT - 2 * MARGIN) / (high || 1));
-    return positions.map(([u, v]) => [WIDTH / 2 + unit * (u - x), HEIGHT / 2 - unit * (v - y)]);
+    const unit = Math.min(...axes.map(({ wide }) => (SIDE - 2 * MARGIN) / wide));
+    const [x, y] = axes.map(({ middle }) => middle);
+    return positions.map(([u, v]) => [SIDE / 2 + unit * (u - x), SIDE / 2 - unit * (v - y)]);
   }
 
   /* side of the image of a weight of 1: no image hides another if AREA can be made small enough */
   function sideOfUnit({ weights, order }, at) {
-    const side = (area) => Math.sqrt(area * WIDTH * HEIGHT);
-    let found = side(AREA);
+    let found = Math.sqrt(AREA) * SIDE;
     order.forEach((a, i) => {
       for (const b of order.slice(i + 1)) {
         const apart = Math.max(...[0, 1].map((q) => Math.abs(at[a][q] - at[b][q])));
@@ -120,116 +98,98 @@
         found = Math.min(found, (2 * (apart - 2 * PAD)) / sides);
       }
     });
-    return Math.max(found, side(LEAST_AREA));
+    return Math.max(found, Math.sqrt(LEAST_AREA) * SIDE);
   }
 
   function makeMap(data, hint, act) {
-    const svg = document.createElementNS(SVG, "svg");
-    set(svg, { viewBox: "0 0 " + WIDTH + " " + HEIGHT, role: "group" });
-    svg.setAttribute("aria-label", "Map of the prototypes, each drawn as its medoid");
+    const { order } = data;
+    const label = "Map of the prototypes, each drawn as its medoid";
+    const title = order.length + " prototypes";
+    const { node, svg } = picture(title, label, { role: "group", height: SIDE });
     const at = places(data);
     const unit = sideOfUnit(data, at);
-    const nodes = {};
-    for (const a of data.order) {
+    const nodes = order.map((a) => {
       const size = unit * Math.sqrt(data.weights[a]);
       const half = Math.max(size / 2 + PAD, LEAST);
       const [x, y] = at[a];
-      const group = draw(svg, "g", { "data-prototype": a, role: "button", tabindex: -1 });
-      set(group, { "aria-describedby": hint, style: "cursor: pointer" });
+      const group = draw(svg, "g", { "data-prototype": a, role: "button" });
       const most = data.counts[a].indexOf(Math.max(...data.counts[a]));
-      group.setAttribute(
-        "aria-label",
-        "Prototype with a weight of " + share(data, a) + ", most often class " + most
-      );
-      const box = { x: x - half, y: y - half, width: 2 * half, height: 2 * half, rx: 2 };
-      const frame = draw(group, "rect", box);
+      const says = "Prototype with a weight of " + share(data, a) + ", most often class " + most;
+      set(group, { "aria-label": says, "aria-describedby": hint, style: "cursor: pointer" });
+      draw(group, "rect", { x: x - half, y: y - half, width: 2 * half, height: 2 * half, rx: 2 });
       drawImage(group, data, data.medoids[a], x - size / 2, y - size / 2, size);
       group.addEventListener("pointerenter", (event) => {
         if (event.pointerType === "mouse") act(a);
       });
       group.addEventListener("click", () => act(a));
       group.addEventListener("focus", () => act(a));
-      nodes[a] = { group, frame };
-    }
+      return group;
+    });
     svg.addEventListener("keydown", (event) => {
-      const from = data.order.indexOf(Number(event.target.getAttribute("data-prototype")));
-      const last = data.order.length - 1;
-      let to = from;
-      if (event.key in NEXT) to = from + NEXT[event.key];
+      let to = nodes.indexOf(event.target);
+      if (event.key in NEXT) to += NEXT[event.key];
       else if (event.key === "Home") to = 0;
-      else if (event.key === "End") to = last;
+      else if (event.key === "End") to = nodes.length - 1;
       else if (event.key !== "Enter" && event.key !== " ") return;
       event.preventDefault(); // no scrolling
-      nodes[data.order[Math.min(Math.max(to, 0), last)]].group.focus();
+      nodes[clamp(to, 0, nodes.length - 1)].focus();
     });
 
     function update(chosen) {
-      for (const a of data.order) {
-        const { group, frame } = nodes[a];
-        const now = a === chosen;
+      nodes.forEach((group, i) => {
+        const now = order[i] === chosen;
         set(group, { tabindex: now ? 0 : -1, "aria-pressed": String(now) });
-        frame.setAttribute(
-          "style",
-          "fill: var(--pst-color-background); stroke-width: " + (now ? 3 : 1) + "; stroke: " +
-            (now ? "var(--pst-color-primary)" : "var(--pst-color-text-muted)")
-        );
-      }
+        const colour = now ? "var(--pst-color-primary)" : "var(--pst-color-text-muted)";
+        const stroke = "stroke-width: " + (now ? 3 : 1) + "; stroke: " + colour;
+        set(group.firstChild, { style: "fill: var(--pst-color-background); " + stroke });
+      });
     }
 
-    const title = element("p", { class: "drot-title" }, data.order.length + " prototypes");
-    return { node: element("div", {}, [title, svg]), update };
+    return { node, update };
   }
 
   function makeMembers(data) {
     const height = ROWS * CELL + BARS;
-    const svg = document.createElementNS(SVG, "svg");
-    set(svg, { viewBox: "0 0 " + WIDTH + " " + height, role: "img" });
-    const title = element("p", { class: "drot-title" });
-    const layer = draw(svg, "g", {});
+    const { node, heading, svg } = picture("", "", { height });
 
     function update(a) {
       const own = data.members[a];
       const shown = own.slice(0, ROWS * COLUMNS);
       const all = shown.length === own.length;
-      title.textContent = all ? "its members" : "the first " + shown.length + " of its members";
+      heading.textContent = all ? "its members" : "the first " + shown.length + " of its members";
       svg.setAttribute("aria-label", "Members and classes: " + inWords(data.counts[a]));
-      layer.replaceChildren();
+      svg.replaceChildren();
       shown.forEach((i, j) => {
         const [x, y] = [CELL * (j % COLUMNS), CELL * Math.floor(j / COLUMNS)];
-        drawImage(layer, data, i, x + 3, y + 3, CELL - 6);
+        drawImage(svg, data, i, x + 3, y + 3, CELL - 6);
       });
-      const top = ROWS * CELL + 16;
-      const room = height - 18 - top;
+      const base = height - 18;
       const step = WIDTH / data.kinds;
-      const most = Math.max(...data.counts[a]);
+      const unit = (base - ROWS * CELL - 16) / Math.max(...data.counts[a]);
       data.counts[a].forEach((m, c) => {
-        const bar = { x: step * c + 4, width: step - 8, "data-class": c, "data-count": m };
-        const tall = (room * m) / most;
-        const rect = draw(layer, "rect", { ...bar, y: top + room - tall, height: tall });
-        rect.setAttribute("class", "drot-probability");
-        const name = draw(layer, "text", { class: "drot-axis", "text-anchor": "middle" });
-        set(name, { x: step * (c + 0.5), y: height - 4 }).textContent = c;
-        if (!m) return;
-        const number = draw(layer, "text", { class: "drot-tick", x: step * (c + 0.5) });
-        set(number, { y: top + room - tall - 3 }).textContent = m;
+        const tall = unit * m;
+        const bar = { x: step * c + 4, width: step - 8, y: base - tall, height: tall };
+        const kind = { class: "drot-probability", "data-class": c, "data-count": m };
+        draw(svg, "rect", { ...bar, ...kind });
+        const x = step * (c + 0.5);
+        draw(svg, "text", { class: "drot-axis", "text-anchor": "middle", x, y: height - 4 }, c);
+        if (m) draw(svg, "text", { class: "drot-tick", x, y: base - tall - 3 }, m);
       });
     }
 
-    return { node: element("div", {}, [title, svg]), update };
+    return { node, update };
   }
 
-  function build(box) {
+  function start(box, id) {
     const data = read(box.querySelector('script[type="application/json"]').textContent);
-    const id = "drot-prototypes-" + (count += 1);
     const hint = element(
       "p",
       { class: "drot-finding", id },
       "Point at an image, tap it, or focus it; the arrow keys go from left to right."
     );
-    const output = element("output", { class: "drot-readout", "aria-live": "polite" });
-    const line = element("span", { class: "drot-line drot-two", "data-name": "chosen" });
-    output.append(line);
+    const said = readout([["chosen", 2]]);
     const members = makeMembers(data);
+    const map = makeMap(data, id, choose);
     let chosen = null;
 
     function choose(a) {
@@ -238,29 +198,16 @@
       map.update(a);
       members.update(a);
       const n = data.members[a].length;
-      line.textContent =
-        "Weight " + share(data, a) + ", " + n + (n === 1 ? " member: " : " members: ") +
-        inWords(data.counts[a]) + ".";
+      said.update({
+        chosen:
+          "Weight " + share(data, a) + ", " + n + (n === 1 ? " member: " : " members: ") +
+          inWords(data.counts[a]) + ".",
+      });
     }
 
-    const map = makeMap(data, id, choose);
-    const heaviest = data.order.reduce((a, b) => (data.weights[b] > data.weights[a] ? b : a));
-    choose(heaviest);
-    const pictures = element("div", { class: "drot-pictures" }, [map.node, members.node]);
-    box.prepend(hint, pictures, output);
-    box.setAttribute("role", "group");
-    if (!box.hasAttribute("aria-label")) {
-      box.setAttribute("aria-label", "Prototypes, their members and their classes");
-    }
+    choose(data.order.reduce((a, b) => (data.weights[b] > data.weights[a] ? b : a))); // heaviest
+    return [hint, row("drot-pictures", [map.node, members.node]), said.output];
   }
 
-  function startAll() {
-    for (const box of document.querySelectorAll('[data-widget="prototypes"]:not([data-ready])')) {
-      box.setAttribute("data-ready", "");
-      build(box);
-    }
-  }
-
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", startAll);
-  else startAll();
+  widget("prototypes", "Prototypes, their members and their classes", start);
 })();

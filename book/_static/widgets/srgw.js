@@ -1,18 +1,13 @@
 /* The page's side of the barycentre widget: two memberships of a few points, a slider between
  * them, and the curve of the reduced objective on the way; the mathematics is srgw_core.js.
- *
- *   <div class="drot-widget" data-widget="srgw" data-start="clouds" data-clusters="3">
- *     <p class="drot-finding">What one sees, in a sentence: all there is without JavaScript.</p>
- *   </div>
+ * Its box also takes data-start and data-clusters.
  */
 (function () {
   "use strict";
 
-  const SVG = "http://www.w3.org/2000/svg";
-  const WIDTH = 340; // user units; about one CSS pixel on a phone
-  const HEIGHT = 240;
-  const LEFT = 14; // margins of the plot
-  const RIGHT = 14;
+  const { WIDTH, HEIGHT, buttons, clamp, draw, element, picture, readout, row, set } = drotPage;
+  const { slider, table, widget } = drotPage;
+  const SIDE = 14; // margins of the plot
   const TOP = 26;
   const BOTTOM = 34;
   const NOTCHES = 100; // positions of the slider between the memberships
@@ -70,25 +65,8 @@
       after: [0, 1, 1],
     },
   };
-  let count = 0;
 
-  function set(node, attributes) {
-    for (const key in attributes) node.setAttribute(key, attributes[key]);
-    return node;
-  }
-
-  /* content: text, or a list of nodes and texts */
-  function element(name, attributes, content = []) {
-    const node = set(document.createElement(name), attributes);
-    node.append(...[content].flat());
-    return node;
-  }
-
-  function draw(parent, name, attributes) {
-    return parent.appendChild(set(document.createElementNS(SVG, name), attributes));
-  }
-
-  const decimals = (x) => (Number.isFinite(x) ? x.toFixed(3) : "–");
+  const decimals = (x) => drotPage.decimals(x, 3);
   const bar = () => element("span", {}, [element("i", {}, "C"), "\u0304"]); // C with a macron
 
   /* the part of a disc between two shares of the full turn, from the top on */
@@ -98,38 +76,35 @@
       return (x + r * Math.sin(angle)).toFixed(3) + " " + (y - r * Math.cos(angle)).toFixed(3);
     };
     const large = to - from > 0.5 ? 1 : 0;
-    return "M" + x + " " + y + "L" + at(from) + "A" + r + " " + r + " 0 " + large + " 1 " + at(to) + "Z";
+    const arc = "A" + r + " " + r + " 0 " + large + " 1 " + at(to);
+    return "M" + x + " " + y + "L" + at(from) + arc + "Z";
   }
 
-  function makePicture(hint) {
-    const svg = document.createElementNS(SVG, "svg");
-    set(svg, { viewBox: "0 0 " + WIDTH + " " + HEIGHT, role: "group" });
-    svg.setAttribute("aria-label", "The points, each a disc divided among its clusters");
-    const title = element("p", { class: "drot-title" });
-    const node = element("div", {}, [title, svg]);
+  function makePoints(hint, act) {
+    const label = "The points, each a disc divided among its clusters";
+    const { node, heading, svg } = picture("", label, { role: "group" });
     let nodes = [];
 
-    function build(points, unit, what, act) {
-      title.textContent = what;
+    function build(points, unit, title) {
+      heading.textContent = title;
       svg.replaceChildren();
       nodes = points.map(([px, py], i) => {
-        const x = WIDTH / 2 + unit * px;
-        const y = HEIGHT / 2 - unit * py;
+        const [x, y] = [WIDTH / 2 + unit * px, HEIGHT / 2 - unit * py];
         const group = draw(svg, "g", { "data-point": i, tabindex: 0, role: "button" });
         set(group, { "aria-describedby": hint, style: "cursor: pointer" });
         draw(group, "circle", { cx: x, cy: y, r: 14, class: "drot-hit" });
         const disc = draw(group, "circle", { cx: x, cy: y, r: RADIUS });
         const slice = draw(group, "path", {});
-        const rim = { cx: x, cy: y, r: RADIUS, fill: "none", stroke: "var(--pst-color-text-base)" };
-        draw(group, "circle", rim);
-        const word = draw(svg, "text", { class: "drot-tick drot-word", "aria-hidden": "true" });
-        set(word, { x, y: y - RADIUS - 6 });
+        const rim = { fill: "none", stroke: "var(--pst-color-text-base)" };
+        draw(group, "circle", { cx: x, cy: y, r: RADIUS, ...rim });
+        const number = { class: "drot-tick drot-word", "aria-hidden": "true" };
         group.addEventListener("click", () => act(i));
         group.addEventListener("keydown", (event) => {
           if (event.key !== "Enter" && event.key !== " ") return;
           event.preventDefault(); // no scrolling
           act(i);
         });
+        const word = draw(svg, "text", { x, y: y - RADIUS - 6, ...number });
         return { group, disc, slice, word, x, y };
       });
     }
@@ -137,20 +112,18 @@
     function update(before, after, t) {
       nodes.forEach(({ group, disc, slice, word, x, y }, i) => {
         const [a, b] = [before[i], after[i]];
-        disc.setAttribute("style", "fill: " + FILLS[a]);
         const share = a === b ? 0 : t;
-        slice.setAttribute("style", "fill: " + FILLS[b]);
-        // a full turn has no arc: a share of 1 is drawn as the disc
-        slice.setAttribute("d", share > 0 && share < 1 ? sector(x, y, RADIUS, 0, share) : "");
-        if (share === 1) disc.setAttribute("style", "fill: " + FILLS[b]);
-        set(slice, { "data-share": share });
-        const shared = share > 0 && share < 1;
-        word.textContent = shared ? a + 1 + "|" + (b + 1) : (share === 1 ? b : a) + 1;
+        const shared = share > 0 && share < 1; // a full turn has no arc: it is drawn as the disc
+        const whole = share === 1 ? b : a;
+        set(disc, { style: "fill: " + FILLS[whole] });
+        set(slice, { style: "fill: " + FILLS[b], "data-share": share });
+        set(slice, { d: shared ? sector(x, y, RADIUS, 0, share) : "" });
+        word.textContent = shared ? a + 1 + "|" + (b + 1) : whole + 1;
         const says = shared
           ? "shared, " + Math.round(100 * (1 - t)) + " % in cluster " + (a + 1) + " and " +
             Math.round(100 * t) + " % in cluster " + (b + 1)
-          : "in cluster " + word.textContent;
-        group.setAttribute("aria-label", "point " + (i + 1) + ", " + says);
+          : "in cluster " + (whole + 1);
+        set(group, { "aria-label": "point " + (i + 1) + ", " + says });
       });
     }
 
@@ -158,128 +131,77 @@
   }
 
   function makePlot() {
-    const svg = document.createElementNS(SVG, "svg");
-    set(svg, { viewBox: "0 0 " + WIDTH + " " + HEIGHT, role: "img" });
-    const title = element("p", { class: "drot-title" }, "Objective between the two memberships");
-    const node = element("div", {}, [title, svg]);
+    const { node, svg } = picture("Objective between the two memberships", "");
     const base = HEIGHT - BOTTOM;
-    draw(svg, "line", { class: "drot-rule", x1: LEFT, y1: base, x2: WIDTH - RIGHT, y2: base });
+    const across = (t) => SIDE + t * (WIDTH - 2 * SIDE);
+    draw(svg, "line", { class: "drot-rule", x1: across(0), y1: base, x2: across(1), y2: base });
     const chord = draw(svg, "line", { class: "drot-rule", "data-curve": "chord" });
     const fixed = draw(svg, "path", { class: "drot-cross", "data-curve": "fixed" });
     const curve = draw(svg, "path", { class: "drot-curve", "data-curve": "reduced" });
     const dot = draw(svg, "circle", { class: "drot-dot", r: 6 });
-    const ends = ["before", "after"].map((name, e) =>
-      draw(svg, "text", { class: "drot-axis" + (e ? " drot-end" : ""), "data-end": name })
-    );
-    ends.forEach((word, e) => set(word, { x: e ? WIDTH - RIGHT : LEFT, y: base + 20 }));
-
-    const across = (t) => LEFT + t * (WIDTH - LEFT - RIGHT);
+    const end = { class: "drot-axis", y: base + 20 };
+    const before = draw(svg, "text", { ...end, x: across(0), "data-end": "before" });
+    const after = draw(svg, "text", { ...end, x: across(1), "data-end": "after" });
+    after.classList.add("drot-end");
 
     function update(values, held, t, now) {
-      const steps = values.length - 1;
       const least = Math.min(...values);
       const most = Math.max(...values);
       // the dashed curve may leave the plot above; where nothing bends, the line is half way up
       const room = most - least > 1e-12 * Math.abs(most) ? most - least : 1;
       const up = (v) => base - 12 - ((v - least) / room) * (base - TOP - 12);
-      const line = (list) =>
-        list.map((v, s) => (s ? "L" : "M") + across(s / steps) + " " + up(v).toFixed(3)).join("");
-      curve.setAttribute("d", line(values));
+      const point = (v, s) => (s ? "L" : "M") + across(s / NOTCHES) + " " + up(v).toFixed(3);
       const shown = held.map((v) => Math.min(v, most + room)); // far above is out of sight
-      fixed.setAttribute("d", line(shown));
-      set(chord, { x1: across(0), y1: up(values[0]), x2: across(1), y2: up(values[steps]) });
+      // all digits, for the tests
+      set(curve, { d: values.map(point).join(""), "data-values": JSON.stringify(values) });
+      set(fixed, { d: shown.map(point).join(""), "data-values": JSON.stringify(held) });
+      const [first, last] = [values[0], values[NOTCHES]];
+      set(chord, { x1: across(0), y1: up(first), x2: across(1), y2: up(last) });
       set(dot, { cx: across(t), cy: up(now) });
-      ends[0].textContent = "before: " + decimals(values[0]);
-      ends[1].textContent = "after: " + decimals(values[steps]);
-      curve.setAttribute("data-values", JSON.stringify(values)); // all digits, for the tests
-      fixed.setAttribute("data-values", JSON.stringify(held));
-      svg.setAttribute(
-        "aria-label",
-        "Reduced objective from " + decimals(values[0]) + " before to " + decimals(values[steps]) +
-          " after, highest " + decimals(most) + ", lowest " + decimals(least)
-      );
+      before.textContent = "before: " + decimals(first);
+      after.textContent = "after: " + decimals(last);
+      const label =
+        "Reduced objective from " + decimals(first) + " before to " + decimals(last) +
+        " after, highest " + decimals(most) + ", lowest " + decimals(least);
+      svg.setAttribute("aria-label", label);
     }
 
-    return { node, svg, update };
-  }
-
-  function makeSlider(id, label, most) {
-    const input = element("input", { id, type: "range", min: 0, max: most, step: 1 });
-    const row = element("div", { class: "drot-control" }, [element("label", { for: id }, label), input]);
-    return { row, input };
-  }
-
-  function makeReadout(ids) {
-    const output = element("output", { class: "drot-readout", for: ids, "aria-live": "polite" });
-    const values = {};
-    const items = [
-      ["t", "share moved"],
-      ["objective", "objective"],
-      ["chord", "chord"],
-      ["kmeans", "k-means cost"],
-    ].map(([key, name]) => {
-      values[key] = element("b", { "data-name": key });
-      return element("span", {}, [name, " ", values[key]]);
-    });
-    const line = (name) => element("span", { class: "drot-line drot-two", "data-name": name });
-    const [verdict, move] = [line("verdict"), line("move")];
-    output.append(...items.flatMap((one) => [one, " "]), verdict, " ", move);
-    function update(numbers, says, moved) {
-      for (const key in values) {
-        values[key].textContent = key === "t" ? numbers.t.toFixed(2) : decimals(numbers[key]);
-        values[key].setAttribute("data-value", String(numbers[key])); // all digits, for the tests
-      }
-      verdict.textContent = says;
-      move.textContent = moved;
-    }
-    return { output, update };
-  }
-
-  function makeTable() {
-    const [head, body] = [element("thead", {}), element("tbody", {})];
-    const table = element("table", { class: "drot-table" }, [head, body]);
-    const summary = element("summary", {}, ["The small matrix ", bar(), " and its weights"]);
-    const node = element("details", { class: "drot-details" }, [summary, table]);
-    function update(structure, weights) {
-      const names = weights.map((_, a) => "cluster " + (a + 1));
-      const cell = (name, text) => element("td", {}, text);
-      const top = ["", ...names, "weight"].map((h) => element("th", { scope: "col" }, h));
-      head.replaceChildren(element("tr", {}, top));
-      body.replaceChildren(
-        ...structure.map((row, a) =>
-          element("tr", {}, [
-            element("th", { scope: "row" }, names[a]),
-            ...row.map((v, b) => cell(b, weights[a] * weights[b] > 0 ? decimals(v) : "–")),
-            cell("weight", decimals(weights[a])),
-          ])
-        )
-      );
-    }
     return { node, update };
   }
 
-  function start(box) {
+  function start(box, id) {
     const core = window.drotSrgw;
-    const id = "drot-srgw-" + (count += 1);
-    const hint = element("p", { class: "drot-finding", id: id + "-hint" });
-    hint.append("Press a point to send it to the next cluster. Solid: the objective with the best ");
-    hint.append(bar(), " at each share; thin: its chord; dashed: the objective with the ", bar());
-    hint.append(" of the dot held fixed, which touches the curve there and is nowhere below it.");
+    const hint = element("p", { class: "drot-finding", id: id + "-hint" }, [
+      "Press a point to send it to the next cluster. Solid: the objective with the best ", bar(),
+      " at each share; thin: its chord; dashed: the objective with the ", bar(),
+      " of the dot held fixed, which touches the curve there and is nowhere below it.",
+    ]);
     const many = element("span", {});
-    const clusters = makeSlider(id + "-k", ["Clusters ", element("i", {}, "k"), " = ", many], MOST);
-    clusters.input.min = 2;
-    const share = makeSlider(id + "-t", "From the membership before to that after", NOTCHES);
-    const buttons = {};
-    for (const key in STARTS) {
-      buttons[key] = element("button", { type: "button" }, STARTS[key].name);
-    }
-    const chooser = element("div", { class: "drot-buttons", role: "group" }, Object.values(buttons));
-    chooser.setAttribute("aria-label", "Points to start from");
-    const descend = element("button", { type: "button" }, "Descend: move the best point");
-    const actions = element("div", { class: "drot-buttons", style: "margin: 0.6rem 0 0" }, descend);
-    const readout = makeReadout(clusters.input.id + " " + share.input.id);
-    const table = makeTable();
-    const picture = makePicture(hint.id);
+    const clusterLabel = ["Clusters ", element("i", {}, "k"), " = ", many];
+    const clusters = slider(id + "-k", clusterLabel, { min: 2, max: MOST }, (k) => begin(key, k));
+    const shareLabel = "From the membership before to that after";
+    const share = slider(id + "-t", shareLabel, { min: 0, max: NOTCHES }, (notch) => {
+      t = notch / NOTCHES;
+      show();
+    });
+    const names = Object.fromEntries(Object.keys(STARTS).map((name) => [name, STARTS[name].name]));
+    const chooser = buttons(names, "Points to start from", (name) => begin(name, STARTS[name].k));
+    const actions = buttons({ descend: "Descend: move the best point" }, "Moves", descend);
+    actions.row.style.margin = "0.6rem 0 0";
+    const said = readout(
+      [
+        ["t", "share moved"],
+        ["objective", "objective"],
+        ["chord", "chord"],
+        ["kmeans", "k-means cost"],
+        ["verdict", 2],
+        ["move", 2],
+      ],
+      [clusters.input, share.input],
+      (x, name) => (name === "t" ? x.toFixed(2) : decimals(x))
+    );
+    const listed = table(["The small matrix ", bar(), " and its weights"]);
+    const points = makePoints(hint.id, (i) => change(i, (nearest()[i] + 1) % k));
     const plot = makePlot();
     let key = "";
     let C = [];
@@ -306,46 +228,56 @@
       const { sign = 1 } = STARTS[key];
       const [A, B] = [core.hard(before, k), core.hard(after, k)];
       const T = core.mix(A, B, t);
-      const now = core.reduced(C, T);
+      const { value: objective, structure, weights } = core.reduced(C, T);
       const values = core.segment(C, A, B, NOTCHES);
-      const held = values.map((_, s) => core.objective(C, now.structure, core.mix(A, B, s / NOTCHES)));
+      const held = values.map((_, s) => core.objective(C, structure, core.mix(A, B, s / NOTCHES)));
       const chord = (1 - t) * values[0] + t * values[NOTCHES];
-      picture.update(before, after, t);
-      plot.update(values, held, t, now.value);
-      readout.update(
-        { t, objective: now.value, chord, kmeans: sign * core.kmeans(C, T) },
-        verdict(values),
-        moved
+      points.update(before, after, t);
+      plot.update(values, held, t, objective);
+      const kmeans = sign * core.kmeans(C, T);
+      said.update({ t, objective, chord, kmeans, verdict: verdict(values), move: moved });
+      const clusterNames = weights.map((_, a) => "cluster " + (a + 1));
+      const entry = (v, a, b) => (weights[a] * weights[b] > 0 ? decimals(v) : "–");
+      listed.update(
+        ["", ...clusterNames, "weight"],
+        structure.map((r, a) => [
+          clusterNames[a], ...r.map((v, b) => entry(v, a, b)), decimals(weights[a]),
+        ])
       );
-      table.update(now.structure, now.weights);
       share.input.value = Math.round(NOTCHES * t);
       share.input.setAttribute("aria-valuetext", Math.round(100 * t) + " % moved");
       clusters.input.setAttribute("aria-valuetext", k + " clusters");
     }
 
-    /* the membership that the slider is nearer to becomes the one before */
+    /* the membership that the slider is nearer to */
+    const nearest = () => (t < 0.5 ? before : after);
+
+    /* it becomes the one before */
     function change(i, to) {
-      const old = (t < 0.5 ? before : after).slice();
-      before = old;
-      after = old.map((a, j) => (j === i ? to : a));
+      before = nearest().slice();
+      after = before.map((a, j) => (j === i ? to : a));
       t = 1;
-      const values = [before, after].map((l) => core.reduced(C, core.hard(l, k)).value);
-      moved = "Point " + (i + 1) + " went from cluster " + (old[i] + 1) + " to " + (to + 1) +
-        ": objective " + decimals(values[0]) + " to " + decimals(values[1]) + ".";
+      const [old, now] = [before, after].map((l) => core.reduced(C, core.hard(l, k)).value);
+      moved = "Point " + (i + 1) + " went from cluster " + (before[i] + 1) + " to " + (to + 1) +
+        ": objective " + decimals(old) + " to " + decimals(now) + ".";
       show();
     }
 
-    function press(i) {
-      const old = t < 0.5 ? before : after;
-      change(i, (old[i] + 1) % k);
+    function descend() {
+      const move = core.bestMove(C, nearest(), k);
+      if (move) return change(move.i, move.to);
+      moved = "No single point can move for the better from the membership " +
+        (t < 0.5 ? "before." : "after.");
+      t = t < 0.5 ? 0 : 1;
+      return show();
     }
 
     function begin(name, wish) {
       key = name;
-      const { points, unit, what, similarity } = STARTS[key];
-      const most = Math.min(MOST, points.length);
-      k = Math.min(Math.max(Math.round(wish), 2), most);
-      C = similarity(core, points);
+      const { points: places, unit, what, similarity } = STARTS[key];
+      const most = Math.min(MOST, places.length);
+      k = clamp(Math.round(wish), 2, most);
+      C = similarity(core, places);
       before = STARTS[key].before.map((a) => Math.min(a, k - 1));
       after = STARTS[key].after.map((a) => Math.min(a, k - 1));
       t = STARTS[key].t;
@@ -353,47 +285,17 @@
       clusters.input.max = most;
       clusters.input.value = k;
       many.textContent = k;
-      for (const other in buttons) buttons[other].setAttribute("aria-pressed", String(other === key));
-      picture.build(points, unit, "Similarity: " + what, press);
+      chooser.show(key);
+      points.build(places, unit, "Similarity: " + what);
       show();
     }
 
-    clusters.input.addEventListener("input", () => begin(key, Number(clusters.input.value)));
-    share.input.addEventListener("input", () => {
-      t = Number(share.input.value) / NOTCHES;
-      show();
-    });
-    descend.addEventListener("click", () => {
-      const old = t < 0.5 ? before : after;
-      const move = core.bestMove(C, old, k);
-      if (move) return change(move.i, move.to);
-      moved = "No single point can move for the better from the membership " +
-        (t < 0.5 ? "before." : "after.");
-      t = t < 0.5 ? 0 : 1;
-      return show();
-    });
-    for (const name in buttons) {
-      buttons[name].addEventListener("click", () => begin(name, STARTS[name].k));
-    }
-
-    const pictures = element("div", { class: "drot-pictures" }, [picture.node, plot.node]);
-    const controls = element("div", { class: "drot-controls" }, [clusters.row, share.row]);
-    box.prepend(chooser, controls, actions, pictures, readout.output, hint, table.node);
-    box.setAttribute("role", "group");
-    if (!box.hasAttribute("aria-label")) {
-      box.setAttribute("aria-label", "Barycentre of a few points, between two memberships");
-    }
     const first = box.dataset.start in STARTS ? box.dataset.start : "clouds";
     begin(first, Number(box.dataset.clusters || STARTS[first].k));
+    const pictures = row("drot-pictures", [points.node, plot.node]);
+    const controls = row("drot-controls", [clusters.row, share.row]);
+    return [chooser.row, controls, actions.row, pictures, said.output, hint, listed.node];
   }
 
-  function startAll() {
-    for (const box of document.querySelectorAll('[data-widget="srgw"]:not([data-ready])')) {
-      box.setAttribute("data-ready", "");
-      start(box);
-    }
-  }
-
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", startAll);
-  else startAll();
+  widget("srgw", "Barycentre of a few points, between two memberships", start);
 })();

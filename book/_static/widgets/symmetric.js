@@ -1,20 +1,16 @@
 /* The page's side of the symmetric affinity widget: points to drag, a slider, two graphs;
- * the mathematics is symmetric_core.js.
- *
- *   <div class="drot-widget" data-widget="symmetric" data-start="line" data-perplexity="1.5">
- *     <p class="drot-finding">What one sees, in a sentence: all there is without JavaScript.</p>
- *   </div>
+ * the mathematics is symmetric_core.js. Its box also takes data-start and data-perplexity.
  */
 (function () {
   "use strict";
 
-  const SVG = "http://www.w3.org/2000/svg";
-  const WIDTH = 340; // user units; about one CSS pixel on a phone
-  const HEIGHT = 240;
-  const MARGIN = 16; // kept between a point and the border of its panel
+  const { buttons, clamp, decimals, draw, element, graphs, logarithmic, place, readout } = drotPage;
+  const { row, set, slider, sum, table, widget } = drotPage;
+  const LEAST = 1.05; // perplexity
   const NOTCHES = 100; // positions of the slider
   const FEW = 9; // up to so many points, each shows its perplexity
   const SAME = 5e-3; // perplexities closer than this look the same in two digits
+  const NUMBERS = ["before", "after", "mass", "symmetric"];
 
   /* unit: pixels for one unit of length; points have two decimals, and drags keep it so */
   const STARTS = {
@@ -53,36 +49,13 @@
       ],
     },
   };
-  const KEYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-  let count = 0;
-
-  function set(node, attributes) {
-    for (const key in attributes) node.setAttribute(key, attributes[key]);
-    return node;
-  }
-
-  /* content: text, or a list of nodes and texts */
-  function element(name, attributes, content = []) {
-    const node = set(document.createElement(name), attributes);
-    node.append(...[content].flat());
-    return node;
-  }
-
-  function draw(parent, name, attributes) {
-    return parent.appendChild(set(document.createElementNS(SVG, name), attributes));
-  }
 
   /* P with an upper index, as the chapter writes it */
   function symbol(index) {
     return element("span", {}, [element("i", {}, "P"), element("sup", {}, index)]);
   }
 
-  const round = (x) => Math.round(100 * x) / 100 + 0; // + 0 turns -0 into 0
-  const clamp = (x, most) => Math.min(Math.max(x, -most), most);
-  const decimals = (x) => (Number.isFinite(x) ? x.toFixed(2) : "–");
-  const place = ([x, y]) => "(" + decimals(x) + ", " + decimals(y) + ")";
   const power = (x) => (x > 0 ? x.toExponential(0) : "0");
-  const sum = (p) => p.reduce((a, b) => a + b, 0);
 
   /* perplexity of a row divided by its mass */
   function perplexity(p) {
@@ -96,15 +69,18 @@
     const C = core.sqeuclidean(points);
     const rows = core.entropicAffinity(C, xi).P;
     const found = core.symmetricEntropicAffinity(C, xi, near);
-    const halved = core.symmetrise(rows);
+    const left = core.symmetrise(rows);
+    const off = (P) => Math.max(...P.map((p, i) => Math.max(...p.filter((_, j) => j !== i))));
     return {
       found,
-      left: halved,
+      left,
       right: found.P,
+      darkest: Math.max(off(left), off(found.P)),
       before: rows.map(perplexity),
-      after: halved.map(perplexity),
-      mass: halved.map(sum),
+      after: left.map(perplexity),
+      mass: left.map(sum),
       symmetric: found.P.map(perplexity),
+      entropy: found.slack.map((slack) => (slack ? "slack" : "saturated")),
     };
   }
 
@@ -119,155 +95,73 @@
     );
   }
 
-  /* one graph: edges under points under words; `handles` makes its points focusable */
-  function makePanel(title, label, handles) {
-    const svg = document.createElementNS(SVG, "svg");
-    set(svg, { viewBox: "0 0 " + WIDTH + " " + HEIGHT, role: handles ? "group" : "img" });
-    svg.setAttribute("aria-label", label);
-    const node = element("div", {}, [element("p", { class: "drot-title" }, title), svg]);
-    let edges = [];
-    let points = [];
-
-    function build(n) {
-      svg.replaceChildren();
-      edges = [];
-      for (let i = 0; i < n; i += 1) {
-        for (let j = 0; j < i; j += 1) {
-          edges.push({ i, j, line: draw(svg, "line", { class: "drot-edge" }) });
-        }
-      }
-      points = Array.from({ length: n }, (_, i) => {
-        const group = draw(svg, "g", { class: "drot-handle", "data-point": i });
-        if (handles) set(group, { tabindex: 0, role: "button", "aria-describedby": handles });
-        const hit = draw(group, "circle", { r: 14, class: "drot-hit" });
-        const ring = draw(group, "circle", { r: 10.5, class: "drot-ring" });
-        const dot = draw(group, "circle", { r: 6 });
-        return { group, circles: [hit, ring, dot], ring, dot };
-      });
-      for (const point of points) {
-        point.word = draw(svg, "text", { class: "drot-tick drot-word", "aria-hidden": "true" });
+  /* one line for each pair, as dark as its weight; without weights none is seen */
+  function makeEdges(svg, n) {
+    const edges = [];
+    for (let i = 0; i < n; i += 1) {
+      for (let j = 0; j < i; j += 1) {
+        edges.push({ i, j, line: draw(svg, "line", { class: "drot-edge" }) });
       }
     }
-
-    /* P null: points without edges */
-    function update(at, P, darkest, perplexities, xi, words, chosen) {
+    return (at, { P, darkest }) => {
       for (const { i, j, line } of edges) {
         const weight = P ? P[i][j] : 0;
         set(line, { x1: at[i][0], y1: at[i][1], x2: at[j][0], y2: at[j][1] });
-        line.setAttribute("stroke-opacity", P && darkest > 0 ? weight / darkest : 0);
-        line.setAttribute("data-value", String(weight)); // all digits, for the tests
+        set(line, { "stroke-opacity": darkest > 0 ? weight / darkest : 0, "data-value": weight });
       }
-      points.forEach((point, i) => {
-        for (const circle of point.circles) set(circle, { cx: at[i][0], cy: at[i][1] });
-        const over = P ? perplexities[i] - xi : 0;
-        const kind = over > SAME ? " drot-over" : over < -SAME ? " drot-under" : "";
-        point.dot.setAttribute("class", "drot-point" + kind);
-        point.ring.setAttribute("visibility", i === chosen ? "visible" : "hidden");
-        point.word.textContent = P && (points.length <= FEW || i === chosen) ? words[i] : "";
-        const above = at[i][1] > 26; // room above the point
-        set(point.word, { x: clamp(at[i][0] - WIDTH / 2, WIDTH / 2 - 36) + WIDTH / 2 });
-        point.word.setAttribute("y", at[i][1] + (above ? -14 : 23));
-      });
-    }
-
-    return { node, svg, build, update, handle: (i) => points[i].group };
-  }
-
-  function makeSlider(id) {
-    const label = element("label", { for: id }, ["Target perplexity ", element("i", {}, "ξ")]);
-    const input = element("input", { id, type: "range", min: 0, max: NOTCHES, step: 1 });
-    return { row: element("div", { class: "drot-control" }, [label, input]), input };
-  }
-
-  function makeButtons() {
-    const buttons = {};
-    for (const key in STARTS) {
-      buttons[key] = element("button", { type: "button" }, STARTS[key].name);
-    }
-    const group = element("div", { class: "drot-buttons", role: "group" }, Object.values(buttons));
-    group.setAttribute("aria-label", "Points to start from");
-    return { group, buttons };
-  }
-
-  function makeReadout(id) {
-    const output = element("output", { class: "drot-readout", for: id, "aria-live": "polite" });
-    const values = {};
-    const item = ([key, name]) => {
-      values[key] = element("b", { "data-name": key });
-      return element("span", {}, [...name, " ", values[key]]);
     };
-    const line = (name, more = "") =>
-      element("span", { class: "drot-line" + more, "data-name": name });
-    const [point, verdict, solver] = [line("point"), line("verdict"), line("solver", " drot-two")];
-    const items = [
-      ["xi", ["target ", element("i", {}, "ξ")]],
-      ["before", [symbol("e")]],
-      ["after", ["symmetrised"]],
-      ["mass", ["of mass"]],
-      ["symmetric", [symbol("se")]],
-    ].map(item);
-    output.append(point, ...items.flatMap((one) => [" ", one]), " ", verdict, " ", solver);
-    function update(text, numbers, says, solved) {
-      point.textContent = text;
-      for (const key in values) {
-        values[key].textContent = decimals(numbers[key]);
-        values[key].setAttribute("data-value", String(numbers[key])); // all digits, for the tests
-      }
-      verdict.textContent = says;
-      solver.textContent = solved;
-    }
-    return { output, update };
   }
 
-  function makeTable() {
-    const heads = ["point", symbol("e"), "symmetrised", "mass", symbol("se"), "entropy"];
-    const body = element("tbody", {});
-    const head = element("tr", {}, heads.map((h) => element("th", { scope: "col" }, h)));
-    const table = element("table", { class: "drot-table" }, [element("thead", {}, head), body]);
-    const summary = element("summary", {}, "Perplexities of all points");
-    const node = element("details", { class: "drot-details" }, [summary, table]);
-    function update(rows) {
-      body.replaceChildren(
-        ...rows.map(([first, ...rest]) =>
-          element("tr", {}, [
-            element("th", { scope: "row" }, first), ...rest.map((cell) => element("td", {}, cell)),
-          ])
-        )
-      );
-    }
-    return { node, update };
-  }
-
-  function start(box) {
-    const id = "drot-symmetric-" + (count += 1);
-    const hint = element("p", { class: "drot-finding", id: id + "-hint" });
-    hint.append("Drag a point, or focus it and press the arrow keys (with Shift: small steps). ");
-    hint.append("Edges are as dark as their weights. ");
-    hint.append("A warm point has more than the target perplexity, an open one less.");
-    const slider = makeSlider(id + "-xi");
-    const chooser = makeButtons();
-    const readout = makeReadout(slider.input.id);
-    const table = makeTable();
-    const left = makePanel(
-      ["Entropic ", symbol("e"), ", symmetrised for drawing"],
-      "Graph of the entropic affinity, symmetrised; its points can be moved",
-      hint.id
+  function start(box, id) {
+    const hint = element("p", { class: "drot-finding", id: id + "-hint" }, [
+      "Drag a point, or focus it and press the arrow keys (with Shift: small steps). ",
+      "Edges are as dark as their weights. ",
+      "A warm point has more than the target perplexity, an open one less.",
+    ]);
+    const label = ["Target perplexity ", element("i", {}, "ξ")];
+    const target = slider(id + "-xi", label, { min: 0, max: NOTCHES }, (notch) => {
+      xi = scale().value(notch);
+      show();
+    });
+    const names = Object.fromEntries(Object.keys(STARTS).map((key) => [key, STARTS[key].name]));
+    const chooser = buttons(names, "Points to start from", (key) => begin(key, STARTS[key].xi));
+    const said = readout(
+      [
+        ["point", 1],
+        ["xi", ["target ", element("i", {}, "ξ")]],
+        ["before", [symbol("e")]],
+        ["after", "symmetrised"],
+        ["mass", "of mass"],
+        ["symmetric", [symbol("se")]],
+        ["verdict", 1],
+        ["solver", 2],
+      ],
+      [target.input]
     );
-    const right = makePanel(
-      ["Symmetric entropic ", symbol("se")],
-      "Graph of the symmetric entropic affinity on the same points"
+    const listed = table("Perplexities of all points");
+    const both = graphs(
+      [
+        {
+          title: ["Entropic ", symbol("e"), ", symmetrised for drawing"],
+          label: "Graph of the entropic affinity, symmetrised; its points can be moved",
+          edges: makeEdges,
+        },
+        {
+          title: ["Symmetric entropic ", symbol("se")],
+          label: "Graph of the symmetric entropic affinity on the same points",
+          edges: makeEdges,
+        },
+      ],
+      hint.id,
+      show
     );
-    let key = "";
-    let points = [];
     let xi = 1.5;
-    let chosen = 0;
     let near = null; // the last result, from which the next one starts
-    let waiting = false;
 
-    const most = () => points.length - 0.05;
-    const pixel = ([x, y]) => [WIDTH / 2 + STARTS[key].unit * x, HEIGHT / 2 - STARTS[key].unit * y];
+    const scale = () => logarithmic(LEAST, both.state.points.length - 0.05, NOTCHES);
 
     function show() {
+      const { points, chosen } = both.state;
       let now = null;
       let trouble = "";
       try {
@@ -276,157 +170,62 @@
       } catch (error) {
         trouble = reason(points, xi, error);
       }
-      const at = points.map(pixel);
-      const off = (P) => Math.max(...P.map((p, i) => Math.max(...p.filter((_, j) => j !== i))));
-      const darkest = now ? Math.max(off(now.left), off(now.right)) : 0;
-      const pairs = now && now.before.map((b, i) => decimals(b) + " → " + decimals(now.after[i]));
-      const one = now && now.symmetric.map(decimals);
-      left.update(at, now && now.left, darkest, now && now.after, xi, pairs, chosen);
-      right.update(at, now && now.right, darkest, now && now.symmetric, xi, one, chosen);
-      const entropy = (i) => (now.found.slack[i] ? "slack" : "saturated");
-      const verdict = (i) =>
-        entropy(i) + ": perplexity " + one[i] + (now.found.slack[i] ? " > " + decimals(xi) : "");
-      const of = (name) => (now ? now[name][chosen] : NaN);
-      const numbers = { xi };
-      for (const name of ["before", "after", "mass", "symmetric"]) numbers[name] = of(name);
-      readout.update(
-        "Row perplexities of point " + (chosen + 1) + " at " + place(points[chosen]),
-        numbers,
-        now ? "Entropy " + verdict(chosen) + "." : "",
-        now
-          ? "Largest residual " + power(now.found.residual) + "; darkest edge " +
-              decimals(darkest) + "."
-          : trouble
-      );
-      points.forEach((p, i) => {
-        const say = now ? ", " + entropy(i) + ", perplexity " + one[i] : "";
-        left.handle(i).setAttribute("aria-label", "point " + (i + 1) + " at " + place(p) + say);
-        left.handle(i).setAttribute("aria-pressed", String(i === chosen));
+      const number = (name, i) => (now ? now[name][i] : NaN);
+      both.panels.forEach((panel, side) => {
+        const word = (_, i) => {
+          if (!now || (points.length > FEW && i !== chosen)) return "";
+          if (side) return decimals(now.symmetric[i]);
+          return decimals(now.before[i]) + " → " + decimals(now.after[i]);
+        };
+        const kind = (_, i) => {
+          const over = number(side ? "symmetric" : "after", i) - xi;
+          return over > SAME ? "drot-over" : over < -SAME ? "drot-under" : "";
+        };
+        const weights = now ? { P: side ? now.right : now.left, darkest: now.darkest } : {};
+        both.update(panel, weights, points.map(word), points.map(kind));
       });
-      table.update(
-        points.map((p, i) => [
+      const verdict = (mark, i) =>
+        now.entropy[i] + mark + " perplexity " + decimals(now.symmetric[i]);
+      both.name(points.map((_, i) => (now ? ", " + verdict(",", i) : "")));
+      said.update({
+        point: "Row perplexities of point " + (chosen + 1) + " at " + place(points[chosen]),
+        xi,
+        ...Object.fromEntries(NUMBERS.map((name) => [name, number(name, chosen)])),
+        verdict: now
+          ? "Entropy " + verdict(":", chosen) +
+            (now.found.slack[chosen] ? " > " + decimals(xi) : "") + "."
+          : "",
+        solver: now
+          ? "Largest residual " + power(now.found.residual) + "; darkest edge " +
+            decimals(now.darkest) + "."
+          : trouble,
+      });
+      listed.update(
+        ["point", symbol("e"), "symmetrised", "mass", symbol("se"), "entropy"],
+        points.map((_, i) => [
           String(i + 1),
-          ...["before", "after", "mass", "symmetric"].map((n) => decimals(now ? now[n][i] : NaN)),
-          now ? entropy(i) : "–",
+          ...NUMBERS.map((name) => decimals(number(name, i))),
+          now ? now.entropy[i] : "–",
         ])
       );
-      slider.input.setAttribute("aria-valuetext", "perplexity " + decimals(xi));
+      target.input.setAttribute("aria-valuetext", "perplexity " + decimals(xi));
     }
 
-    /* at most one solve for each frame of a drag */
-    function showSoon() {
-      if (waiting) return;
-      waiting = true;
-      requestAnimationFrame(() => {
-        waiting = false;
-        show();
-      });
-    }
-
-    function choose(i) {
-      if (i === chosen) return;
-      chosen = i;
+    function begin(key, wish) {
+      const { points, chosen, unit } = STARTS[key];
+      xi = clamp(wish, LEAST, points.length - 0.05);
+      chooser.show(key);
+      both.begin(points, chosen, unit);
+      target.input.value = scale().notch(xi); // the nearest one: xi need not lie on any
       show();
     }
 
-    function put(i, x, y) {
-      const { unit } = STARTS[key];
-      points[i] = [
-        round(clamp(x, (WIDTH / 2 - MARGIN) / unit)),
-        round(clamp(y, (HEIGHT / 2 - MARGIN) / unit)),
-      ];
-    }
-
-    /* the notch nearest to the perplexity, which itself need not lie on one */
-    function setSlider() {
-      const share = Math.log(xi / 1.05) / Math.log(most() / 1.05);
-      slider.input.value = Math.round(NOTCHES * share);
-    }
-
-    function begin(name, wish) {
-      key = name;
-      points = STARTS[key].points.map((p) => p.slice());
-      chosen = STARTS[key].chosen;
-      xi = Math.min(Math.max(wish, 1.05), most());
-      for (const other in chooser.buttons) {
-        chooser.buttons[other].setAttribute("aria-pressed", String(other === key));
-      }
-      for (const panel of [left, right]) {
-        panel.build(points.length);
-        points.forEach((_, i) => listen(panel, i));
-      }
-      setSlider();
-      show();
-    }
-
-    function listen(panel, i) {
-      const handle = panel.handle(i);
-      let grip = null; // from the pointer to the point, in pixels of the drawing
-      const local = (event) => {
-        const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(
-          panel.svg.getScreenCTM().inverse()
-        );
-        return [x, y];
-      };
-      handle.addEventListener("pointerdown", (event) => {
-        if (event.button !== 0) return;
-        event.preventDefault(); // no selection of text
-        left.handle(i).focus({ preventScroll: true }); // the arrow keys go on from here
-        choose(i);
-        const [x, y] = local(event);
-        const [px, py] = pixel(points[i]);
-        grip = [px - x, py - y];
-        handle.setPointerCapture(event.pointerId);
-      });
-      handle.addEventListener("pointermove", (event) => {
-        if (!grip) return;
-        const { unit } = STARTS[key];
-        const [x, y] = local(event);
-        put(i, (x + grip[0] - WIDTH / 2) / unit, (HEIGHT / 2 - y - grip[1]) / unit);
-        showSoon();
-      });
-      for (const end of ["pointerup", "pointercancel"]) {
-        handle.addEventListener(end, () => (grip = null));
-      }
-      if (panel !== left) return;
-      handle.addEventListener("focus", () => choose(i));
-      handle.addEventListener("keydown", (event) => {
-        const way = KEYS[event.key];
-        if (!way || event.ctrlKey || event.altKey || event.metaKey) return;
-        event.preventDefault(); // no scrolling
-        const step = event.shiftKey ? 0.01 : 0.1;
-        put(i, points[i][0] + step * way[0], points[i][1] + step * way[1]);
-        show();
-      });
-    }
-
-    slider.input.addEventListener("input", () => {
-      const share = Number(slider.input.value) / NOTCHES;
-      xi = round(1.05 * (most() / 1.05) ** share);
-      show();
-    });
-    for (const name in chooser.buttons) {
-      chooser.buttons[name].addEventListener("click", () => begin(name, STARTS[name].xi));
-    }
-
-    const pictures = element("div", { class: "drot-pictures" }, [left.node, right.node]);
-    const controls = element("div", { class: "drot-controls" }, slider.row);
-    box.prepend(chooser.group, controls, pictures, readout.output, hint, table.node);
-    box.setAttribute("role", "group");
-    if (!box.hasAttribute("aria-label")) {
-      box.setAttribute("aria-label", "Entropic and symmetric entropic affinity of a few points");
-    }
     const first = box.dataset.start in STARTS ? box.dataset.start : "line";
     begin(first, Number(box.dataset.perplexity || STARTS[first].xi));
+    const pictures = row("drot-pictures", both.panels.map(({ node }) => node));
+    const controls = row("drot-controls", target.row);
+    return [chooser.row, controls, pictures, said.output, hint, listed.node];
   }
 
-  function startAll() {
-    for (const box of document.querySelectorAll('[data-widget="symmetric"]:not([data-ready])')) {
-      box.setAttribute("data-ready", "");
-      start(box);
-    }
-  }
-
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", startAll);
-  else startAll();
+  widget("symmetric", "Entropic and symmetric entropic affinity of a few points", start);
 })();

@@ -1,0 +1,159 @@
+"""What every widget of the book owes its reader: it stands still, fits, speaks, and is seen."""
+
+from __future__ import annotations
+
+import pytest
+from widget_page import AXE, CHAPTERS, PROBE, contrast, height, open_page
+
+POINTS = {".drot-ring": "stroke", ".drot-point": "fill"}
+TIES = {".drot-tie-kept": "stroke", ".drot-chosen": "stroke"}
+PRESSED, OTHERS = '[aria-pressed="true"] rect', '[aria-pressed="false"] rect'
+# what a widget draws, by the property that makes it visible
+MARKS = {
+    "row": {
+        ".drot-probability": "fill",
+        ".drot-cost": "stroke",
+        ".drot-curve": "stroke",
+        ".drot-dot": "fill",
+    },
+    "symmetric": {**POINTS, ".drot-over": "fill", ".drot-under": "stroke"},
+    "priors": {**POINTS, ".drot-mean": "stroke", ".drot-last": "stroke"},
+    "srgw": {
+        ".drot-curve": "stroke",
+        ".drot-cross": "stroke",
+        "[data-point] circle:nth-of-type(3)": "stroke",
+    },
+    "prototypes": {PRESSED: "stroke", OTHERS: "stroke", ".drot-probability": "fill"},
+    "explorer": TIES,
+}
+WORDS = {
+    "row": [".drot-axis", ".drot-tick"],
+    "symmetric": [".drot-word"],
+    "priors": [".drot-word"],
+    "srgw": [".drot-word", ".drot-axis"],
+    "prototypes": [".drot-axis", "svg[role=img] [data-image]"],
+    "explorer": [f".drot-class-{k}" for k in range(10)],
+}
+widgets = pytest.mark.parametrize("widget", CHAPTERS)
+
+
+def states(page):
+    """Stop where a reader may stop: after each button, at both ends of each slider."""
+    yield "first"
+    for button in page.locator(f"{page.box} .drot-buttons button").all():
+        if button.is_enabled():
+            button.click()
+        yield button.inner_text()
+        for slider in page.get_by_role("slider", disabled=False).all():
+            for key in ("Home", "End"):
+                slider.press(key)
+                yield f"{button.inner_text()}, {key}"
+    for point in page.locator(f"{page.box} [data-prototype]").all():
+        point.focus()
+        yield point.get_attribute("aria-label")
+
+
+@widgets
+@pytest.mark.parametrize("width", [1100, 390])
+def test_stands_still_and_fits(open_widget, widget, width):
+    """No number and no sentence changes the height, and nothing is wider than the screen."""
+    page = open_widget(widget, width=width)
+    page.evaluate(PROBE.read_text("utf8"))
+    first = height(page)
+    for state in states(page):
+        assert height(page) == pytest.approx(first, abs=0.6), state
+        facts = page.evaluate("probe.facts()")
+        assert facts["overflow"] <= 0 and not facts["wide"], state
+    if page.locator(f"{page.box} details").count():
+        page.locator(f"{page.box} summary").click()
+        facts = page.evaluate("probe.facts()")
+        assert facts["overflow"] <= 0 and not facts["wide"], "with its table"
+    if width == 390:
+        upper, lower = (page.locator(f"{page.box} svg").nth(k).bounding_box() for k in (0, 1))
+        assert lower["y"] >= upper["y"] + upper["height"]
+        for hit in page.locator(f"{page.box} .drot-hit, {page.box} [data-prototype] rect").all():
+            box = hit.bounding_box()
+            assert min(box["width"], box["height"]) >= (15 if widget == "prototypes" else 24)
+
+
+@widgets
+def test_accessible(open_widget, widget):
+    """What axe finds, and contrast in both themes."""
+    page = open_widget(widget)
+    page.evaluate(AXE.read_text("utf8"))
+    page.evaluate(PROBE.read_text("utf8"))
+    if widget == "symmetric":  # points above and below the target
+        page.get_by_role("button", name="star").click()
+    for folded in page.locator(f"{page.box} details").all():
+        folded.evaluate("e => { e.open = true }")
+    assert not page.evaluate("probe.axe()")
+    hues = page.locator(f"{page.box} .drot-numeral[aria-selected=false]").evaluate_all
+    for theme in ("light", "dark"):
+        page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+        assert not page.evaluate("probe.faint()"), theme
+        for kind, attribute in MARKS[widget].items():
+            assert contrast(page, kind, attribute) >= 3, (theme, kind)
+        for kind in WORDS[widget]:
+            assert contrast(page, kind, "fill") >= 4.5, (theme, kind)
+        if widget == "explorer":
+            assert len(set(hues("all => all.map(e => getComputedStyle(e).fill)"))) == 10, theme
+
+
+@widgets
+def test_announced_and_labelled(open_widget, widget):
+    page = open_widget(widget)
+    box = page.locator(page.box)
+    assert box.get_attribute("role") == "group" and len(box.get_attribute("aria-label")) > 10
+    output = box.locator("output")
+    assert output.get_attribute("aria-live") == "polite" and output.inner_text().strip()
+    for one in box.locator("input").all():
+        name = one.get_attribute("id")
+        assert page.locator(f'label[for="{name}"]').inner_text().strip()
+        assert name in output.get_attribute("for").split()
+        assert one.get_attribute("aria-valuetext")
+    hints = box.locator("svg [aria-describedby], svg[aria-describedby]")
+    assert hints.count() or widget == "row"
+    for one in hints.all()[:1]:
+        text = page.locator(f"#{one.get_attribute('aria-describedby')}").inner_text()
+        assert ("next cluster" if widget == "srgw" else "arrow keys") in text
+    for one in box.locator(".drot-pictures > * svg, svg[role=listbox]").all():
+        assert len(one.get_attribute("aria-label")) > 15
+    for group in box.locator(".drot-buttons").all():
+        assert group.get_attribute("aria-label")
+
+
+@widgets
+def test_focus_is_seen(open_widget, widget):
+    """One sees where Tab has led: at a slider, a button, in a picture."""
+    page = open_widget(widget)
+    page.keyboard.press("Tab")  # from here on the keyboard leads
+    for kind in ("input", "button", "svg [tabindex='0']", "svg[tabindex='0']"):
+        for one in page.locator(f"{page.box} {kind}").all()[:1]:
+            one.focus()
+            assert one.evaluate("e => getComputedStyle(e).outlineStyle") != "none", kind
+            assert one.evaluate("e => parseFloat(getComputedStyle(e).outlineWidth)") >= 2, kind
+
+
+@widgets
+def test_without_javascript(browser, widget_files, widget):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(widget_files(widget).as_uri())
+    finding = page.locator(".drot-widget .drot-finding")
+    assert finding.is_visible() and len(finding.inner_text().split()) > 8
+    assert page.locator(".drot-widget :is(input, svg)").count() == 0
+    context.close()
+
+
+@widgets
+def test_in_the_chapter(browser, open_widget, site, site_url, widget):
+    """The built chapter shows the widget, in the state that the other tests begin with."""
+    address = f"book/{CHAPTERS[widget]}.html"
+    assert (site / address).is_file()
+    page = open_page(browser, site_url + address, widget)
+    shown = page.locator(f"{page.box} output").inner_text()
+    if widget not in ("row", "prototypes"):  # their chapters compute what they show
+        own = open_widget(widget)
+        assert shown == own.locator(f"{own.box} output").inner_text()
+    assert not [text for text in page.said if "widgets" in text or "drot" in text]
+    page.context.close()

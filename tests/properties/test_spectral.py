@@ -100,6 +100,14 @@ def test_prp_kernel_pca():
     assert everything.Z[:, everything.eigenvalues < 0].abs().max() == 0
 
 
+@pytest.mark.parametrize("name", ["pca", "laplacian_eigenmaps", "kernel_pca"])
+def test_positions_can_be_descended_on(name):
+    """Their rows lie one after the other, as PyTorch's L-BFGS wants its parameters."""
+    X = torch.randn(12, 4, dtype=torch.float64)
+    given = X if name == "pca" else torch.exp(-drot.sqeuclidean(X).dense())
+    assert getattr(spectral, name)(given).Z.is_contiguous()
+
+
 @quick
 @given(clouds())
 def test_prp_kernel_pca_of_points(X):

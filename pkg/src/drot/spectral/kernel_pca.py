@@ -106,7 +106,7 @@ def coordinates(
     largest = vectors.abs().argmax(dim=0, keepdim=True)
     vectors = vectors * vectors.gather(0, largest).sign()
     return SpectralEmbedding(
-        Z=vectors * values.clamp_min(0).sqrt(), eigenvalues=values, weights=weights
+        Z=(vectors * values.clamp_min(0).sqrt()).contiguous(), eigenvalues=values, weights=weights
     )
 
 

@@ -84,7 +84,9 @@ def pca(X, n_components: int = 2) -> SpectralEmbedding:
     scores, values = scores[:, order], values[order]
     scores *= np.sign(scores[np.abs(scores).argmax(axis=0), np.arange(n_components)])
     Z, eigenvalues = torch.from_numpy(scores) * unit, torch.from_numpy(values) * unit * unit
-    return SpectralEmbedding(Z=Z.to(X), eigenvalues=eigenvalues.to(X), weights=X.new_ones(n))
+    return SpectralEmbedding(
+        Z=Z.to(X).contiguous(), eigenvalues=eigenvalues.to(X), weights=X.new_ones(n)
+    )
 
 
 def classical_mds(cost, n_components: int = 2) -> SpectralEmbedding:

@@ -20,9 +20,9 @@ from drot.gromov.contraction import Contraction, contraction, hard_plan, standar
 from drot.gromov.descent import (
     Line,
     Problem,
-    _exchange,
+    _exchange_change,
+    _exchanged,
     _squares,
-    _swap,
     conditional_gradient,
     mirror_descent,
     row_moves,
@@ -240,7 +240,7 @@ def test_a_gap_is_never_negative():
 def test_exchange_of_two_places():
     """The closed form of the change is that of the permuted sum, for each pair."""
     M, h = problem(3, 5, 4)[0], problem(4, 5, 4)[0]
-    found = _exchange(M, h)
+    found = _exchange_change(M, h)
     for a, b in itertools.product(range(5), repeat=2):
         order = torch.arange(5)
         order[a], order[b] = b, a
@@ -424,13 +424,13 @@ def test_the_best_exchange_is_made(loss):
                 order = torch.arange(4)
                 order[a], order[b] = b, a
                 values.append(energy(A, B, T[:, order], loss))
-            found, before = _swap(terms, terms.state(T), 1e-9), energy(A, B, T, loss)
+            found, before = _exchanged(terms, terms.state(T), 1e-9), energy(A, B, T, loss)
             if min(values) > before - 1e-9:
                 break
             assert found.value == pytest.approx(min(values), abs=1e-12)
             gain = before - min(values)
-            assert _swap(terms, terms.state(T), 1.01 * gain) is None
-            assert _swap(terms, terms.state(T), 0.99 * gain) is not None
+            assert _exchanged(terms, terms.state(T), 1.01 * gain) is None
+            assert _exchanged(terms, terms.state(T), 0.99 * gain) is not None
             T = found.T
         assert found is None
 

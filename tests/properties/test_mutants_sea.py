@@ -493,7 +493,7 @@ def test_arrays_are_kept_where_they_fit(block):
     point = dual.at(torch.tensor(gamma), torch.tensor(lam), none)
     assert (point.kept is not None) == (block is None)
     g, h = np.random.default_rng(0).normal(size=(2, 9))
-    found = dual.product(point, torch.tensor(np.stack([g, h]))).flatten()
+    found = dual.hessian_product(point, torch.tensor(np.stack([g, h]))).flatten()
     expected = damped_hessian(C.numpy(), gamma, lam, 0.0) @ np.concatenate([g, h])
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
@@ -506,14 +506,14 @@ def test_a_point_in_use_keeps_its_matrices():
     step = torch.randn(2, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     point = dual.at(*values[0], none)
     for value in values[1:]:
-        before = dual.product(point, step)
+        before = dual.hessian_product(point, step)
         for _ in range(2):  # a step that fails, and one that is taken
             after = dual.at(*value, none, beside=point)
-            assert torch.equal(dual.product(point, step), before)
+            assert torch.equal(dual.hessian_product(point, step), before)
         point = after
         fresh = Dual(as_pairwise(C), torch.ones(9).double())
-        found = dual.product(point, step)
-        assert torch.equal(found, fresh.product(fresh.at(*value, none), step))
+        found = dual.hessian_product(point, step)
+        assert torch.equal(found, fresh.hessian_product(fresh.at(*value, none), step))
 
 
 @pytest.mark.parametrize("block", [None, 3])

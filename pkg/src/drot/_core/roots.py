@@ -55,7 +55,8 @@ def halley(
 ) -> Tensor:
     """One step towards a root, of at most ``most``, kept inside the bracket.
 
-    Halves the bracket instead when the value has not halved since ``last``.
+    Halves the bracket instead, once it has two ends, where the step would leave it or the value
+    has not halved since ``last``.
     """
     (gap, slope, curvature), (low, high) = at_t, bracket
     newton = -gap / slope

@@ -1,4 +1,7 @@
-"""Symmetric Sinkhorn iterations, for every plan e^(f_i + f_j) K_ij whose rows should sum to 1."""
+"""Symmetric Sinkhorn iterations, for every plan e^(f_i + f_j) K_ij whose rows should sum to 1.
+
+Book ``thm-sinkhorn-rate`` and ``prp-sinkhorn-momentum``.
+"""
 
 from __future__ import annotations
 

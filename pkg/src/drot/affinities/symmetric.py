@@ -180,7 +180,7 @@ class _Newton:
                 break
             held |= short
             fixed = torch.stack([torch.where(held, least, 0.0), torch.zeros_like(least)])
-            left = aim - self.dual.product(point, fixed)
+            left = aim - self.dual.hessian_product(point, fixed)
             others = torch.stack([free[0] & ~held, free[1]])
             step = fixed + self._solve(left, others, forcing, damping)
         dg, dl = step
@@ -256,7 +256,7 @@ class _Newton:
         for _ in range(100):
             if not rho > forcing**2 * first:
                 break
-            image = self.dual.product(point, search) + times(metric, search)
+            image = self.dual.hessian_product(point, search) + times(metric, search)
             image = torch.where(free, image, 0.0)
             curvature = (search * image).sum()
             if not curvature > 0:

@@ -3,9 +3,9 @@ r"""The dual of the symmetric entropic affinity: its value, derivatives and opti
 For gamma >= 0 and lam, both (n,), with s_ij = gamma_i + gamma_j, L_ij = (lam_i + lam_j - 2 C_ij)
 / s_ij and P = exp(L),
 
-    q = <gamma, h> + <lam, 1> - 1/2 sum_ij s_ij P_ij,     h = log xi + 1,
+    q = <gamma, t> + <lam, 1> - 1/2 sum_ij s_ij P_ij,     t = log xi + 1,
 
-has the gradient (h - H(P_i:), 1 - sum_j P_ij) and, with A = P / s, B = -L A, D = -L B
+has the gradient (t - H(P_i:), 1 - sum_j P_ij) and, with A = P / s, B = -L A, D = -L B
 (elementwise), the negative Hessian
 
     [[ diag(D 1) + D, diag(B 1) + B ], [ diag(B 1) + B, diag(A 1) + A ]]
@@ -111,7 +111,7 @@ class Dual:
     """
 
     def __init__(self, cost: Pairwise, target: Tensor):
-        self.given, self.target = cost, target  # target (n,): h
+        self.given, self.target = cost, target  # target (n,): log xi + 1
         self.passes, self.products = 0.0, 0
         self.work: list[float] = []  # passes and products when a residual was measured
         diagonal, least, most, group = self._extremes(cost)
@@ -217,7 +217,7 @@ class Dual:
         entropy = w * (safe.log() - logs / safe) - torch.xlogy(w, w)
         return w.square() / safe + left.clamp_max(0.0), entropy
 
-    def product(self, point: Point, step: Tensor) -> Tensor:
+    def hessian_product(self, point: Point, step: Tensor) -> Tensor:
         """The negative Hessian at ``point`` times a step (dg, dl), (2, n)."""
         if point.kept is None:
             matrices = self._matrices(point.gamma, point.lam)

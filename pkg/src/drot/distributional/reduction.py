@@ -43,7 +43,7 @@ _SLACK = {torch.float64: 1e-13, torch.float32: 1e-6}  # rounding of E_L, as a sh
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class DistributionalReduction(SemiRelaxedGW):
-    """A few weighted prototypes in the plane that stand for all points, and the plan to them."""
+    """A few weighted prototypes that stand for all points in few dimensions, and their plan."""
 
     Z: Tensor  # (k, q) positions
     structure: Tensor  # (k, k) Cbar, the similarity of the prototypes, in the unit of C

@@ -130,7 +130,7 @@ def embed(
     max_iter : int
         Iterations. Typical: 60 to 300.
     random_state : int, numpy Generator or torch Generator
-        For starts by name.
+        For starts by name, and for the noise above.
     callback : callable, optional
         Called as ``callback(iteration, residual, Z, value)`` at the start and after each
         iteration; returning True stops the run, which then counts as not converged but raises

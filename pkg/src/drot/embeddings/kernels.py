@@ -3,8 +3,8 @@ r"""Kernels of embedded points, as normalisations and forces meet them.
 A kernel K (n, n) of positions Z is :math:`e^{-C_{ij}}`, with a cost C that is a function of the
 squared distance :math:`d^2`:
 
-.. math:: C = d^2 \;\text{(gaussian)}, \qquad C = \log a + b \log (d^2 + \epsilon)
-          \;\text{(curve, and student with } a = b = \epsilon = 1).
+.. math:: C = d^2 \;\text{(gaussian)}, \qquad C = \log a + b \log (d^2 + \delta)
+          \;\text{(curve, and student with } a = b = \delta = 1).
 
 It answers ``K @ v``, ``K.sum(dim=1)`` and ``K.forces(normalizer)``. :class:`.StudentPairs` is a
 compiled loop that answers the same.

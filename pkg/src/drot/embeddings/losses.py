@@ -2,10 +2,10 @@ r"""Objectives that hold a kernel between embedded points against a plan (Chapte
 
 All have one shape. With :math:`C_Z` the cost between points of the embedding,
 
-.. math:: F(Z) = \langle P, C_Z \rangle + A(C_Z), \qquad
+.. math:: F(Z) = \langle P, C_Z \rangle + R(C_Z), \qquad
           \frac{\partial F}{\partial C_{ij}} = P_{ij} - Q_{ij},
 
-where :math:`A` is the logarithm of what normalises the kernel :math:`K = e^{-C_Z}` to the plan
+where :math:`R` is the logarithm of what normalises the kernel :math:`K = e^{-C_Z}` to the plan
 :math:`Q`: all pairs or row by row in :class:`SNELoss`, rows and columns in :class:`SNEkhornLoss`,
 each pair alone in :class:`BernoulliLoss`, of LargeVis and UMAP. Points that P holds together
 attract, points that Q holds together repel.
@@ -39,7 +39,7 @@ class Evaluation:
 
     value: float  # F(Z), in nats
     attraction: Tensor  # (n, q) the derivative of <P, C_Z>
-    repulsion: Tensor  # (n, q) minus the derivative of A(C_Z)
+    repulsion: Tensor  # (n, q) minus the derivative of R(C_Z)
     dual: Tensor | None = None  # (n,) a warm start for the next evaluation, where one helps
     passes: float = 1.0  # evaluations of the n x n kernel
     products: int = 0  # products of the kernel with a vector; by tiles each is a pass too
@@ -65,7 +65,7 @@ class Evaluation:
 class Normalizer:
     """How a kernel becomes a plan, ``Q_ij = left_i right_j K_ij``."""
 
-    value: float  # A(C_Z)
+    value: float  # R(C_Z)
     left: Tensor  # (n,)
     right: Tensor | None = None  # (n,), ones where absent
     dual: Tensor | None = None  # (n,)
@@ -89,15 +89,15 @@ class KernelLoss:
     """The objective of a coupling: a plan, a kernel, and how the kernel becomes a plan.
 
     Another coupling is a subclass with one method: ``normalize``, which turns a kernel K into
-    A(C_Z) and the factors of :math:`Q_{ij} = a_i b_j K_{ij}`; and with the property ``constant``,
-    which makes F a divergence, where that is not the generalised KL(P | Q). Value, forces, tiles
-    and descent are common to all.
+    R(C_Z) and the factors ``left`` and ``right`` of :math:`Q_{ij} = l_i r_j K_{ij}`; and with the
+    property ``constant``, which makes F a divergence, where that is not the generalised KL(P | Q).
+    Value, forces, tiles and descent are common to all.
 
     Between two evaluations nothing is remembered but memory to work in: the same Z and the same
     warm start give the same bits. A plan given as a tensor is kept, not copied: do not change it in
     place afterwards. An affinity whose cost is met in tiles is never formed, nor is the kernel:
     both are computed whenever their rows are needed, in at most ten arrays of b x n for tiles of
-    b rows (b is at most the cost's ``block`` and b n about 2^17, 2^26 on a GPU) and some n-vectors.
+    b rows (b is at most the cost's ``block`` and b n about 2^17, 2^25 on a GPU) and some n-vectors.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ class KernelLoss:
         """
         self.check_size(Z)
         kernel = self._kernel(Z)  # K = e^-C
-        found = self.normalize(kernel, warm, tol)  # A, and what makes Q of K
+        found = self.normalize(kernel, warm, tol)  # R, and what makes Q of K
         value, attraction, repulsion = kernel.forces(found)  # <P, C>, and what P and Q pull
         return Evaluation(
             value=value + found.value,
@@ -383,15 +383,15 @@ class BernoulliLoss(KernelLoss):
     .. math::
 
         C_{ij} = \log(1 + d_{ij}^2) \;\text{(student)}, \qquad
-        C_{ij} = \log a + b \log(d_{ij}^2 + \epsilon) \;\text{(curve)}, \qquad
+        C_{ij} = \log a + b \log(d_{ij}^2 + \delta) \;\text{(curve)}, \qquad
         d_{ij} = \| z_i - z_j \| .
 
     ``"student"`` is the kernel of the papers' derivation, :math:`Q = 1 / (2 + d^2)`: no pair is
     more likely joined than not. ``"curve"`` is the software's, :math:`Q = 1 / (1 + a d^{2 b})`
     (LargeVis has a = b = 1). Its odds are infinite at d = 0, where F would be infinite for any
-    pair with :math:`P < \gamma`, with no gradient; the guard :math:`\epsilon` makes F smooth and
+    pair with :math:`P < \gamma`, with no gradient; the guard :math:`\delta` makes F smooth and
     finite everywhere. It enters attraction and repulsion alike, so the gradient is that of F to
-    rounding. With a = b = :math:`\epsilon` = 1 the curve is Student's kernel.
+    rounding. With a = b = :math:`\delta` = 1 the curve is Student's kernel.
 
     The weight :math:`\gamma` of the repulsion changes the plan, not the model: F is
     :math:`\gamma` times the cross-entropy of :math:`P / \gamma` and Q.
@@ -410,8 +410,8 @@ class BernoulliLoss(KernelLoss):
     a, b : float
         Of the curve, positive; idle otherwise. :func:`umap_curve` has UMAP's.
     guard : float
-        :math:`\epsilon > 0`, a squared distance; of the curve. No Q is above
-        :math:`1 / (1 + a \epsilon^b)`, so it must be small beside :math:`a^{-1/b}`, where Q is 1/2:
+        :math:`\delta > 0`, a squared distance; of the curve. No Q is above
+        :math:`1 / (1 + a \delta^b)`, so it must be small beside :math:`a^{-1/b}`, where Q is 1/2:
         a curve of spread s takes 0.001 :math:`s^2`. umap-learn adds 0.001, and only to the
         repulsion.
     repulsion : float
@@ -429,7 +429,7 @@ class BernoulliLoss(KernelLoss):
     One evaluation is one pass over the pairs, in tiles; of size n x n only the plan is kept, and
     not even that if it is an affinity whose cost is met in tiles: ten arrays of b x n then.
     A descent is preconditioned with the Laplacian of ``attraction``: the weights
-    :math:`(P + P^\top) / 2`, scaled so that they add up to :math:`\gamma b / \epsilon` times the
+    :math:`(P + P^\top) / 2`, scaled so that they add up to :math:`\gamma b / \delta` times the
     sum of Q over all pairs, both where all points coincide. All pairs repel there, with
     about n times the weight of the plan, and a step in the plan's own scale would throw the
     points hundreds of times too far apart. Later steps learn their scale.
@@ -513,9 +513,9 @@ def attraction_repulsion(objective: KernelLoss, Z, *, tol: float = 1e-9) -> tupl
 
         - \frac{\partial F}{\partial z_i} =
         \underbrace{- \frac{\partial}{\partial z_i} \langle P, C_Z \rangle}_{\text{attraction}}
-        \; \underbrace{- \frac{\partial}{\partial z_i} A(C_Z)}_{\text{repulsion}} .
+        \; \underbrace{- \frac{\partial}{\partial z_i} R(C_Z)}_{\text{repulsion}} .
 
-    Attraction sees the data, through P. Repulsion sees the embedding alone: A is the logarithm
+    Attraction sees the data, through P. Repulsion sees the embedding alone: R is the logarithm
     of what normalises its kernel, and depends on which graphs the prior allows.
 
     Source: equation (5) of Van Assel et al. (2022), section 3.2; book

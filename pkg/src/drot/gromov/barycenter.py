@@ -65,9 +65,10 @@ def srgw_barycenter(
     For a plan with column sums q the best :math:`\bar C` is :math:`T^\top C T / (q q^\top)`, the
     mean of C between clusters; what is left is a function of the plan, concave for ``"square"``
     when C or -C is conditionally positive definite, so that some best plan is hard.
-    Conditional gradient lowers that function. With ``refine``, points are then moved one by one,
-    with :math:`\bar C` following, while that lowers the objective; and at the best end of all
-    starts two clusters are merged and a third is split, for as long as that leads lower.
+    Conditional gradient lowers that function. With ``refine``, points are then reassigned, many at
+    a time or one, with :math:`\bar C` following, and parts of points where a gap is left; and at
+    the best end of all starts two clusters are merged and a third is split, for as long as that
+    leads lower.
 
     Source: (srGWB) in section 4.2, lemma D.1 and theorem 4.1 of Van Assel et al. (2024); book
     ``lem-reduced-barycenter``, ``thm-hard-plans`` and ``alg-barycenter``.

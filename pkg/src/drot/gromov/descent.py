@@ -30,7 +30,7 @@ Steps = Iterator[tuple[Any, float]]  # states, and their gaps
 
 
 class Line(NamedTuple):
-    """E_L(T + t D) = E_L(T) + b t + a t^2."""
+    """E_L(T + t D) = E_L(T) + b t + a t^2 (book ``prp-line-search``)."""
 
     a: float
     b: float
@@ -130,7 +130,7 @@ def descent(
     """Steps to the tolerance; then ``moves(problem, state, tol)``, from where they gain little.
 
     A step that gains less than 2 % of what the gap promised is a sign of mass on several places,
-    which moves of single rows find sooner. Yields ``(state, gap, plan)``.
+    which moves of single rows find sooner (book ``alg-srgw``). Yields ``(state, gap, plan)``.
     """
     value, promised = math.inf, 0.0
     for state, gap in steps:
@@ -186,7 +186,7 @@ def mirror_descent(problem: Problem, state: State, epsilon: float | None) -> Ste
 
     A step is the minimum of the linearised objective plus epsilon KL(. | T). Without an epsilon,
     it is halved after each step and doubled until that model lies above the objective, which
-    therefore falls.
+    therefore falls (book ``prp-mirror-descent``).
     """
     adapt = epsilon is None
     eps = 0.1 * float(problem.half_gradient(state).std()) if adapt else epsilon
@@ -221,9 +221,9 @@ def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = T
     The change of E_L by an amount d is (linear) d + (quadratic) d^2 in closed form, so its best
     amount is known: all of the mass where the second derivative is negative, whatever the
     gradient says. The rows that gain most move together, fewer if that does not pay. Where no row
-    gains, the two columns whose exchange gains most change places. Rows that share mass among the
-    same places for many rounds find their shares by conjugate gradient. Yields like the other
-    descents, and ends when nothing gains.
+    gains, the two places whose exchange gains most do so. Rows that share mass among the same places
+    for many rounds find their shares by conjugate gradient. Yields like the other descents, and
+    ends when nothing gains (book ``prp-row-move``; steps 3 and 4 of ``alg-srgw``).
     """
     f2_pairs, h2_pairs = _squares(problem.contraction.f2), _squares(problem.contraction.h2)
     bound = max(SMALL, 1e-3 * tol) * problem.scale
@@ -247,7 +247,7 @@ def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = T
         slope = -2 * worst  # near a minimum the gain is rounding and the slope is not
         rows = ((gain < -bound) | ((slope < -share) & (gain < 0))).nonzero()[:, 0]
         if not len(rows):
-            exchanged = _swap(problem, state, bound) if exchanges else None
+            exchanged = _exchanged(problem, state, bound) if exchanges else None
             if exchanged is None:
                 return
             state = exchanged
@@ -325,7 +325,7 @@ def _move(
     return state.moved(T.clamp_min_(0), t, D.sum(dim=0), PD, line), line.change(t)
 
 
-def _swap(problem: Problem, state: State, bound: float) -> State | None:
+def _exchanged(problem: Problem, state: State, bound: float) -> State | None:
     """Exchange the two places whose exchange lowers E_L most; None where none does.
 
     With M = T^T C T the objective is c + <q q^T, f2> - <M, h2>, and an exchange permutes M and q.
@@ -333,8 +333,8 @@ def _swap(problem: Problem, state: State, bound: float) -> State | None:
     contraction = problem.contraction
     CT = contraction.times(state.T)
     M = state.T.T @ CT  # (k, k)
-    change = _exchange(torch.outer(state.q, state.q), contraction.f2)
-    change = change - _exchange((M + M.T) / 2, contraction.h2)  # (k, k)
+    change = _exchange_change(torch.outer(state.q, state.q), contraction.f2)
+    change = change - _exchange_change((M + M.T) / 2, contraction.h2)  # (k, k)
     best = int(change.argmin())
     if not float(change.flatten()[best]) < -bound:
         return None
@@ -344,7 +344,7 @@ def _swap(problem: Problem, state: State, bound: float) -> State | None:
     return problem.state(state.T[:, order], CT[:, order] @ contraction.h2)
 
 
-def _exchange(M: Tensor, h: Tensor) -> Tensor:
+def _exchange_change(M: Tensor, h: Tensor) -> Tensor:
     """The change of <M, h> when rows and columns a and b of M change places, (k, k) in a, b."""
     A, d, e = M @ h, M.diagonal(), h.diagonal()
     diag = A.diagonal()

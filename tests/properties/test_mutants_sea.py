@@ -292,7 +292,7 @@ def test_nothing_to_solve_takes_nothing():
     assert run.dual.products == 0
     for flat in (0.0, -1.0):
         calls = itertools.count()
-        run.dual.product = lambda point, step, x=flat, calls=calls: (x * step, next(calls))[0]
+        run.dual.hessian_product = lambda point, step, x=flat, calls=calls: (x * step, next(calls))[0]
         assert not solve(run, zero + 1, zero - 1, every, every, 0.1).any()
         assert next(calls) == 1
 
@@ -309,7 +309,7 @@ def test_constant_rows_have_a_first_direction(scale):
         met.append(step)
         return 0 * step
 
-    run.dual.product = product
+    run.dual.hessian_product = product
     every = torch.ones(4, dtype=torch.bool)
     solve(run, g, h, every, every, 0.1)
     a = math.exp(-2) * ((1 / (gamma[:, None] + gamma)).sum(axis=1) + 1 / (2 * gamma))

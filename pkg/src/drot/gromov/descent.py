@@ -221,8 +221,8 @@ def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = T
     The change of E_L by an amount d is (linear) d + (quadratic) d^2 in closed form, so its best
     amount is known: all of the mass where the second derivative is negative, whatever the
     gradient says. The rows that gain most move together, fewer if that does not pay. Where no row
-    gains, the two places whose exchange gains most do so. Rows that share mass among the same places
-    for many rounds find their shares by conjugate gradient. Yields like the other descents, and
+    gains, the two places whose exchange gains most do so. Rows that share mass among the same
+    places for many rounds find their shares by conjugate gradient. Yields like the others, and
     ends when nothing gains (book ``prp-row-move``; steps 3 and 4 of ``alg-srgw``).
     """
     f2_pairs, h2_pairs = _squares(problem.contraction.f2), _squares(problem.contraction.h2)

@@ -662,7 +662,7 @@ def test_prp_sea_hessian(seed, block):
     dual = dual_of(C, xi, block)
     point = dual.at(torch.tensor(gamma), torch.tensor(lam), no_rows(9))
     units = torch.eye(18, dtype=torch.float64)
-    columns = [dual.product(point, unit.view(2, 9)).flatten() for unit in units]
+    columns = [dual.hessian_product(point, unit.view(2, 9)).flatten() for unit in units]
     product = torch.stack(columns, dim=1).numpy()
     scale = np.abs(product).max()
     stated = explicit_hessian(C, gamma, lam)
@@ -690,7 +690,7 @@ def test_prp_sea_hessian_slack(block):
     pinned = torch.arange(8) == 2
     point = dual.at(torch.tensor(gamma), torch.tensor(lam), pinned)
     v = np.random.default_rng(0).normal(size=16)
-    found = dual.product(point, torch.tensor(v).view(2, 8)).flatten()
+    found = dual.hessian_product(point, torch.tensor(v).view(2, 8)).flatten()
     expected = explicit_hessian(C, gamma, lam) @ v
     np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
 

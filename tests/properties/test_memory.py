@@ -130,3 +130,25 @@ def test_a_dense_array_is_made_of_tiles(n):
     assert asked[-1].stop == n
     assert torch.equal(Pairwise(rows_of, (n, n), M).dense(), M)  # not known to be symmetric
     assert torch.equal(M, before)
+
+
+def test_parts_that_are_too_few_are_refused():
+    for parts, says in ([], "no rows to join"), ([torch.ones(2, 3)], "2 rows to join, and 4"):
+        with pytest.raises(ValueError, match=says):
+            gather(iter(parts), 4)
+
+
+def test_moves_meet_tiles_alone(monkeypatch):
+    """Moves of many points look at no more rows at a time than a tile has."""
+    X, met, rows = torch.randn(900, 3, dtype=torch.float64), [], Pairwise.rows
+
+    def counted(self, index):
+        found = rows(self, index)
+        met.append(len(found) if self.shape[0] == 900 else 0)
+        return found
+
+    whole = drot.semi_relaxed_gw(drot.sqeuclidean(X), drot.sqeuclidean(X[:7]), n_starts=1)
+    monkeypatch.setattr(Pairwise, "rows", counted)
+    cost = drot.sqeuclidean(X, block=50)
+    found = drot.semi_relaxed_gw(cost, drot.sqeuclidean(X[:7]), n_starts=1)
+    assert max(met) == 50 and found.objective == pytest.approx(whole.objective, rel=1e-9)

@@ -292,7 +292,7 @@ def test_nothing_to_solve_takes_nothing():
     assert run.dual.products == 0
     for flat in (0.0, -1.0):
         calls = itertools.count()
-        run.dual.hessian_product = lambda point, step, x=flat, calls=calls: (x * step, next(calls))[0]
+        run.dual.hessian_product = lambda _, step, x=flat, calls=calls: (x * step, next(calls))[0]
         assert not solve(run, zero + 1, zero - 1, every, every, 0.1).any()
         assert next(calls) == 1
 

@@ -210,6 +210,14 @@ def test_prp_spectral_kernels_isomap():
     same_points(spectral.isomap(X, 2, n_neighbors=k).Z, expected, 1e-8)
 
 
+@pytest.mark.parametrize("method", ["isomap", "locally_linear_embedding"])
+def test_neighbours_far_from_the_origin(method):
+    """Lengths are those of differences, also where products of so many columns would cancel."""
+    X = torch.randn(60, 20, dtype=torch.float64)
+    near, far = (getattr(spectral, method)(x, 2).Z.abs() for x in (X, X + 2.0**27))
+    torch.testing.assert_close(far, near, rtol=0, atol=1e-4 * float(near.max()))
+
+
 def test_prp_spectral_kernels_lle():
     """The mixing cost of the coordinates, summed, is that of the smallest eigenvalues."""
     X = swiss(60)

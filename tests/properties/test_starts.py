@@ -184,3 +184,12 @@ def test_spectral_start_of_two_points():
     """The least that a plan can hold: Lanczos has no room there."""
     Z = drot.spectral_start([[0.0, 1.0], [1.0, 0.0]], n_components=1)
     torch.testing.assert_close(Z, torch.tensor([[1.0], [-1.0]], dtype=torch.float64))
+
+
+def test_a_start_of_any_size_keeps_its_shape():
+    """Squares of its entries neither overflow nor vanish; two points stay on their line."""
+    Z = torch.randn(30, 2, dtype=torch.float64)
+    tiny = at_scale(Z * 1e-170, lambda Z: 0.0)
+    torch.testing.assert_close(tiny / tiny.norm(), Z / Z.norm())
+    two = drot.tsne([[0, 1.0], [1, 0]], init=[[0.0, 0], [1, 0]], max_iter=1, on_failure="ignore")
+    assert (two.Z[:, 1] == 0).all()

@@ -150,7 +150,7 @@ def raise_unequal(name: str, pair: tuple[int, int], one: float, other: float) ->
     i, j = pair
     raise ValueError(
         f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are {one:g} and {other:g}; "
-        "drot.symmetrize gives the nearest symmetric matrix"
+        "of an array, drot.symmetrize gives the nearest symmetric one"
     )
 
 

@@ -163,7 +163,7 @@ class _Newton:
         damping = 0.0
         while damping < 1e12:
             if self._try(self._clipped(damping)):
-                self.damping = damping / 8 if damping else self.damping
+                self.damping = max(damping / 8, 1e-12) if damping else self.damping
                 return True
             damping = 8 * damping if damping else self.damping
         return False

@@ -179,12 +179,16 @@ def gather(parts: Iterable[Tensor], count: int) -> Tensor:
     leave holes in the heap, which then grows by many tiles.
     """
     parts = iter(parts)
-    part = next(parts)
+    part = next(parts, None)
+    if part is None:
+        raise ValueError(f"there are no rows to join, and {count} are wanted")
     whole, done = part.new_empty(count, *part.shape[1:]), len(part)
     whole[:done] = part
     for part in parts:
         whole[done : done + len(part)] = part
         done += len(part)
+    if done != count:
+        raise ValueError(f"there are {done} rows to join, and {count} are wanted")
     return whole
 
 

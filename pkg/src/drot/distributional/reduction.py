@@ -143,7 +143,7 @@ class Reduction:
         self.n_components = check_count("n_components", n_components, 1)
         self.w = as_weights(weights, self.n, self.cost, "weights")
         self.base = Contraction(self.cost, None, loss)
-        self.constant = self.base.constant(self.w)
+        self.constant, self.diagonal = self.base.constant(self.w), self.cost.diagonal()
         self.size, self.tol = self.base.scale(self.w, self.constant), _GAP[self.w.dtype]
         self.products = 0.0
 
@@ -205,7 +205,9 @@ class Reduction:
         terms = Contraction(self.cost, C, self.loss, h2)
         used = c.q > 0  # E_L does not see the others, which are of any similarity to themselves
         scale = self.size + float(terms.f2[used][:, used].mean())
-        problem = Problem(terms, self.w, constant=self.constant, scale=scale)
+        problem = Problem(
+            terms, self.w, constant=self.constant, scale=scale, diagonal=self.diagonal
+        )
         return problem, problem.state(c.T, c.CT @ h2)
 
     # positions

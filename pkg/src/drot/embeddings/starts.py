@@ -160,7 +160,8 @@ def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:
     """
 
     def spread(Z: Tensor) -> float:
-        return float(Z.double().square().mean().sqrt())
+        unit = float(Z.abs().max()) or 1.0  # squares neither overflow nor vanish
+        return unit * float((Z / unit).double().square().mean().sqrt())
 
     if 0 < spread(Z) < _SHAPES[0]:
         return Z * (SMALL / spread(Z))
@@ -189,6 +190,7 @@ def apart(Z: Tensor, weights: Tensor | Pairwise, random_state: Seed) -> Tensor:
     together = gaps <= tied * (_CLOSE * spread) ** 2
     together &= tied > torch.finfo(Z.dtype).eps ** 0.5 * sums  # who has no neighbour stays
     extents, axes = torch.linalg.eigh(Z.double().T @ Z.double())  # squares, ascending; (q, q)
+    extents[: max(0, q - n + 1)] = torch.inf  # n centred points span n - 1 dimensions
     across = axes[:, extents <= _FLAT**2 * extents[-1]].to(Z.dtype)  # (q, missing)
     if not together.any() and not across.shape[1]:
         return Z

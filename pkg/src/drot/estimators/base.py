@@ -22,7 +22,7 @@ from .._core.checks import as_device, as_points, check_choice
 from .._core.run import _outside
 from ..embeddings.descent import radius
 
-_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+_DTYPES = {"float32": torch.float32, "float64": torch.float64, "float": torch.float64}
 
 
 @dataclass(eq=False, repr=False)

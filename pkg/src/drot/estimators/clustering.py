@@ -37,7 +37,7 @@ class SimilarityEstimator(ClusterMixin, Estimator):
 
     def _cost(self, points: Tensor):
         similarity = self.similarity
-        if similarity is None:
+        if similarity is None and hasattr(self, "kernel"):
             similarity = "gram" if self.kernel == "gram" else "symmetric_entropic"
         check_choice("similarity", similarity, self._similarities)
         match similarity:

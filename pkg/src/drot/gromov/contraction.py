@@ -81,7 +81,9 @@ class Contraction:
             return self.cost.left @ (self.cost.right[index].T @ Y)
         if 4 * len(index) > self.n:  # a product is cheaper than a copy of so many rows
             return self.cost @ Y.new_zeros(self.n, Y.shape[1]).index_copy_(0, index, Y)
-        return self.cost.rows(index).T @ Y
+        step = self.cost.block or max(1, len(index))  # of an array in tiles, a tile at a time
+        parts = zip(index.split(step), Y.split(step), strict=True)
+        return sum((self.cost.rows(some).T @ part for some, part in parts), Y.new_zeros(()))
 
     def f1_times(self, w: Tensor) -> Tensor:
         """f1(C) w, (n,)."""

@@ -70,12 +70,15 @@ class Problem:
         *,
         constant: float | None = None,
         scale: float | None = None,
+        diagonal: Tensor | None = None,
     ):
         self.contraction, self.w = contraction, w
         self.n, self.k = contraction.n, k or contraction.k
         self.constant = contraction.constant(w) if constant is None else constant
         if scale is not None:
             self.scale = scale or 1.0
+        if diagonal is not None:
+            self.diagonal = diagonal
 
     @property
     def products(self) -> float:

@@ -150,15 +150,24 @@ def isomap(X, n_components: int = 2, *, n_neighbors: int = 5) -> SpectralEmbeddi
     >>> round(float(Z.max() - Z.min()), 2)
     3.0
     """
-    from sklearn.neighbors import kneighbors_graph  # slow to import
-
     X = as_points(X, "X")
-    k = check_count("n_neighbors", n_neighbors, 1, len(X) - 1)
-    graph = kneighbors_graph(X.cpu().numpy(), k, mode="distance")
-    graph.data = np.maximum(graph.data, np.finfo(graph.dtype).tiny)  # SciPy reads 0 as no edge
+    columns, gaps = _neighbors(X, n_neighbors)
+    lengths = gaps.norm(dim=2).clamp_min(torch.finfo(X.dtype).tiny)  # SciPy reads 0 as no edge
+    (n, k), lengths = columns.shape, lengths.cpu().double().numpy()
+    graph = csr_array(
+        (lengths.ravel(), columns.cpu().numpy().ravel(), np.arange(0, n * k + 1, k)), shape=(n, n)
+    )
     _check_connected(graph, "n_neighbors")
     paths = torch.from_numpy(shortest_path(graph, directed=False)).to(X)
     return classical_mds(paths.square(), n_components)
+
+
+def _neighbors(X: Tensor, n_neighbors: int) -> tuple[Tensor, Tensor]:
+    """Numbers of the nearest other points, (n, k), and the differences to them, (n, k, p)."""
+    k = check_count("n_neighbors", n_neighbors, 1, X.shape[0] - 1)
+    cost = sqeuclidean(X).dense().fill_diagonal_(torch.inf)
+    columns = cost.topk(k, dim=1, largest=False).indices
+    return columns, X[columns] - X[:, None]
 
 
 def _check_connected(graph: csr_array, remedy: str) -> None:
@@ -337,10 +346,7 @@ def locally_linear_embedding(
     X = X.double()  # the square below halves the digits
     n_components = check_count("n_components", n_components, 1, n - 1)
     regularization = check_positive("regularization", regularization)
-    k = check_count("n_neighbors", n_neighbors, 1, n - 1)
-    cost = sqeuclidean(X).dense().fill_diagonal_(torch.inf)
-    columns = cost.topk(k, dim=1, largest=False).indices
-    gaps = X[columns] - X[:, None]  # (n, k, p)
+    columns, gaps = _neighbors(X, n_neighbors)
     gram = gaps @ gaps.mT  # (n, k, k)
     trace = gram.diagonal(dim1=1, dim2=2).sum(dim=1)
     ridge = regularization * torch.where(trace > 0, trace, 1.0)  # (n,)

@@ -150,15 +150,18 @@ def name_by_package(app, doctree) -> None:
     """Give what is documented flat an anchor of its package too: pages of code link there."""
     modules = getattr(app.env, "_viewcode_modules", {})
     for module, entry in modules.items():
-        package = module.rpartition(".")[0]
-        if entry and package.startswith("drot."):
+        if entry and (package := package_of(module)):
             modules[module] = (*entry[:3], package)
     for sign in doctree.findall(addnodes.desc_signature):
         if sign.get("module") == "drot":
             thing = getattr(drot, sign["fullname"].partition(".")[0])
-            package = getattr(thing, "__module__", "").rpartition(".")[0]
-            if package.startswith("drot."):
+            if package := package_of(getattr(thing, "__module__", "")):
                 sign["ids"].append(f"{package}.{sign['fullname']}")
+
+
+def package_of(module: str) -> str:
+    """drot.gromov for drot.gromov.descent, drot.metrics for itself; none for others."""
+    return ".".join(module.split(".")[:2]) if module.startswith("drot.") else ""
 
 
 def setup(app):

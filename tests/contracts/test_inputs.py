@@ -737,11 +737,11 @@ def changed(array: np.ndarray, i: int, j: int, entry: float) -> np.ndarray:
             lambda: drot.coupling_loss(
                 row_plan(), changed(-matrix(), 2, 5, -math.inf), prior="binary"
             ),
-            ["row 2, column 5", "-inf", "support"],
+            ["row 2, column 5", "-inf", "support", "must be 0"],
         ),
         (
             lambda: drot.coupling_loss(np.eye(8), -matrix(), prior="row"),
-            ["row 0, column 0", "self-loop", "support", "diagonal='drop'"],
+            ["row 0, column 0", "self-loop", "support", "diagonal='keep'"],
         ),
         (
             lambda: drot.coupling_loss(row_plan(), -matrix(5), prior="row"),

@@ -465,13 +465,13 @@ def coupling_loss(plan, log_kernel, *, prior: Prior, diagonal: Diagonal = "drop"
 def _check_support(P: Tensor, c: Tensor, prior: Prior) -> None:
     """Refuse a mean that no graph of the embedding can have."""
     why = "the graphs of the data must be in the support of the embedding's"
-    none = "where an edge cannot be (log_kernel is -inf, or it is a self-loop and diagonal='drop')"
-    twice = "but with prior='binary' an edge is there once or not at all; pass probabilities"
+    none = "must be 0 where log_kernel is -inf and, without diagonal='keep', at self-loops"
+    twice = "with prior='binary' an edge is there once or not at all; pass probabilities"
     most = 1 + _SLACK if prior == "binary" else torch.inf
     for bad, says in (((P > 0) & (c == -torch.inf), none), (most < P, twice)):
         if bad.any():
             i, j = bad.nonzero()[0].tolist()
-            raise ValueError(f"plan has {P[i, j]:g} at row {i}, column {j}, {says}: {why}")
+            raise ValueError(f"plan has {P[i, j]:g} at row {i}, column {j}, but {says}: {why}")
     n, sums = len(P), P.sum(dim=1, dtype=torch.float64)
     off, mass = (sums - 1).abs() > _SLACK, float(sums.sum())
     if prior == "row" and off.any():

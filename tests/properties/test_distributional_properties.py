@@ -17,7 +17,7 @@ from clouds import cloud as any_cloud
 from clouds import quick
 from drot import DistR
 from drot.distributional.loss import PrototypeLoss
-from drot.distributional.reduction import Descent, read_problem
+from drot.distributional.reduction import Placed, read_problem
 from drot.distributional.solve import descent
 from drot.gromov.semirelaxed import spectral_labels
 from hypothesis import given
@@ -200,7 +200,7 @@ def test_what_is_no_better_is_not_taken(monkeypatch):
     terms = read_problem(affinity(), 4, 2, "student", None, None, None)
     start = terms.hard(torch.arange(24) % 4)
     Z = terms.start(start, np.random.default_rng(0))
-    begin = Descent(Z, start, math.inf, (terms.objective(Z, start),))
+    begin = Placed(Z, start, math.inf, (terms.objective(Z, start),))
     monkeypatch.setattr(terms, "place", lambda Z, c, tol, most: 30 * Z)
     assert terms.objective(30 * Z, start) > terms.objective(Z, start)
     _, (found, *_) = islice(descent(terms, begin, 1e-9), 2)

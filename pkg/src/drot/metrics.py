@@ -221,9 +221,7 @@ def weighted_silhouette(Z, plan, y) -> float:
 
 def silhouette_of(distances: Tensor, plan, y) -> float:
     """The same for any distances (k, k) between the prototypes."""
-    T, classes = _read_plan(plan, y)
-    if T.shape[1] != distances.shape[0]:
-        raise ValueError(f"Z has {distances.shape[0]} prototypes and the plan {T.shape[1]}")
+    T, classes = _read_plan(plan, y, len(distances))
     q = T.sum(axis=0)
     used = q > 0
     label = _joint(T, classes).argmax(axis=0)[used]
@@ -281,9 +279,7 @@ def prototype_nmi(Z, plan, y, *, n_clusters: int | None = None, random_state: in
     from sklearn.metrics import normalized_mutual_info_score
 
     Z = as_points(Z, "Z").double().cpu().numpy()
-    T, classes = _read_plan(plan, y)
-    if T.shape[1] != len(Z):
-        raise ValueError(f"Z has {len(Z)} prototypes and the plan {T.shape[1]}")
+    T, classes = _read_plan(plan, y, len(Z))
     used, counts = T.any(axis=0), T.any(axis=1)  # (k,), (n,)
     most = int(used.sum())
     if n_clusters is None:
@@ -294,13 +290,15 @@ def prototype_nmi(Z, plan, y, *, n_clusters: int | None = None, random_state: in
     return float(normalized_mutual_info_score(classes[counts], cluster))
 
 
-def _read_plan(plan, y) -> tuple[np.ndarray, np.ndarray]:
+def _read_plan(plan, y, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The plan (n, k) and classes from 0 on (n,)."""
     T = as_real(plan, "plan")
     y = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
     if T.ndim != 2 or y.shape != T.shape[:1]:
         shapes = f"{tuple(T.shape)} and {y.shape}"
         raise ValueError(f"plan must be (n, k) with one label per row; got {shapes}")
+    if k is not None and T.shape[1] != k:
+        raise ValueError(f"Z has {k} prototypes and the plan {T.shape[1]}")
     check_finite(T, "plan")
     check_non_negative(T, "plan")
     if not T.any():

@@ -10,6 +10,7 @@ from torch import Tensor
 EXTRA = 8  # vectors of a block beyond those asked for: a pass costs the same with them
 _BLOCKS = 20  # of the space, before it is cut down to its best
 _SPACE = 240  # vectors of it, beyond which its own eigenvectors cost more than products
+_DENSE = 30  # blocks that make up the whole space: all eigenvectors cost less up to here
 _PASSES = 300
 
 
@@ -25,7 +26,7 @@ def leading(
     """
     n, b = start.shape
     blocks = min(_BLOCKS, max(6, _SPACE // b))
-    if n <= (_BLOCKS + 1) * b:  # the space would be everything
+    if n <= _DENSE * b:
         values, vectors = torch.linalg.eigh(
             product(torch.eye(n, dtype=start.dtype, device=start.device))
         )

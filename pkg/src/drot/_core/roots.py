@@ -71,9 +71,9 @@ def halley(
 
 
 def solve_rows(
-    excess: Tensor, target: Tensor, tol: float, max_iter: int
+    excess: Tensor, log_xi: Tensor, tol: float, max_iter: int
 ) -> tuple[Tensor, Tensor, Tensor, list[float], int]:
-    """Find log eps (b,) so that each row of ``excess`` (b, k) has log perplexity ``target``.
+    """Find log eps (b,) so that each row of ``excess`` (b, k) has log perplexity ``log_xi``.
 
     Also returns log Z (b,), the error left (b,), the largest error of each iteration, and the
     number of rows evaluated in all.
@@ -82,7 +82,7 @@ def solve_rows(
 
     def gap(t: Tensor, excess: Tensor, rows: Tensor) -> Derivatives:
         log_z[rows], shannon, slope, curvature = moments(excess, t)
-        return shannon - target[rows], slope, curvature
+        return shannon - log_xi[rows], slope, curvature
 
     log_eps, left, errors, work = find_roots(gap, first_bandwidth(excess), excess, tol, max_iter)
     return log_eps, log_z, left, errors, work

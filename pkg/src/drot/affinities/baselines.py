@@ -95,7 +95,7 @@ def symmetric_dual_ascent(
         with torch.no_grad():
             point = dual.at(theta.square() * unit, level * unit, none)
             seen.append((dual.measured(point), point))
-            theta.grad = -2 * theta * (dual.target - point.entropy)
+            theta.grad = -2 * theta * (dual.least - point.entropy)
             level.grad = point.row_sum - 1
         return level.new_tensor(-point.value / unit)
 
@@ -188,10 +188,10 @@ def symmetric_alternating_projections(
     check_fits(cost.shape, cost.dtype, cost.device)  # the plan is kept whole
     dual, tol, max_iter = read_dual(cost, perplexity, tol, max_iter, on_failure)
     sigma = check_positive("bandwidth", bandwidth, dual.cost.dtype) / dual.scale
-    C, n = dual.cost.dense(), len(dual.target)
+    C, n = dual.cost.dense(), len(dual.least)
     ties = (C.amin(dim=1, keepdim=True) == C).sum(dim=1)
     check_reach(as_perplexity(perplexity, n, C.device), ties, torch.full_like(ties, n), 0)
-    wanted = dual.target - 1
+    wanted = dual.least - 1
 
     def steps() -> Iterator[tuple[tuple[Tensor, Tensor], float]]:
         log_p = -C / sigma  # (n, n) symmetric

@@ -142,7 +142,7 @@ def entropic_affinity(
     if n_neighbors is not None:
         cost = nearest(cost, check_count("n_neighbors", n_neighbors, 2, cost.shape[0]))
     n = cost.shape[0]
-    target = as_perplexity(perplexity, n, cost.device)
+    xi = as_perplexity(perplexity, n, cost.device)  # (n,)
     trace: list[float] = []  # largest error over all rows, by iteration
     evaluations = 0
 
@@ -152,9 +152,9 @@ def entropic_affinity(
             cheapest = tile.amin(dim=1)  # (b,)
             excess = tile - cheapest[:, None]  # (b, k) >= 0, inf where forbidden
             usable = excess.isfinite().sum(dim=1)
-            check_reach(target[rows], (excess == 0).sum(dim=1), usable, rows.start)
+            check_reach(xi[rows], (excess == 0).sum(dim=1), usable, rows.start)
             log_eps, log_z, gap, errors, work = solve_rows(
-                excess, target[rows].log().to(excess.dtype), tol, max_iter
+                excess, xi[rows].log().to(excess.dtype), tol, max_iter
             )
             trace = [max(pair) for pair in zip_longest(trace, errors, fillvalue=0.0)]
             evaluations += work

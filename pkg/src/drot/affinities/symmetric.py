@@ -98,7 +98,7 @@ def symmetric_entropic_affinity(
     [False, True, False]
     """
     dual, tol, max_iter = read_dual(cost, perplexity, tol, max_iter, on_failure)
-    least = float(dual.target.min()) - 1
+    least = float(dual.least.min()) - 1
     rough = min(1e-2, 0.1 * least) if least > 0 else 1e-2  # the start need not be better
     start = entropic_affinity(
         dual.cost, perplexity, tol=rough, max_iter=max_iter, on_failure="ignore"
@@ -213,20 +213,20 @@ class _Newton:
         return torch.stack([self.point.gamma > 0, ~self.pinned])
 
     def _gradient(self, point: Point) -> Tensor:
-        slopes = torch.stack([self.dual.target - point.entropy, 1 - point.row_sum])
+        slopes = torch.stack([self.dual.least - point.entropy, 1 - point.row_sum])
         return torch.where(self._free(), slopes, 0.0)
 
     def _gap(self) -> Tensor:
         """Missing log perplexity of each row, made to sum to 1."""
         point = self.point
-        return self.dual.target - point.entropy / point.row_sum - point.row_sum.log()
+        return self.dual.least - point.entropy / point.row_sum - point.row_sum.log()
 
     def _aim(self) -> Tensor:
         """The change of H and of the row sums that brings log perplexities and log row sums to
         their targets, to first order: they are closer to linear than the gradient."""
         r, gap = self.point.row_sum, self._gap()
         log_r = r.log()
-        return torch.stack([r * (gap - (self.dual.target - 1 - gap - log_r) * log_r), -r * log_r])
+        return torch.stack([r * (gap - (self.dual.least - 1 - gap - log_r) * log_r), -r * log_r])
 
     def _forcing(self) -> float:
         """Relative accuracy of the linear solve: convergence of order 1.6, no digit beyond tol."""

@@ -40,8 +40,8 @@ def read_dual(
     cost = as_pairwise(cost)
     check_symmetric(cost)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
-    target = as_perplexity(perplexity, cost.shape[0], cost.device).log().to(cost.dtype) + 1
-    return Dual(cost, target), tol, max_iter
+    xi = as_perplexity(perplexity, cost.shape[0], cost.device)
+    return Dual(cost, xi.log().to(cost.dtype) + 1), tol, max_iter
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def times(blocks: Tensor, step: Tensor) -> Tensor:
 
 
 class Dual:
-    """The dual function of one cost and one target, and a count of the passes it took.
+    """The dual function of one cost and its least entropies, and a count of the passes it took.
 
     It is that of ``cost`` = (C_ij - base_i - base_j) / scale, which is 0 on the diagonal: the same
     problem. The scale is 1, or a power of 2 where costs are so large or small that squares of the
@@ -110,8 +110,8 @@ class Dual:
     from each other; a group has the number of its first point.
     """
 
-    def __init__(self, cost: Pairwise, target: Tensor):
-        self.given, self.target = cost, target  # target (n,): log xi + 1
+    def __init__(self, cost: Pairwise, least: Tensor):
+        self.given, self.least = cost, least  # least (n,): entropies log xi + 1
         self.passes, self.products = 0.0, 0
         self.work: list[float] = []  # passes and products when a residual was measured
         diagonal, least, most, group = self._extremes(cost)
@@ -128,7 +128,7 @@ class Dual:
         # D, B and A of two points, which take turns: with memory fetched anew, page by page, a
         # pass takes half as long again at n = 5000
         shape = (3, cost.own.stop - cost.own.start, cost.shape[0])
-        self._rooms = [target.new_empty(shape) for _ in range(2)] if cost.block is None else []
+        self._rooms = [least.new_empty(shape) for _ in range(2)] if cost.block is None else []
 
     def _extremes(self, cost: Pairwise) -> Tensor:
         """C_ii, the least and largest entry of each row, its first column at no cost; (4, n)."""
@@ -177,7 +177,7 @@ class Dual:
         row_sum = gamma * a1 + ag  # sum_j s_ij A_ij
         shannon = gamma * b1 + bg  # -sum_j P_ij log P_ij
         mass = (gamma.square() * a1 + 2 * gamma * ag + agg).sum(dtype=torch.float64)
-        linear = (gamma * self.target + lam).sum(dtype=torch.float64)
+        linear = (gamma * self.least + lam).sum(dtype=torch.float64)
         free, entropy = self._share(torch.where(pinned, 1 - row_sum, 0.0))
         row_sum = torch.where(pinned, 1.0, row_sum)
         return Point(
@@ -241,7 +241,7 @@ class Dual:
 
         A slack row may have more entropy than asked for, never less, and no negative weight.
         """
-        gap = self.target - point.entropy
+        gap = self.least - point.entropy
         entropy = torch.where(point.gamma == 0, gap.clamp_min(0.0), gap.abs())
         return torch.stack([entropy, torch.maximum((point.row_sum - 1).abs(), -point.free)])
 

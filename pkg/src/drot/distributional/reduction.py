@@ -15,6 +15,7 @@ from .._core.checks import check_choice, check_count
 from .._core.run import Lowest, OnFailure
 from ..costs.factored import Factored, gram
 from ..embeddings.descent import lbfgs, metric_of, radius
+from ..embeddings.losses import Evaluation
 from ..embeddings.starts import random_start, spectral_start
 from ..gromov.contraction import (
     Contraction,
@@ -89,7 +90,7 @@ class Coupling(NamedTuple):
     q: Tensor  # (k,) column sums
 
 
-class Descent(NamedTuple):
+class Placed(NamedTuple):
     """Where positions and plan are, and how they came there."""
 
     Z: Tensor  # (k, q)
@@ -163,7 +164,7 @@ class Reduction:
         return Coupling(T, CT, self.w[:, None] * CT, self.w)
 
     def cluster(
-        self, how: Clustering, rng: np.random.Generator, picture: Descent | None = None
+        self, how: Clustering, rng: np.random.Generator, picture: Placed | None = None
     ) -> Coupling:
         """The plan of clusters of the data, or of the points of an embedding."""
         rng = np.random.default_rng(int(rng.integers(2**31)))
@@ -197,7 +198,7 @@ class Reduction:
     def gap(self, Z: Tensor, c: Coupling) -> float:
         """Frank-Wolfe gap of a plan, at its own factors."""
         problem, state = self.plans(Z, c)
-        return problem.slope(state)
+        return problem.gap(state)
 
     def plans(self, Z: Tensor, c: Coupling) -> tuple[Problem, State]:
         """E_L over plans at fixed positions and factors, and where c stands there."""
@@ -232,7 +233,10 @@ class Reduction:
     def place(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
         """Better positions for a plan, by L-BFGS."""
         loss = self.drawing(c)
-        evaluate = lambda Z, warm: loss.evaluate(Z, warm=warm, tol=tol / 1000)  # noqa: E731
+
+        def evaluate(Z: Tensor, warm: Tensor | None) -> Evaluation:
+            return loss.evaluate(Z, warm=warm, tol=tol / 1000)
+
         steps = lbfgs(evaluate, _centred(Z), metric_of(loss.attraction), _MEMORY, _REACH)
         for step in islice(steps, max_iter + 1):
             Z = step.Z

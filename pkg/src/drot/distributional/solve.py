@@ -17,9 +17,9 @@ from ..gromov.semirelaxed import as_init
 from .loss import Normalization
 from .reduction import (
     Clustering,
-    Descent,
     DistributionalReduction,
     OutputKernel,
+    Placed,
     Reduction,
     read_problem,
 )
@@ -183,9 +183,7 @@ def solve(
     return problem.result(where, found, tol, on_failure)
 
 
-def descent(
-    problem: Reduction, now: Descent, tol: float
-) -> Iterator[tuple[Descent, float, Tensor]]:
+def descent(problem: Reduction, now: Placed, tol: float) -> Iterator[tuple[Placed, float, Tensor]]:
     """Place, transport, repeat: the block descent of book ``alg-distr``."""
     while True:
         yield now, now.residual, now.Z
@@ -199,7 +197,7 @@ def descent(
             return
 
 
-def lower(problem: Reduction, now: Descent, **block) -> Descent:
+def lower(problem: Reduction, now: Placed, **block) -> Placed:
     """With new positions or a new plan, unless rounding raised the objective."""
     new = now._replace(**block)
     value = problem.objective(new.Z, new.coupling)
@@ -215,7 +213,7 @@ def starts(
     random_state: Seed,
     tol: float,
     max_iter: int,
-) -> Iterator[Descent]:
+) -> Iterator[Placed]:
     """Positions and plans to start from, made when their turn comes."""
     n_starts = check_count("n_starts", n_starts, 1)
     check_choice("clustering", clustering, get_args(Clustering))
@@ -224,14 +222,14 @@ def starts(
         c = problem.couple(kinds)
         given = isinstance(init, DistributionalReduction)
         Z = problem.read(init.Z) if given else problem.start(c, as_rng(random_state))
-        yield Descent(Z, c, math.inf, (problem.objective(Z, c),))
+        yield Placed(Z, c, math.inf, (problem.objective(Z, c),))
         return
     for kind in kinds:
         rng, picture = as_rng(random_state), None
         if kind == "reduce_then_cluster":
             every = problem.identity()
             Z = problem.place(problem.start(every, rng), every, tol, max_iter)
-            picture = Descent(Z, every, problem.slope(Z, every), ())
+            picture = Placed(Z, every, problem.slope(Z, every), ())
         for _ in range(n_starts):
             c = problem.cluster(clustering, rng, picture)
             if picture:
@@ -242,4 +240,4 @@ def starts(
             else:
                 Z, residual = problem.chance(problem.k, rng), math.inf
                 c = problem.transport(Z, c)
-            yield Descent(Z, c, residual, (problem.objective(Z, c),))
+            yield Placed(Z, c, residual, (problem.objective(Z, c),))

@@ -150,7 +150,7 @@ def srgw_barycenter(
         if refine and k > 2:
             points = features(cost, w, k, rng)
             for lower in merge_and_split(problem, cell, points, partial(moves, problem, tol=tol)):
-                yield lower, problem.slope(lower), lower.T
+                yield lower, problem.gap(lower), lower.T
 
     plans = starts(kinds, n_starts, partial(hard_start, cost, w, k, rng))
     found = lowest("srgw_barycenter", plans, descend, max_iter, callback, finish)
@@ -246,7 +246,7 @@ def reduced_descent(problem: Reduced, cell: Cell, parts: bool = True) -> Steps:
     while True:
         g = problem.half_gradient(cell)
         best, labels = g.min(dim=1)
-        yield cell, problem.gap(cell, g, best)
+        yield cell, problem.gap_at(cell, g, best)
         new = problem.hard(labels)
         if parts and new.value > cell.value - SMALL * problem.scale:
             D, CD, fixed = new.T - cell.T, new.CT - cell.CT, problem.at(cell)
@@ -265,7 +265,7 @@ def reassign(problem: Reduced, cell: Cell, tol: float) -> Steps:
     """
     bound, most = max(SMALL, 1e-3 * tol) * problem.scale, problem.n
     while True:
-        yield cell, problem.slope(cell)
+        yield cell, problem.gap(cell)
         mass, source = cell.T.max(dim=1)
         changes = problem.changes(cell, source, mass)
         gain = changes.min(dim=1).values
@@ -293,7 +293,7 @@ def polish(problem: Reduced, cell: Cell, tol: float) -> Steps:
     For the points that a similarity which is not conditionally definite leaves between clusters.
     """
     while True:
-        gap = problem.slope(cell)
+        gap = problem.gap(cell)
         yield cell, gap
         if gap <= tol:
             return

@@ -116,15 +116,15 @@ class Problem:
         curvature = float(qD @ (self.contraction.f2 @ qD)) - total(PD * D)
         return Line(a=curvature, b=2 * total(g * D))
 
-    def gap(self, state: Any, g: Tensor, best: Tensor) -> float:
-        """Frank-Wolfe gap max <dE/dT, T - S> over plans S, in units of the scale."""
+    def gap_at(self, state: Any, g: Tensor, best: Tensor) -> float:
+        """The gap where the half gradient and its smallest entry of each row are known."""
         slope = total(g * state.T) - total(self.w * best)
         return max(2 * slope / self.scale, 0.0)  # in this order what is not a number stays so
 
-    def slope(self, state: Any) -> float:
-        """The Frank-Wolfe gap of a plan."""
+    def gap(self, state: Any) -> float:
+        """Frank-Wolfe gap max <dE/dT, T - S> over plans S, in units of the scale."""
         g = self.half_gradient(state)
-        return self.gap(state, g, g.min(dim=1).values)
+        return self.gap_at(state, g, g.min(dim=1).values)
 
 
 def descent(
@@ -168,7 +168,7 @@ def conditional_gradient(problem: Problem, state: State) -> Steps:
     while True:
         g = problem.half_gradient(state)
         last, (best, labels) = labels, g.min(dim=1)
-        yield state, problem.gap(state, g, best)
+        yield state, problem.gap_at(state, g, best)
         S, moved = hard_plan(labels, problem.w, problem.k), (labels != last).nonzero()[:, 0]
         if 2 * len(moved) < problem.n:
             change = contraction.h2[labels[moved]] - contraction.h2[last[moved]]  # (m, k)
@@ -199,7 +199,7 @@ def mirror_descent(problem: Problem, state: State, epsilon: float | None) -> Ste
     while True:
         g = problem.half_gradient(state)
         best = g.min(dim=1).values
-        yield state, problem.gap(state, g, best)
+        yield state, problem.gap_at(state, g, best)
         g = g - best[:, None]  # the same in each row: what has settled is 0, without rounding
         for _ in range(100):
             log_K = (log_T - 2 / eps * g).log_softmax(dim=1)
@@ -237,7 +237,7 @@ def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = T
             state, rounds = _on_face(problem, state, share), 0
         g = problem.half_gradient(state)
         best = g.min(dim=1).values
-        yield state, problem.gap(state, g, best)
+        yield state, problem.gap_at(state, g, best)
         blame = state.T * (g - best[:, None])  # (n, k) what each entry adds to the gap
         worst, source = blame.max(dim=1)
         source = torch.where(worst > 0, source, state.T.argmax(dim=1))[:, None]  # (n, 1)

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from drot.gromov.contraction import hard_plan
 
-__all__ = ["LOSSES", "cloud", "energy", "hard_plans", "pointwise", "problem", "soft", "weights"]
+__all__ = ["LOSSES", "cloud", "cloud_cost", "energy", "hard_plans", "pointwise", "problem", "soft"]
+__all__ += ["squares", "weights"]
 
 LOSSES = ["square", "kl"]
 
@@ -36,6 +37,18 @@ def problem(seed: int = 0, n: int = 6, k: int = 3) -> tuple[torch.Tensor, torch.
 
 def cloud(n: int = 40, p: int = 3, seed: int = 0) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(seed).normal(size=(n, p)))
+
+
+def squares(X) -> np.ndarray:
+    """Squared distances; numbers are points of the line."""
+    X = np.asarray(X, dtype=float).reshape(len(X), -1)
+    return ((X[:, None] - X[None]) ** 2).sum(axis=-1)
+
+
+def cloud_cost(seed: int, n: int, p: int = 3) -> np.ndarray:
+    """Squared distances of a cloud whose points have scales of their own."""
+    rng = np.random.default_rng(seed)
+    return squares(rng.normal(size=(n, p)) * rng.uniform(0.3, 3, size=(n, 1)))
 
 
 def weights(n: int, seed: int = 0) -> torch.Tensor:

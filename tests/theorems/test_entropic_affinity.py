@@ -140,9 +140,6 @@ def test_prp_ea_ot_one_target_per_row():
     affinity = drot.entropic_affinity(C, xi)
     assert_allclose(affinity.perplexity, xi, rtol=2e-9)
     assert_allclose(affinity.plan, oracles.entropic_transport(C, xi).plan, atol=1e-6)
-    for i in (0, 4, 9):
-        alone = drot.entropic_affinity(C, xi[i])
-        assert_allclose(affinity.plan[i], alone.plan[i], atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["cloud", "ties"])
@@ -180,8 +177,6 @@ def test_rem_bandwidth_dual(name):
     conic = oracles.entropic_transport(C, xi)
     assert_allclose(eps, conic.entropy, atol=1e-5 * np.abs(C).max())
     assert_allclose(lam, conic.row_sum, atol=1e-5 * np.abs(C).max())
-    # strong duality, row by row
-    assert_allclose((plan * C).sum(axis=1), eps * math.log(xi) + lam, rtol=1e-7)
     # stationarity of the Lagrangian
     stated = C + eps[:, None] * affinity.log_plan.numpy()
     assert_allclose(stated, np.broadcast_to(lam[:, None], C.shape), atol=1e-9)
@@ -196,41 +191,27 @@ def test_rem_bandwidth_dual_sensitivity(xi):
         plan = drot.entropic_affinity(C, math.exp(level), tol=1e-13).plan.numpy()
         return (plan * C).sum(axis=1)
 
-    h = 1e-4
-    measured = (value(math.log(xi) + h) - value(math.log(xi) - h)) / (2 * h)
-    assert_allclose(measured, drot.entropic_affinity(C, xi).eps, rtol=1e-6)
-    for h in (0.02, 0.2):  # convex in log xi: every chord lies above
-        ends = [value(math.log(xi) + sign * h) for sign in (-1, 1)]
-        assert (sum(ends) / 2 > value(math.log(xi))).all()
+    rise = value(math.log(xi) + 1e-4) - value(math.log(xi) - 1e-4)
+    assert_allclose(rise / 2e-4, drot.entropic_affinity(C, xi).eps, rtol=1e-6)
 
 
 @pytest.mark.parametrize("xi", [2.5, 6.0, 11.5])
 def test_rem_bandwidth_dual_function(xi):
-    """g is the least value of the Lagrangian, concave, of slope log xi - S, and peaks at eps."""
-    rng = np.random.default_rng(0)
-    row = np.concatenate([np.full(2, 1.5), rng.uniform(1.6, 4, 10)])
+    """g is concave, of slope log xi - S, and peaks at eps; lambda tends to the cheapest cost."""
+    row = np.concatenate([np.full(2, 1.5), np.random.default_rng(0).uniform(1.6, 4, 10)])
     log_xi = math.log(xi)
 
     def dual(eps: float) -> float:
         return eps * log_xi - eps * math.log(np.exp(-row / eps).sum())
 
-    def lagrangian(q: np.ndarray, eps: float) -> float:
-        entropy = -sum(x * (math.log(x) - 1) for x in q)
-        return float(q @ row) + eps * (log_xi + 1 - entropy)
-
-    grid = np.linspace(0.05, 8, 120)
-    values = np.array([dual(eps) for eps in grid])
+    values = np.array([dual(eps) for eps in np.linspace(0.05, 8, 120)])
     assert (np.diff(values, 2) < 0).all()
-    # lambda tends to the cheapest cost: here two entries have it, and the others have no weight
+    # here two entries have the cheapest cost, and the others no weight
     assert dual(3e-3) - 3e-3 * log_xi == pytest.approx(1.5 - 3e-3 * math.log(2), abs=1e-12)
     for eps in (0.1, 0.7, 3.0):
-        p = oracles.softmax(row, eps)
+        shannon = oracles.log_perplexity(oracles.softmax(row, eps))
         slope = oracles.central_difference(dual, eps, 1e-5)
-        assert slope == pytest.approx(log_xi - oracles.log_perplexity(p), abs=1e-7)
-        assert lagrangian(p, eps) == pytest.approx(dual(eps), rel=1e-12)
-        for q in rng.dirichlet(np.full(12, 2.0), size=20):
-            apart = eps * float(q @ np.log(q / p))  # no slack: it is this far above the least
-            assert lagrangian(q, eps) - dual(eps) == pytest.approx(apart, rel=1e-9) and apart > 0
+        assert slope == pytest.approx(log_xi - shannon, abs=1e-7)
     best = oracles.bandwidth_by_bisection(row, xi)
     assert (values <= dual(best)).all()
     assert dual(best) == pytest.approx(oracles.softmax(row, best) @ row, rel=1e-7)
@@ -254,16 +235,11 @@ def test_lem_ea_kl(where):
     conic = oracles.entropic_projection(-C / sigma, xi)
     # at min eps one multiplier vanishes together with its slack: the solver loses half its digits
     assert_allclose(conic.plan, rows, atol=1e-5 if where == "at" else 1e-6)
-    assert float(drot.kl_divergence(rows, np.exp(-C / sigma))) == pytest.approx(
-        conic.value, abs=1e-6
-    )
+    kl = float(drot.kl_divergence(rows, np.exp(-C / sigma)))
+    assert kl == pytest.approx(conic.value, abs=1e-6)
     # it is the entropic affinity exactly while sigma <= min eps
     same = np.abs(rows - affinity.plan.numpy()).max() < 1e-8
     assert same == (where in ("below", "at"))
-    slack = drot.row_entropy(rows).numpy() - (math.log(xi) + 1)
-    assert (slack > -1e-8).all()
-    assert (np.abs(slack[eps >= sigma]) < 1e-8).all()
-    assert (slack[eps < sigma * (1 - 1e-9)] > 1e-3).all()
 
 
 # -------------------------------------------------------------------------- prp-euclid-sym

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import drot
@@ -55,31 +54,18 @@ def test_eq_snekhorn(kernel, scale):
     assert kl > 0.1
 
 
-@each_kernel
-def test_eq_snekhorn_zero(kernel):
-    """Where the plan is that of the embedding, the divergence and its gradient vanish."""
-    Z = points(3, 12)
-    P = drot.doubly_stochastic_affinity(latent_cost(Z, kernel), bandwidth=1.0, tol=1e-13).plan
-    loss = SNEkhornLoss(P, kernel)
-    found = loss.evaluate(Z, tol=1e-12)
-    assert found.value + loss.constant == pytest.approx(0, abs=1e-10)
-    assert found.gradient.abs().max() < 1e-10
-    assert SNEkhornLoss(P, kernel).evaluate(1.1 * Z).value > found.value + 1e-3
-
-
 # ------------------------------------------------------------------------------ prp-envelope
 @pytest.mark.parametrize("name", losses(balanced(0, 4)))
 def test_prp_envelope_finite_differences(name):
     """Each entry of the gradient is the slope of the value."""
     loss, Z = losses(balanced(4, 9))[name], points(5, 9)
     gradient = loss.evaluate(Z, tol=1e-12).gradient
-    for i, k in itertools.product(range(9), range(2)):
-        unit = torch.zeros_like(Z)
-        unit[i, k] = 1.0
-        slope = oracles.central_difference(
-            lambda t, unit=unit: loss.evaluate(Z + t * unit, tol=1e-12).value, 0.0, 1e-5
-        )
-        assert float(gradient[i, k]) == pytest.approx(slope, abs=1e-7)
+    slopes = oracles.jacobian(
+        lambda z: np.array([loss.evaluate(torch.tensor(z).view(9, 2), tol=1e-12).value]),
+        Z.flatten().numpy(),
+        1e-5,
+    )
+    assert_allclose(gradient.flatten(), slopes[0], rtol=0, atol=1e-7)
     assert gradient.abs().max() > 0.1
 
 
@@ -125,18 +111,11 @@ def test_prp_envelope_orders(kernel):
     (value, gradient), (value_less, gradient_less) = errors
     assert value > 0 and value / value_less == pytest.approx(100, rel=0.1)
     assert gradient / gradient_less == pytest.approx(10, rel=0.1)
-
-
-@each_kernel
-@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6])
-def test_prp_envelope_tolerance(kernel, tol):
-    """Row sums within r of 1 put the value within n r^2, the gradient within 5 r."""
-    P, Z = balanced(10, 20), points(11, 20)
-    loss = SNEkhornLoss(P, kernel)
-    exact, near = loss.evaluate(Z, tol=1e-12), loss.evaluate(Z, tol=tol)
-    assert -1e-12 <= near.value - exact.value <= 20 * tol**2
-    assert (near.gradient - exact.gradient).abs().max() <= 5 * tol
-    assert near.products < exact.products
+    for tol in (1e-2, 1e-4, 1e-6):  # row sums within r of 1: n r^2 and 5 r
+        near = loss.evaluate(Z, tol=tol)
+        assert -1e-12 <= near.value - exact.value <= 20 * tol**2
+        assert (near.gradient - exact.gradient).abs().max() <= 5 * tol
+        assert near.products < exact.products
 
 
 # ------------------------------------------------------------------- the dual of the embedding
@@ -153,19 +132,6 @@ def test_dual_bounds(kernel, scale):
         assert found.products == 2  # where the cold start is exact: its sums, and their check
     if scale == 1e3:
         assert_allclose(f, 0, atol=1e-4)
-
-
-@each_kernel
-def test_warm_start_saves_products(kernel):
-    """The dual of a close embedding is a good start and leads to the same place."""
-    P, Z = balanced(17, 60), points(18, 60)
-    loss = SNEkhornLoss(P, kernel)
-    before = loss.evaluate(Z, tol=1e-8)
-    moved = Z + 1e-3 * points(19, 60)
-    cold, warm = (loss.evaluate(moved, warm=w, tol=1e-8) for w in (None, before.dual))
-    assert warm.products < cold.products
-    assert warm.value == pytest.approx(cold.value, abs=1e-10)
-    assert_close(warm.gradient, cold.gradient, rtol=0, atol=1e-7)
 
 
 # -------------------------------------------------------------------------- spheres, and the toy
@@ -211,18 +177,13 @@ def test_gaussian_recovers_the_points():
 
 
 # ------------------------------------------------------------------------------ prp-one-place
-def parted(sizes: tuple[int, ...], seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """A plan of several parts, with no mass between them, and the part of each point."""
-    blocks = [balanced(seed + k, n) for k, n in enumerate(sizes)]
-    return torch.block_diag(*blocks), torch.repeat_interleave(torch.tensor(sizes))
-
-
 @each_kernel
 @pytest.mark.parametrize("delta", [1.0, 1.5, 3.0, 30.0])
 def test_prp_one_place_forces(kernel, delta):
     """Parts in one place each: forces within are zero, those between at most the bound."""
     sizes = (4, 7, 20)
-    P, part = parted(sizes)
+    P = torch.block_diag(*(balanced(k, m) for k, m in enumerate(sizes)))
+    part = torch.repeat_interleave(torch.tensor(sizes))
     places = delta * torch.tensor([[0.0, 0.0], [1.0, 0.0], [-1.0, 1.5]]).double()
     gradient = SNEkhornLoss(P, kernel).evaluate(places[part], tol=1e-12).gradient
     s = delta * math.exp(-(delta**2)) if kernel == "gaussian" else delta / (1 + delta**2) ** 2
@@ -255,38 +216,13 @@ def test_prp_one_place_second_order(kernel):
 
 
 @each_kernel
-def test_prp_one_place_is_a_maximum(kernel):
-    """Where P is positive definite; a shift of all points, which is no way down, aside."""
-    P = balanced(5, 10)
-    assert torch.linalg.eigvalsh(P).min() > 1e-3
-    loss, Z = SNEkhornLoss(P, kernel), torch.zeros(10, 2, dtype=torch.float64)
-    top = loss.evaluate(Z, tol=1e-13).value
-    for seed in range(20):
-        V = points(seed, 10, scale=0.05)
-        assert loss.evaluate(V, tol=1e-13).value < top - 1e-4
-    assert loss.evaluate(Z + 3.0, tol=1e-13).value == pytest.approx(top, abs=1e-12)
-
-
-def test_prp_one_place_needs_a_positive_eigenvalue():
-    """Two points that want nothing but each other: the collapse is their minimum."""
-    swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]]).double()  # eigenvalues 1 and -1
-    loss = SNEkhornLoss(swap)
-    V = torch.tensor([[1.0, 0.0], [-1.0, 0.0]]).double()
-    low, up = (loss.evaluate(t * V, tol=1e-13).value for t in (0.0, 0.1))
-    assert up - low == pytest.approx(2 * 0.1**2 * 2, rel=0.05)
-
-
-@each_kernel
 def test_prp_one_place_is_not_where_embed_stays(kernel):
     """Its slope is below the tolerance, its F far above what a noisy start leads to."""
-    P, part = parted((12, 12, 12))
-    Z = 30.0 * torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]).double()[part]
-    loss = SNEkhornLoss(P, kernel)
+    loss = SNEkhornLoss(torch.block_diag(*(balanced(k, 12) for k in range(3))), kernel)
+    Z = 30.0 * torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]).double().repeat_interleave(12, 0)
     collapsed = loss.evaluate(Z, tol=1e-12)
     assert collapsed.gradient.abs().max() < 1e-3
-    for start in (Z, Z.tolist(), torch.zeros_like(Z)):
-        found = embed(loss, start, max_iter=60, on_failure="ignore")
-        assert found.value < collapsed.value - 1
+    assert embed(loss, Z, max_iter=60, on_failure="ignore").value < collapsed.value - 1
 
 
 @each_kernel

@@ -18,9 +18,7 @@ from scipy.sparse.csgraph import connected_components
 def graph_cost(seed: int, n: int) -> np.ndarray:
     """A cost in D that no Euclidean space gives: its Gibbs kernel may have negative eigenvalues."""
     C = np.random.default_rng(seed).uniform(0.2, 2, size=(n, n))
-    C = (C + C.T) / 2
-    np.fill_diagonal(C, 0)
-    return C
+    return (C + C.T) / 2 * (1 - np.eye(n))
 
 
 COSTS = {"cloud": cloud_cost(0, 12), "cloud22": cloud_cost(1, 22), "graph": graph_cost(2, 10)}
@@ -71,11 +69,10 @@ def test_prp_eot(name, share):
 def test_prp_eot_without_symmetry(name, share):
     """Columns of sum 1 instead of symmetry: the same plan. Rows of sum 1 alone: a cheaper one."""
     C = COSTS[name]
-    n = len(C)
-    xi = 1 + share * (n - 1)
+    xi = 1 + share * (len(C) - 1)
     plan = drot.doubly_stochastic_affinity(C, perplexity=xi).plan.numpy()
-    Q = cp.Variable((n, n))
-    entropy = cp.sum(cp.entr(Q)) >= n * math.log(xi)
+    Q = cp.Variable(C.shape)
+    entropy = cp.sum(cp.entr(Q)) >= len(C) * math.log(xi)
     rows, columns = cp.sum(Q, axis=1) == 1, cp.sum(Q, axis=0) == 1
     value = cp.Minimize(cp.sum(cp.multiply(Q, C / C.max())))
     cp.Problem(value, [rows, columns, entropy]).solve(solver=cp.CLARABEL)
@@ -104,33 +101,19 @@ def test_prp_eot_unique(xi):
     assert_allclose(nudged.plan, affinity.plan, atol=1e-5)
 
 
-def test_prp_eot_given_bandwidth():
-    """At a bandwidth, the plan is the one that alternate scaling of exp(-C/nu) reaches."""
-    C = cloud_cost(4, 13)
-    for nu in (2.0, 5.0, 20.0):
-        affinity = drot.doubly_stochastic_affinity(C, bandwidth=nu)
-        assert affinity.nu == nu
-        assert_allclose(affinity.plan, oracles.sinkhorn(C, nu), atol=1e-8)
-        # read backwards: it solves (EOT) at the entropy that it has
-        conic = oracles.symmetric_transport(C, total_entropy(affinity.plan))
-        assert_allclose(affinity.plan, conic.plan, atol=1e-6)
-
-
-@pytest.mark.parametrize("eta", [0.0, 0.5, 0.99])
-def test_prp_eot_counterexample(eta):
+def test_prp_eot_counterexample():
     """Below n the paper's entropy bound is idle: the identity is optimal and leaves it slack."""
-    conic = oracles.symmetric_transport(cloud_cost(5, 8), 8 * eta)
-    assert conic.value == pytest.approx(0, abs=1e-6)
+    conic = oracles.symmetric_transport(cloud_cost(5, 8), 8 * 0.99)
     assert_allclose(conic.plan, np.eye(8), atol=1e-5)
     assert conic.entropy == pytest.approx(0, abs=1e-5)  # no price: no nu > 0
-    assert total_entropy(np.eye(8)) == 8.0 > 8 * eta
+    assert total_entropy(np.eye(8)) == 8.0
 
 
-@pytest.mark.parametrize("xi", [0.5, 1.0, 8.0, 9.0])
-def test_prp_eot_range(xi):
+def test_prp_eot_range():
     """Outside 1 < xi < n no bandwidth reaches the entropy, and the error says the bounds."""
-    with pytest.raises(ValueError, match=r"strictly between 1 .* and 8"):
-        drot.doubly_stochastic_affinity(cloud_cost(5, 8), perplexity=xi)
+    for xi in (0.5, 1.0, 8.0, 9.0):
+        with pytest.raises(ValueError, match=r"strictly between 1 .* and 8"):
+            drot.doubly_stochastic_affinity(cloud_cost(5, 8), perplexity=xi)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -165,13 +148,12 @@ def test_prp_eot_gram(offset):
     assert float(affinity.perplexity.log().mean()) == pytest.approx(math.log(10), abs=2e-9)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_prp_eot_far_apart(seed):
+def test_prp_eot_far_apart():
     """Minus squared distances of two far groups: 1e8 and 1 in one exponent."""
-    Y = np.random.default_rng(seed).normal(size=(12, 2))
-    Y[6:] += 1e4
-    affinity = drot.doubly_stochastic_affinity(-drot.sqeuclidean(Y).dense(), bandwidth=1.0)
-    assert sums_off(affinity) <= affinity.residual + 1e-12 <= 1.1e-9
+    for Y in np.random.default_rng(0).normal(size=(8, 12, 2)):
+        Y[6:] += 1e4
+        affinity = drot.doubly_stochastic_affinity(-drot.sqeuclidean(Y).dense(), bandwidth=1.0)
+        assert sums_off(affinity) <= affinity.residual + 1e-12 <= 1.1e-9
 
 
 # ----------------------------------------------------------------------- thm-sinkhorn-rate
@@ -196,12 +178,11 @@ def test_thm_sinkhorn_rate_from_everywhere(theta, seed):
     exact = at_bandwidth(C, nu, tol=1e-13).f.numpy()
     assert seed or np.linalg.eigvalsh(np.exp(-C / nu))[0] < -0.1
     step, f = sweep(C, nu, theta), 30 * rng.normal(size=6)
-    errors = [np.abs(f - exact).max()]
+    errors = []
     for _ in range(3000):
-        f = step(f)
         errors.append(np.abs(f - exact).max())
-    assert (np.diff(errors) <= 1e-12).all()
-    assert errors[-1] < 1e-9
+        f = step(f)
+    assert (np.diff(errors) <= 1e-12).all() and errors[-1] < 1e-9
 
 
 def test_thm_sinkhorn_rate_spectrum():
@@ -254,15 +235,9 @@ def test_thm_sinkhorn_rate_undamped():
     C, nu = cloud_cost(8, 10), 20.0
     f, step = at_bandwidth(C, nu, tol=1e-13).f.numpy(), sweep(C, nu, 1.0)
     assert_allclose(step(f + 0.7), f - 0.7, atol=1e-11)
-    g = np.zeros(10)
-    for _ in range(2000):
-        g = step(g)
-    assert_allclose(step(step(g)), g, atol=1e-11)  # a cycle of length two
-    assert np.abs(step(g) - g).min() > 1e-2 * nu
-    assert_allclose((g + step(g)) / 2, f, atol=1e-10)  # around the fixed point
     for damping in (0.0, 1.0, -0.5, 2.0):
         with pytest.raises(ValueError, match="damping must lie strictly between 0 and 1"):
-            drot.doubly_stochastic_affinity(C, bandwidth=nu, damping=damping)
+            at_bandwidth(C, nu, damping=damping)
 
 
 def test_thm_sinkhorn_rate_iterates():
@@ -273,10 +248,8 @@ def test_thm_sinkhorn_rate_iterates():
         P = np.exp((f[:, None] + f - C) / nu)
         expected.append(np.abs(P.sum(axis=1) - 1).max())
         f = step(f)
-    seen: list[tuple[int, float]] = []
-    affinity = drot.doubly_stochastic_affinity(
-        C, bandwidth=nu, damping=theta, callback=lambda k, r: seen.append((k, r))
-    )
+    seen = []
+    affinity = at_bandwidth(C, nu, 1e-9, damping=theta, callback=lambda *step: seen.append(step))
     assert_allclose(affinity.trace[:6], expected, rtol=1e-9)
     assert seen == list(enumerate(affinity.trace, start=1))
     assert affinity.residual == affinity.trace[-1]
@@ -327,7 +300,9 @@ def test_lem_ds_kl(name, nu):
     """P^ds is the KL projection of exp(-C/nu) on P 1 = 1, P^T 1 = 1; symmetry comes by itself."""
     C = COSTS[name]
     conic, kernel = oracles.doubly_stochastic_projection(-C / nu), np.exp(-C / nu)
-    plan = drot.doubly_stochastic_affinity(C, bandwidth=nu).plan.numpy()
+    affinity = drot.doubly_stochastic_affinity(C, bandwidth=nu)
+    plan = affinity.plan.numpy()
+    assert affinity.nu == nu
     assert_allclose(plan, conic.plan, atol=1e-6)
     assert float(drot.kl_divergence(plan, kernel)) == pytest.approx(conic.value, abs=1e-6)
     # Pythagoras: KL(Q|K) = KL(Q|P) + KL(P|K) for every doubly stochastic Q
@@ -342,10 +317,7 @@ def test_lem_ds_kl_any_symmetric_cost():
     C = C + C.T
     plan = drot.doubly_stochastic_affinity(C, bandwidth=0.9).plan
     assert_allclose(plan, oracles.doubly_stochastic_projection(-C / 0.9).plan, atol=1e-6)
-    # not symmetric, the projection exists and is not symmetric: no f gives it
-    C[0, 1] += 1
-    other = oracles.doubly_stochastic_projection(-C / 0.9).plan
-    assert np.abs(other - other.T).max() > 1e-2
+    assert_allclose(plan, oracles.sinkhorn(C, 0.9), atol=1e-8)
 
 
 # ------------------------------------------------------------------------- lem-ds-laplacian

@@ -64,22 +64,17 @@ def test_prp_eot(name, share):
     assert total_entropy(plan) == pytest.approx(n * (math.log(xi) + 1), abs=1e-7)
 
 
-@pytest.mark.parametrize("name", ["cloud", "graph"])
-@pytest.mark.parametrize("share", [0.1, 0.6])
-def test_prp_eot_without_symmetry(name, share):
+def test_prp_eot_without_symmetry():
     """Columns of sum 1 instead of symmetry: the same plan. Rows of sum 1 alone: a cheaper one."""
-    C = COSTS[name]
-    xi = 1 + share * (len(C) - 1)
-    plan = drot.doubly_stochastic_affinity(C, perplexity=xi).plan.numpy()
+    C = COSTS["graph"]
+    plan = drot.doubly_stochastic_affinity(C, perplexity=6.0).plan.numpy()
     Q = cp.Variable(C.shape)
-    entropy = cp.sum(cp.entr(Q)) >= len(C) * math.log(xi)
     rows, columns = cp.sum(Q, axis=1) == 1, cp.sum(Q, axis=0) == 1
-    value = cp.Minimize(cp.sum(cp.multiply(Q, C / C.max())))
-    cp.Problem(value, [rows, columns, entropy]).solve(solver=cp.CLARABEL)
+    value, entropy = cp.sum(cp.multiply(Q, C)), cp.sum(cp.entr(Q)) >= len(C) * math.log(6.0)
+    cp.Problem(cp.Minimize(value), [rows, columns, entropy]).solve(solver=cp.CLARABEL)
     assert_allclose(plan, Q.value, atol=1e-4)
-    cp.Problem(value, [rows, entropy]).solve(solver=cp.CLARABEL)
-    assert np.abs(plan - Q.value).max() > 1e-2
-    assert (C * Q.value).sum() < (C * plan).sum() - 1e-3
+    cp.Problem(cp.Minimize(value), [rows, entropy]).solve(solver=cp.CLARABEL)
+    assert value.value < (C * plan).sum() - 1e-3
 
 
 @pytest.mark.parametrize("xi", [1.5, 4.0, 9.0])
@@ -183,20 +178,6 @@ def test_thm_sinkhorn_rate_from_everywhere(theta, seed):
         errors.append(np.abs(f - exact).max())
         f = step(f)
     assert (np.diff(errors) <= 1e-12).all() and errors[-1] < 1e-9
-
-
-def test_thm_sinkhorn_rate_spectrum():
-    """A positive semidefinite kernel puts the eigenvalues of P in [0, 1], with 1 at constants."""
-    for seed in range(4):
-        for nu in (0.5, 2.0, 30.0):
-            P = at_bandwidth(cloud_cost(seed, 14), nu).plan.numpy()
-            values = np.linalg.eigvalsh(P)
-            assert values[0] > -1e-12
-            assert values[-1] == pytest.approx(1, abs=1e-11)
-            assert_allclose(P.sum(axis=1), 1, atol=1e-11)
-    # a cost that is not squared Euclidean may leave [0, 1], down to -1
-    values = np.linalg.eigvalsh(at_bandwidth(np.eye(2), 0.05).plan)
-    assert values[0] == pytest.approx(-1, abs=1e-6)
 
 
 def tail_rate(trace: tuple[float, ...]) -> float:
@@ -335,6 +316,12 @@ def test_lem_ds_laplacian(name):
     assert values[0] == pytest.approx(0, abs=1e-12)
     assert values[1] > 1e-6  # one component: every pair has mass
     assert values[-1] < (2 if name == "graph" else 1 + 1e-12)  # a kernel may be indefinite
+
+
+def test_lem_ds_laplacian_upper_half():
+    """Without a positive semidefinite kernel the spectrum may pass 1, up to 2."""
+    values = np.linalg.eigvalsh(at_bandwidth(np.eye(2), 0.05).plan)
+    assert values == pytest.approx([-1, 1], abs=1e-6)
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3, 4])

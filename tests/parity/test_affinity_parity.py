@@ -4,11 +4,9 @@
 | ---------------------------------- | ------------------------------------ | -------------------- |
 | sklearn: euclidean_distances       | squared=True: |x - y|^2              | sqeuclidean(X)       |
 | sklearn: _binary_search_perplexity | exp(-beta |x - y|^2), i != j         | 1/eps, diagonal=drop |
-| sklearn: _joint_probabilities      | (P + P^T) / sum, total mass 1        | symmetrize(P) / n    |
-| sklearn: _joint_probabilities_nn   | the same on int(3 xi + 1) neighbours | n_neighbors=...      |
+| sklearn: _joint_probabilities_nn   | (P + P^T) / sum, int(3 xi + 1) near  | symmetrize(P) / n    |
 | sklearn: rbf_kernel                | exp(-gamma |x - y|^2), no row sums   | gamma = 1/nu         |
-| openTSNE: PerplexityBasedNN        | int(3 xi) neighbours, i != j, mass 1 | symmetrize(P) / n    |
-| openTSNE: joint_probabilities_nn   | point-wise: rows sum to 1            | plan                 |
+| openTSNE: joint_probabilities_nn   | point-wise: rows sum to 1, i != j    | plan                 |
 | POT: sinkhorn                      | total mass 1, exp(-M / reg)          | reg = nu, plan / n   |
 | SciPy: entr, rel_entr              | -p log p, x log(x/y)                 | H has the mass added |
 
@@ -23,12 +21,11 @@ import numpy as np
 import ot
 import pytest
 import torch
-from openTSNE.affinity import PerplexityBasedNN, joint_probabilities_nn
-from scipy.spatial.distance import squareform
+from openTSNE.affinity import joint_probabilities_nn
 from scipy.special import entr, rel_entr
 from sklearn.datasets import load_digits
 from sklearn.manifold import _utils
-from sklearn.manifold._t_sne import _joint_probabilities, _joint_probabilities_nn
+from sklearn.manifold._t_sne import _joint_probabilities_nn
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.neighbors import NearestNeighbors
 
@@ -47,16 +44,6 @@ def test_sqeuclidean_against_sklearn(name):
         np.testing.assert_allclose(ours.dense(), theirs, atol=TIGHT * theirs.max())
 
 
-def test_nearest_against_sklearn():
-    """The k cheapest columns are scikit-learn's neighbours, itself included."""
-    X = SCALES
-    distances, columns = NearestNeighbors(n_neighbors=6).fit(X).kneighbors(X)
-    kept = drot.nearest(drot.sqeuclidean(X), 6).dense().numpy()
-    for row, near, at in zip(kept, columns, distances, strict=True):
-        assert set(np.flatnonzero(np.isfinite(row))) == set(near)
-        np.testing.assert_allclose(row[near], at**2, rtol=1e-9, atol=1e-12)
-
-
 @pytest.mark.parametrize("name", CLOUDS)
 @pytest.mark.parametrize("xi", [5.0, 30.0])
 def test_conditional_against_sklearn(name, xi):
@@ -69,15 +56,6 @@ def test_conditional_against_sklearn(name, xi):
     # the self-loop is a difference of substance: with it the plans are far apart
     kept = drot.entropic_affinity(drot.sqeuclidean(X), xi).plan
     assert np.abs(kept.numpy() - theirs).max() > 0.05
-
-
-@pytest.mark.parametrize("xi", [5.0, 30.0])
-def test_joint_against_sklearn(xi):
-    """t-SNE's joint probabilities are the Euclidean symmetrisation, over n."""
-    X = CLOUDS["digits"]
-    theirs = squareform(_joint_probabilities(euclidean_distances(X, squared=True), xi, 0))
-    ours = drot.entropic_affinity(drot.sqeuclidean(X), xi, diagonal="drop")
-    np.testing.assert_allclose(drot.symmetrize(ours) / len(X), theirs, atol=SKLEARN / len(X))
 
 
 def test_joint_nn_against_sklearn():
@@ -97,15 +75,6 @@ def test_gaussian_against_sklearn():
     kernel = rbf_kernel(X, gamma=1 / nu)
     ours = drot.gaussian_affinity(drot.sqeuclidean(X), bandwidth=nu).plan
     np.testing.assert_allclose(ours, kernel / kernel.sum(axis=1, keepdims=True), atol=TIGHT)
-
-
-def test_joint_against_opentsne():
-    """openTSNE's affinities: int(3 xi) neighbours, symmetrised, total mass 1."""
-    X, xi = SCALES, 10
-    theirs = PerplexityBasedNN(X, perplexity=xi, method="exact", n_jobs=1).P.toarray()
-    cost = drot.sqeuclidean(X)
-    ours = drot.entropic_affinity(cost, xi, diagonal="drop", n_neighbors=3 * xi)
-    np.testing.assert_allclose(drot.symmetrize(ours) / len(X), theirs, atol=OPENTSNE / len(X))
 
 
 @pytest.mark.parametrize("xi", [3.0, 12.5])

@@ -32,38 +32,23 @@ def reachable(X: np.ndarray, share: float, diagonal: str = "keep") -> float:
 
 
 @quick
-@given(clouds(), shares, st.sampled_from(["keep", "drop"]))
-def test_entropic_rows(X, share, diagonal):
+@given(clouds(), shares, st.sampled_from(["keep", "drop"]), st.booleans())
+def test_entropic_rows(X, share, diagonal, double):
     """Every row sums to 1 and has the perplexity asked for, by the definition of perplexity."""
-    xi = reachable(X, share, diagonal)
+    xi, dtype = reachable(X, share, diagonal), np.float64 if double else np.float32
     if diagonal == "drop" and xi >= len(X) - 1:  # every other point is tied
         return
-    affinity = drot.entropic_affinity(drot.sqeuclidean(X), xi, diagonal=diagonal)
-    plan = affinity.plan.numpy()
-    np.testing.assert_allclose(plan.sum(axis=1), 1, atol=1e-8)
+    affinity = drot.entropic_affinity(drot.sqeuclidean(X.astype(dtype)), xi, diagonal=diagonal)
+    plan, accuracy = affinity.plan.numpy(), 3e-9 if double else 3e-4
+    assert plan.dtype == dtype and affinity.residual <= (1e-9 if double else 1e-4)
+    np.testing.assert_allclose(plan.sum(axis=1), 1, atol=accuracy / 3)
     reached = [oracles.log_perplexity(row / row.sum()) for row in plan]
-    np.testing.assert_allclose(reached, math.log(xi), atol=3e-9)
-    np.testing.assert_allclose(affinity.perplexity, xi, rtol=3e-9)
+    np.testing.assert_allclose(reached, math.log(xi), atol=accuracy)
+    np.testing.assert_allclose(affinity.perplexity, xi, rtol=accuracy)
     assert (affinity.eps > 0).all()
     if diagonal == "drop":
         assert (affinity.log_plan.diagonal() == -math.inf).all()
     np.testing.assert_array_equal(affinity.log_plan.exp(), plan)
-
-
-@quick
-@given(clouds(("gaussian", "scales", "clusters")), shares, st.integers(0, 999))
-def test_permutation(X, share, seed):
-    """Numbering the points differently numbers rows and columns of every affinity so."""
-    order = np.random.default_rng(seed).permutation(len(X))
-    xi = reachable(X, share)
-    for solve in (
-        lambda cost: drot.entropic_affinity(cost, xi, tol=1e-11),
-        lambda cost: drot.gaussian_affinity(cost, perplexity=xi, tol=1e-11),
-        lambda cost: drot.self_tuning_affinity(cost, n_neighbors=2),
-        lambda cost: drot.doubly_stochastic_affinity(cost, bandwidth=2.0, tol=1e-11),
-    ):
-        plan = solve(drot.sqeuclidean(X)).plan[order][:, order]
-        np.testing.assert_allclose(solve(drot.sqeuclidean(X[order])).plan, plan, atol=1e-8)
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-4, 1e4, 1e150])
@@ -173,41 +158,14 @@ def test_neighbours(diagonal):
 
 @each_diagonal
 def test_duals_give_the_plan(diagonal):
-    """log P is (lam - C) / eps, (lam - C) / nu or (f_i + f_j - C) / nu: the duals are those."""
+    """log P is (lam - C) / eps or (lam - C) / nu, and -inf on a dropped diagonal."""
     C = squares("scales", 11, 13)
-    off = torch.eye(13, dtype=torch.bool) if diagonal == "drop" else torch.zeros(13, 13).bool()
+    D = C.clone().fill_diagonal_(math.inf) if diagonal == "drop" else C
     rows = drot.entropic_affinity(C, 4.0, diagonal=diagonal)
     mean = drot.gaussian_affinity(C, bandwidth=2.0, diagonal=diagonal)
     for affinity, scale in ((rows, rows.eps[:, None]), (mean, mean.nu)):
-        expected = ((affinity.lam[:, None] - C) / scale).masked_fill(off, -math.inf)
+        expected = (affinity.lam[:, None] - D) / scale
         torch.testing.assert_close(affinity.log_plan, expected, rtol=1e-11, atol=1e-11)
-    both = drot.doubly_stochastic_affinity(C, bandwidth=2.0)
-    expected = (both.f[:, None] + both.f - C) / both.nu
-    torch.testing.assert_close(both.log_plan, expected, rtol=1e-11, atol=1e-11)
-
-
-def test_ties_and_outliers():
-    """Duplicates with outliers at 1e6 converge, from just above the ties to just below n."""
-    X = cloud("gaussian", 0, 30, 3)
-    cost = drot.sqeuclidean(np.concatenate([X, X, X[:5] + 1e6]))
-    for xi in (2.001, 2.1, 5.0, 59.0, 60.0, 61.0, 64.9):
-        affinity = drot.entropic_affinity(cost, xi)
-        assert affinity.residual <= 1e-9 and affinity.n_iter <= 60
-        np.testing.assert_allclose(affinity.perplexity, xi, rtol=3e-9)
-
-
-@quick
-@given(clouds(("gaussian", "clusters", "scales")), shares)
-def test_float32(X, share):
-    """float32 keeps its type and its stated residual, and stays near the float64 plan."""
-    X, xi = X.astype(np.float32), reachable(X, share)
-    near = drot.entropic_affinity(drot.sqeuclidean(X), xi)
-    exact = drot.entropic_affinity(drot.sqeuclidean(X.astype(float)), xi)
-    assert near.plan.dtype == torch.float32 and near.residual <= 1e-4
-    np.testing.assert_allclose(near.plan.sum(dim=1), 1, atol=1e-4)
-    np.testing.assert_allclose(near.perplexity, xi, rtol=3e-4)
-    if share < 0.9:  # near n the perplexity hardly depends on eps
-        np.testing.assert_allclose(near.plan, exact.plan, atol=5e-3)
 
 
 @quick
@@ -260,19 +218,17 @@ def test_passes_count_evaluations():
     assert second.passes == pytest.approx((39 * first.n_iter + second.n_iter) / 40, rel=1e-12)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_perplexity_of_a_result(kind):
+def test_perplexity_of_a_result():
     """`.perplexity` is Shannon's, of each row divided by its mass, for every kind of result."""
-    C = squares(kind, 10, 14, 2)
+    C = squares("scales", 10, 14, 2)
     for affinity in (
         drot.entropic_affinity(C, 5.0, n_neighbors=9),
         drot.gaussian_affinity(C, bandwidth=1.0, diagonal="drop"),
         drot.self_tuning_affinity(C, n_neighbors=4),
         drot.doubly_stochastic_affinity(C, bandwidth=float(C.mean())),
     ):
-        plan = affinity.plan.numpy()
-        expected = [math.exp(oracles.log_perplexity(row / row.sum())) for row in plan]
-        np.testing.assert_allclose(affinity.perplexity, expected, rtol=1e-9)
+        expected = [oracles.log_perplexity(row / row.sum()) for row in affinity.plan.numpy()]
+        np.testing.assert_allclose(affinity.perplexity, np.exp(expected), rtol=1e-9)
 
 
 @pytest.mark.parametrize("n_neighbors", [None, 9])

@@ -51,16 +51,6 @@ def test_free_memory_is_measured(monkeypatch, tmp_path):
     assert memory.free_memory(CPU) > 2_000_000
 
 
-@pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-12), (torch.float32, 1e-4)])
-def test_automatic_tiles_change_no_answer(monkeypatch, dtype, bound):
-    X = torch.rand(60, 3, dtype=dtype)
-    dense = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 8)
-    monkeypatch.setattr(memory, "free_memory", lambda device: 0)
-    tiled = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 8)
-    assert tiled.cost.block is not None and dense.cost.block is None
-    assert (dense.plan - tiled.plan).abs().max() < bound
-
-
 @pytest.mark.parametrize("kind", ["SNE", "TSNE", "LargeVis", "SNEkhorn", "TSNEkhorn"])
 def test_estimators_work_in_tiles(monkeypatch, kind):
     """Where memory is short, the affinity stays in tiles and the embedding is as good."""

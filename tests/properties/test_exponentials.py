@@ -1,4 +1,4 @@
-"""Exponentials as powers of 2, sums of them along rows, and products with vectors."""
+"""Exponentials as powers of 2, and sums of them along rows."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from decimal import Decimal
 
 import pytest
 import torch
-from drot._core.kernels import dots, exp, log_sum_exp
+from drot._core.kernels import exp, log_sum_exp
 
 LEAST = {torch.float64: 2.0**-1074, torch.float32: 2.0**-149}
-each_dtype = pytest.mark.parametrize("dtype", LEAST)
 
 
 def test_log_sum_exp_is_the_library_one():
@@ -20,7 +19,7 @@ def test_log_sum_exp_is_the_library_one():
     torch.testing.assert_close(log_sum_exp(x.clone()), wanted, rtol=1e-14, atol=1e-8)
 
 
-@each_dtype
+@pytest.mark.parametrize("dtype", LEAST)
 @pytest.mark.parametrize("factor", [1.0, -1.0, 0.5])
 def test_exponential(dtype, factor):
     """Within 2 |factor x| + 4 roundings of e^(factor x), and near 0 within a small step."""
@@ -39,13 +38,3 @@ def test_exponential(dtype, factor):
     assert numbers == [1.0, 0.0, math.inf, 0.0] and math.isnan(none)
     assert torch.equal(x, t / factor) and found.dtype == dtype
     assert exp(x, factor, out=x) is x and torch.equal(x, found)
-
-
-@each_dtype
-def test_dots(dtype):
-    """Products of a tile with vectors, ones among them, each a vector of its own."""
-    tile, v, w = (torch.rand(*size, dtype=dtype) for size in ((7, 50), (50,), (50,)))
-    found = dots(tile, v, None, w)
-    for one, wanted in zip(found, (tile @ v, tile.sum(dim=1), tile @ w), strict=True):
-        torch.testing.assert_close(one, wanted)
-    assert [one.shape for one in dots(tile, v)] == [(7,)]

@@ -87,7 +87,7 @@ class Half(Alone):
         self.rank = rank
 
     def rows(self, n: int) -> slice:
-        return slice(0, n // 2) if self.rank == 0 else slice(n // 2, n)
+        return slice(self.rank * n // 2, (1 + self.rank) * n // 2)
 
 
 def test_shared_rows_are_shared_again():
@@ -118,13 +118,10 @@ def test_an_error_on_one_rank_ends_all(tmp_path):
     assert "out of reach" in first["all"] and first["again"]  # an error of all stops nobody
 
 
-def test_without_a_group():
+def test_shared_rows_are_not_pickled(tmp_path):
+    """A group of processes does not travel, and without one nothing is shared."""
     with pytest.raises(RuntimeError, match=r"torch\.distributed is not initialised; start with"):
         drot.shard(torch.eye(3))
-
-
-def test_shared_rows_are_not_pickled(tmp_path):
-    """A group of processes does not travel; the sentence says what does."""
     where = f"file://{tmp_path / 'meeting'}"
     dist.init_process_group("gloo", init_method=where, rank=0, world_size=1)
     try:

@@ -6,12 +6,9 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.metrics import (
-    continuity,
-    neighborhood_curve,
-    neighborhood_preservation,
-    trustworthiness,
-)
+from drot.metrics import continuity, trustworthiness
+from drot.metrics import neighborhood_curve as curve
+from drot.metrics import neighborhood_preservation as preservation
 
 
 def exact(X: np.ndarray, Y: np.ndarray | None = None) -> np.ndarray:
@@ -23,7 +20,6 @@ def integers(n: int, p: int, low: int, high: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(low, high, size=(n, p))
 
 
-# ----------------------------------------------------------------------- distances on a lattice
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("step", [1.0, 2.0**-20, 2.0**30])
 @pytest.mark.parametrize(("offset", "block"), [(0, None), (1001, None), (1001, 7)])
@@ -91,48 +87,45 @@ def test_ties_count_in_the_order_of_their_numbers():
         for K in range(1, 89)
     ]
     for points in (X, torch.from_numpy(X).float()):
-        np.testing.assert_allclose(
-            neighborhood_curve(points, X[:, :4]).overlap, overlap, atol=1e-12
-        )
+        np.testing.assert_allclose(curve(points, X[:, :4]).overlap, overlap, atol=1e-12)
     for K in (1, 5, 40):
         wanted = (89 * overlap[K - 1] - K) / (89 - K)
-        assert neighborhood_preservation(X, X[:, :4], K) == pytest.approx(wanted, abs=1e-12)
+        assert preservation(X, X[:, :4], K) == pytest.approx(wanted, abs=1e-12)
 
 
-# -------------------------------------------------------------------- neighbours without an order
 def test_neighbours_at_an_infinite_distance_have_no_order():
     """Of a cost cut to k entries, scores need no more than those; else they say what is missing."""
     X = np.random.default_rng(0).normal(size=(30, 3))
     Z = X[:, :2]
     cut, few = (drot.nearest(drot.sqeuclidean(points), 10) for points in (X, Z))
     for K in (1, 9):
-        score = neighborhood_preservation(X, Z, K)
-        assert neighborhood_preservation(cut, few, K) == score
+        score = preservation(X, Z, K)
+        assert preservation(cut, few, K) == score
         assert trustworthiness(X, few, K) == trustworthiness(X, Z, K)
         assert continuity(cut, Z, K) == continuity(X, Z, K)
-    for measure, pair, given, needed in (
-        (neighborhood_preservation, (cut, Z), (10,), 10),
-        (neighborhood_preservation, (X, few), (15,), 15),
-        (neighborhood_curve, (cut, Z), (), 28),
-        (neighborhood_curve, (X, few), (), 28),
-        (trustworthiness, (cut, Z), (3,), 28),
-        (trustworthiness, (X, few), (12,), 12),
-        (continuity, (X, few), (3,), 28),
-        (continuity, (cut, Z), (12,), 12),
+    for measure, some, needed in (
+        (preservation, (cut, Z, 10), 10),
+        (preservation, (X, few, 15), 15),
+        (curve, (cut, Z), 28),
+        (curve, (X, few), 28),
+        (trustworthiness, (cut, Z, 3), 28),
+        (trustworthiness, (X, few, 12), 12),
+        (continuity, (X, few, 3), 28),
+        (continuity, (cut, Z, 12), 12),
     ):
         says = rf"row 0 is at a finite distance from 9 other points and {needed} must be ranked"
         with pytest.raises(ValueError, match=says):
-            measure(*pair, *given)
+            measure(*some)
 
 
 def test_one_neighbour_without_a_distance_comes_last():
     """n - 2 finite entries order all n - 1 neighbours; the row is named where they do not."""
     X = np.random.default_rng(1).normal(size=(12, 3))
     cut = drot.nearest(drot.sqeuclidean(X), 11)  # the point itself, and 10 of 11
-    same = neighborhood_curve(cut, X[:, :2]).overlap
-    assert torch.equal(same, neighborhood_curve(X, X[:, :2]).overlap)
+    same = curve(cut, X[:, :2]).overlap
+    assert torch.equal(same, curve(X, X[:, :2]).overlap)
     values = drot.nearest(drot.sqeuclidean(X), 12)
     values.values[7, 8:] = torch.inf
     values.block = 5
     with pytest.raises(ValueError, match="row 7 is at a finite distance from 7 other points"):
-        neighborhood_preservation(X, values, 8)
+        preservation(X, values, 8)

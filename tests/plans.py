@@ -9,9 +9,6 @@ import torch
 from drot.affinities.doubly_stochastic import doubly_stochastic_affinity
 from drot.gromov.contraction import hard_plan
 
-__all__ = ["KERNELS", "LOSSES", "balanced", "cloud", "cloud_cost", "energy", "hard_plans"]
-__all__ += ["latent_cost", "pointwise", "problem", "soft", "squares", "weights"]
-
 KERNELS = ("gaussian", "student")
 LOSSES = ["square", "kl"]
 
@@ -77,3 +74,28 @@ def soft(w: torch.Tensor, k: int, seed: int = 0) -> torch.Tensor:
 def hard_plans(w: torch.Tensor, k: int) -> list[torch.Tensor]:
     labels = itertools.product(range(k), repeat=len(w))
     return [hard_plan(torch.tensor(label), w, k) for label in labels]
+
+
+def partitions(items: list[int]):
+    """All partitions into non-empty parts."""
+    if not items:
+        yield []
+        return
+    for rest in partitions(items[1:]):
+        yield [[items[0]], *rest]
+        for k in range(len(rest)):
+            yield [*rest[:k], [items[0], *rest[k]], *rest[k + 1 :]]
+
+
+def excess(W: np.ndarray, s: float, p: int) -> float:
+    """Largest p (m - 1) - 2 s w over the partitions of the components of W into m >= 2 parts."""
+    step = ((W + W.T) > 0) | np.eye(len(W), dtype=bool)
+    first = (np.linalg.matrix_power(step.astype(int), len(W)) > 0).argmax(axis=1)
+    found = [-np.inf]
+    for label in set(first.tolist()):
+        for parts in partitions(np.flatnonzero(first == label).tolist()):
+            colour = {i: k for k, part in enumerate(parts) for i in part}
+            cut = sum(W[i, j] for i in colour for j in colour if colour[i] != colour[j])
+            if len(parts) > 1:
+                found.append(p * (len(parts) - 1) - 2 * s * cut)
+    return max(found)

@@ -117,14 +117,6 @@ def test_each_step_of_a_descent(kind, loss):
         assert len(values) > 2 and values[-1] < values[0] - 1e-3
 
 
-def test_a_step_that_gains_nothing_is_not_made():
-    """Between zeros all plans are as good, and the first stays."""
-    A, B = (torch.zeros(n, n, dtype=torch.float64) for n in (5, 3))
-    terms, T = Problem(contraction(A, B, "square"), weights(5)), soft(weights(5), 3)
-    for steps in (conditional_gradient(terms, terms.state(T)), row_moves(terms, terms.state(T), 1)):
-        assert all(torch.equal(state.T, T) for state, _ in islice(steps, 3))
-
-
 @pytest.mark.parametrize("unit", [2.0**20, 2.0**-20])
 @pytest.mark.parametrize("tol", [None, 1e-9, 1e-2])
 def test_descents_do_not_see_units(unit, tol):
@@ -139,16 +131,6 @@ def test_descents_do_not_see_units(unit, tol):
             plans.append([state.T for state, _ in islice(steps, 300)])
         assert tol is None or len(plans[0]) < 300
         assert all(torch.equal(one, other) for one, other in zip(*plans, strict=True))
-
-
-def test_mirror_descent_leaves_rows_without_weight():
-    A, B = problem(3, 8, 3)
-    w = weights(8)
-    w[2] = 0
-    terms = Problem(contraction(A, B, "square"), w)
-    for state, gap in islice(mirror_descent(terms, terms.state(soft(w, 3)), None), 5):
-        assert np.isfinite(gap) and bool((state.T[2] == 0).all())
-        torch.testing.assert_close(state.T.sum(dim=1), w)
 
 
 @losses

@@ -301,8 +301,8 @@ def test_the_best_exchange_is_made(loss):
         assert found is None
 
 
-def test_polish_ends_where_nothing_moves():
-    """At a plan that it leaves as it is, and never higher than it began."""
+def test_polish_ends_where_nothing_moves(monkeypatch):
+    """At a plan that it leaves as it is, and at one that it would make worse."""
     X = torch.cat([cloud(6, 2), cloud(6, 2, 1) + 20])
     terms = Reduced(contraction(X @ X.T, torch.zeros(2, 2).double(), "square"), weights(12), 2)
     apart = terms.hard(torch.arange(12) // 6)
@@ -310,6 +310,9 @@ def test_polish_ends_where_nothing_moves():
     mixed = terms.cell(0.9 * apart.T + 0.1 * apart.T.flip(1))
     found = [cell.value for cell, _ in islice(polish(terms, mixed, 1e-9), 50)]
     assert 1 < len(found) < 50 and (np.diff(found) <= 1e-14 * terms.scale).all()
+    worse = SimpleNamespace(T=mixed.T, value=mixed.value + 1e-6 * terms.scale)
+    monkeypatch.setattr(terms, "cell", lambda T: worse)
+    assert [found for found, _ in islice(polish(terms, mixed, 1e-9), 50)] == [mixed]
 
 
 def test_moves_of_kernel_kmeans():

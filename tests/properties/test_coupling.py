@@ -297,6 +297,8 @@ def test_loops_count_where_they_are_kept(normalization, pairs):
         *[(np.full(shape, 0.5), "square") for shape in [(2, 3), (3, 2), (4,), (2, 2, 2)]],
         *[(np.zeros((n, n)), "n >= 2 points") for n in (0, 1)],
         (np.zeros((3, 3)), "zero everywhere"),
+        (np.eye(3) * math.nan, "plan has a non-finite entry"),
+        (np.eye(3), "mass on its diagonal; .* diagonal='drop'"),
         ([[0, 1, 0], [1, 0, -0.25], [0, 0, 0]], r"-0\.25\) at row 1, column 2"),
     ],
 )
@@ -315,6 +317,8 @@ def test_symmetry_of_a_plan_is_up_to_rounding():
     plan[0, 2] += 1e-6
     with pytest.raises(ValueError, match=r"entries \(1, 3\) and \(3, 1\)"):
         SNEkhornLoss(plan)
+    with pytest.raises(ValueError, match=r"row \d+ sums to 2; pass"):
+        SNEkhornLoss(2 * stochastic().plan)
 
 
 @pytest.mark.parametrize("block", [None, 7])

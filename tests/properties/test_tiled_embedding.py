@@ -15,7 +15,6 @@ import torch
 from clouds import cloud
 from drot._core.eigen import leading
 from drot.embeddings.descent import metric_of
-from drot.embeddings.kernels import TiledKernel
 from drot.embeddings.losses import BernoulliLoss, KernelLoss, SNEkhornLoss, SNELoss
 from drot.embeddings.plans import Plan
 from drot.embeddings.starts import random_start, spectral_start
@@ -133,27 +132,6 @@ def test_passes_are_counted(name):
     assert found.passes == pytest.approx(sum(calls))
     expected = {"snekhorn": found.products + 1}.get(name.removeprefix("t-"), 2)
     assert found.passes == pytest.approx(1 if isinstance(loss, BernoulliLoss) else expected)
-
-
-def test_kernel_rows_are_a_matrix():
-    """Rows, products, sums of the kernel and its shift, against the formula."""
-    Z = random_start(50)
-    D = (Z[:, None] - Z[None]).square().sum(dim=2)
-    off = D + torch.diag(torch.full((50,), torch.inf).double())
-    plan = Plan(drot.gaussian_affinity(cost(50, 7), bandwidth=3.0, diagonal="drop"))
-    for kernel, cost_of in (("student", torch.log1p), ("gaussian", lambda D: D)):
-        for diagonal in (True, False):
-            loss = KernelLoss(plan, kernel, symmetric=False, diagonal=diagonal)
-            K = TiledKernel(Z, loss)
-            C = cost_of(D if diagonal else off)
-            shifted = kernel == "gaussian" and not diagonal  # where a row may vanish
-            shift = C.amin(dim=1) if shifted else torch.zeros(50).double()
-            whole = torch.exp(shift[:, None] - C)
-            torch.testing.assert_close(K.sum(dim=1), whole.sum(dim=1))
-            torch.testing.assert_close(K @ Z[:, 0], whole @ Z[:, 0])
-            torch.testing.assert_close(K @ Z, whole @ Z)
-            torch.testing.assert_close(K.shift, shift)
-            assert K.passes == pytest.approx(3)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "student"])

@@ -80,21 +80,20 @@ def test_curve_scales(ratio):
         assert np.log(one) + 2 * other * np.log(spread) == pytest.approx(np.log(a), abs=1e-5)
 
 
-def test_curve_fits_at_any_spread():
-    """The sum of squares that the fit leaves, on its own grid: none of the cube around is below."""
-    for spread in (1e-8, 1.0, 1e4):
-        x = np.linspace(0, 3 * spread, 300)
-        wanted = np.exp(-np.maximum(0, x - 0.1 * spread) / spread)
+@pytest.mark.parametrize("spread", [1e-8, 1.0, 1e4])
+def test_curve_fits_at_any_spread(spread):
+    """The sum of squares that the fit leaves, on its own grid: none around is below."""
+    x = np.linspace(0, 3 * spread, 300)
+    wanted = np.exp(-np.maximum(0, x - 0.1 * spread) / spread)
 
-        def left(a, b, x=x, wanted=wanted):
-            return ((1 / (1 + a * x ** (2 * b)) - wanted) ** 2).sum()
+    def left(a, b):
+        return ((1 / (1 + a * x ** (2 * b)) - wanted) ** 2).sum()
 
-        a, b = umap_curve(0.1 * spread, spread)
-        least = left(a, b)
-        assert least < 0.1
-        for factor in (0.99, 1.01):
-            assert left(a * factor, b) > least
-            assert left(a * spread ** (2 * b - 2 * b * factor), b * factor) > least
+    a, b = umap_curve(0.1 * spread, spread)
+    assert left(a, b) < 0.1
+    for factor in (0.999, 1.001):
+        assert left(a * factor, b) > left(a, b)
+        assert left(a * spread ** (2 * b - 2 * b * factor), b * factor) > left(a, b)
 
 
 @pytest.mark.parametrize("spread", [1e-300, 1e300])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 import drot
 import numpy as np
 import pytest
@@ -141,18 +139,6 @@ def test_gromov_wasserstein_wants_limits(wrong):
         drot.gromov_wasserstein(np.eye(3), np.eye(3), **wrong)
 
 
-def test_gromov_wasserstein_starts_where_it_is_told():
-    """A matching of value 0 is kept."""
-    pytest.importorskip("ot")
-    A = drot.sqeuclidean(CLOUD[:6]).dense()
-    p = torch.tensor([3, 0, 5, 1, 2, 4])
-    T = torch.zeros(6, 6, dtype=torch.float64)
-    T[p, torch.arange(6)] = 1 / 6
-    found = drot.gromov_wasserstein(A, A[p][:, p], init=T)
-    assert found.value == pytest.approx(0, abs=1e-12)
-    torch.testing.assert_close(found.plan, T)
-
-
 @pytest.mark.parametrize("zeros", [True, False])
 def test_mirror_descent_starts_inside(zeros):
     """A tenth of a plan with zeros is spread; a positive plan is taken as it is."""
@@ -239,21 +225,3 @@ def test_generator_draws_the_starts():
     found = reduce(init="cluster_then_reduce", n_starts=1, random_state=np.random.default_rng(5))
     alone = drot.cluster_then_reduce(C, 5, random_state=np.random.default_rng(5))
     assert found.trace[0] == alone.objective
-
-
-@pytest.mark.parametrize("made", [0, 1])
-def test_interrupt_between_starts(monkeypatch, made):
-    """What is there is returned with a warning; where there is nothing, the interrupt goes on."""
-    starts = drot.distributional.solve.starts
-
-    def broken(*args):
-        yield from islice(starts(*args), made)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(drot.distributional.solve, "starts", broken)
-    if made:
-        with pytest.warns(RuntimeWarning, match="interrupted"):
-            assert len(reduce(init="random").values) == 1
-    else:
-        with pytest.raises(KeyboardInterrupt):
-            reduce(init="random")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import drot
 import numpy as np
 import pytest
 import torch
@@ -43,17 +42,6 @@ def test_divergence_of_any_spread():
             gaps = np.where(P > 0, P * np.log(P / Q), 0)
             gaps += np.where(P < 1, (1 - P) * np.log((1 - P) / (1 - Q)), 0)
         assert model.kl_divergence_ == pytest.approx(gaps.sum(), rel=1e-9)
-
-
-def test_spread_of_one_is_the_function():
-    """To the bit the chain of functions, with the guard that is their default."""
-    P = drot.fuzzy_union(drot.umap_membership(drot.sqeuclidean(X), 6))
-    a, b = umap_curve(0.3, 1.0)
-    Z = np.random.default_rng(2).normal(size=(36, 2))
-    found = drot.umap(P, a=a, b=b, init=Z, on_failure="ignore")
-    model = UMAP(min_dist=0.3, init=Z, **FIT).fit(X)
-    np.testing.assert_array_equal(model.embedding_, found.Z)
-    assert model.kl_divergence_ == found.kl
 
 
 def test_given_starts_are_in_units_of_the_embedding():

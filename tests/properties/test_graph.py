@@ -33,12 +33,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 PRIORS = ("binary", "row", "edges")
-CASES = [
-    (prior, n, diagonal, forbidden)  # forbidden: one edge cannot be
-    for prior in PRIORS
-    for n, diagonal in ((2, "keep"), (3, "drop"), (3, "keep"))
-    for forbidden in (False, True)
-]
 
 
 def log_weights(n: int, seed: int = 0, forbidden: bool = False) -> np.ndarray:
@@ -70,7 +64,9 @@ def weigh(W: np.ndarray, logs: np.ndarray, prior: str) -> float:
 
 
 # ---------------------------------------------------------------------------- probabilities
-@pytest.mark.parametrize(("prior", "n", "diagonal", "forbidden"), CASES)
+@pytest.mark.parametrize("forbidden", [False, True])  # one edge cannot be
+@pytest.mark.parametrize(("n", "diagonal"), [(2, "keep"), (3, "drop")])
+@pytest.mark.parametrize("prior", PRIORS)
 def test_probabilities_by_enumeration(prior, n, diagonal, forbidden):
     """Normaliser, probability of every graph and expectation, from a list of all graphs."""
     logs = log_weights(n, seed=n, forbidden=forbidden)
@@ -127,15 +123,12 @@ def test_shifts_of_the_log_kernel(prior):
     """A factor common to all weights changes nothing but the normaliser; extremes are safe."""
     logs = log_weights(5)
     for shift in (-2000.0, 700.0):
-        np.testing.assert_allclose(
-            expected_graph(logs + shift, prior=prior), expected_graph(logs, prior=prior), rtol=1e-9
-        )
-        change = graph_log_normalizer(logs + shift, prior=prior) - graph_log_normalizer(
-            logs, prior=prior
-        )
-        assert float(change) == pytest.approx(5 * shift)
-        one, other = (sample_graph(x, prior=prior).dense() for x in (logs, logs + shift))
-        assert torch.equal(one, other)
+        both = (logs, logs + shift)
+        one, other = (expected_graph(x, prior=prior) for x in both)
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=0)
+        one, other = (float(graph_log_normalizer(x, prior=prior)) for x in both)
+        assert other - one == pytest.approx(5 * shift)
+        assert torch.equal(*(sample_graph(x, prior=prior).dense() for x in both))
 
 
 # --------------------------------------------------------------------------------- sampling

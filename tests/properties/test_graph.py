@@ -413,7 +413,7 @@ def test_graphs_of_lists_and_arrays(kind, number, ends):
     graph = Graph(n=np.int64(3), edges=edges, weights=kind([number(c) for c in counts]))
     assert graph.edges.dtype == torch.int64 and graph.edges.tolist() == ends
     assert graph.weights.is_floating_point() and graph.weights.tolist() == counts
-    assert graph.dense()[ends].tolist() == counts and graph.dense().sum() == 6
+    assert graph.dense()[tuple(ends)].tolist() == counts and graph.dense().sum() == 6
     assert Graph(n=2, edges=np.zeros((2, 0)), weights=[]).edges.shape == (2, 0)
 
 

@@ -1,6 +1,6 @@
 """Would the tests notice? Small changes of the package, drawn by a seed, each tried by its tests.
 
-    pip install cosmic-ray coverage
+    pip install cosmic-ray pytest-cov
     python scripts/mutate.py                           # 200 changes of the whole package
     python scripts/mutate.py --sample 20 gromov costs  # 20 of two packages
 
@@ -44,9 +44,10 @@ def wanted(operator: str) -> bool:
     return pair.groups() in ALIKE if pair else operator.endswith(OTHERS)
 
 
-def pytest(*arguments: str, before: tuple[str, ...] = (), source: Path = PACKAGE.parent, **options):
+def pytest(*arguments: str, source: Path = PACKAGE.parent, record: Path | None = None, **options):
     env = os.environ | {"PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
-    words = [*before, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", *arguments]
+    env |= {"COVERAGE_FILE": str(record)} if record else {}
+    words = ["-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", *arguments]
     return subprocess.run([sys.executable, *words], cwd=ROOT, env=env, **options)
 
 
@@ -55,24 +56,11 @@ def reached() -> CoverageData:
     file = RECORD / "coverage"
     if not file.exists():
         RECORD.mkdir(parents=True, exist_ok=True)
-        settings = RECORD / "coveragerc"
-        settings.write_text(f"[run]\ndynamic_context = test_function\ndata_file = {file}\n")
-        before = ("-m", "coverage", "run", f"--rcfile={settings}", f"--source={PACKAGE}")
-        pytest(*ASKED, before=before, check=True)
+        options = (f"--cov={PACKAGE}", "--cov-context=test", "--cov-report=")
+        pytest(*ASKED, *options, check=True, record=file)
     data = CoverageData(str(file))
     data.read()
     return data
-
-
-def tests_of(data: CoverageData, path: Path, line: int) -> list[str]:
-    found: set[str] = set()
-    for context in contexts(data, str(path)).get(line, ()):
-        module, _, function = context.rpartition(".")
-        if module.startswith("tests."):
-            found.add(f"{module.replace('.', '/')}.py::{function}")
-        elif function:  # Hypothesis calls the test, and does not say which
-            found.update(drawn())
-    return sorted(found)
 
 
 @functools.cache
@@ -80,11 +68,9 @@ def contexts(data: CoverageData, path: str) -> dict[int, list[str]]:
     return data.contexts_by_lineno(path)
 
 
-@functools.cache
-def drawn() -> list[str]:
-    """Files whose tests draw their inputs."""
-    files = (path for folder in ASKED for path in (ROOT / folder).rglob("test_*.py"))
-    return [str(p.relative_to(ROOT)) for p in files if "hypothesis" in p.read_text("utf8")]
+def tests_of(data: CoverageData, path: Path, line: int) -> list[str]:
+    found = contexts(data, str(path)).get(line, ())
+    return sorted({context.partition("|")[0] for context in found if "::" in context})
 
 
 def main() -> None:
@@ -104,6 +90,7 @@ def main() -> None:
     killed = tried = 0
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(PACKAGE, Path(folder) / "drot")
+        names = Path(folder) / "names"
         for path, line, spec, tests in changes:
             operator = get_operator(spec.operator_name)(**spec.operator_args)
             old = path.read_text("utf8")
@@ -112,11 +99,12 @@ def main() -> None:
                 continue
             copy = Path(folder) / "drot" / path.relative_to(PACKAGE)
             copy.write_text(new, "utf8")
-            code = pytest("-x", *HANG, *tests, source=Path(folder), capture_output=True).returncode
+            names.write_text("\n".join(tests), "utf8")  # too many for a command line
+            run = pytest("-x", *HANG, f"@{names}", source=Path(folder), capture_output=True)
             copy.write_text(old, "utf8")
-            if code in (4, 5):
-                raise SystemExit(f"pytest found none of {tests}: remove {RECORD} and begin again")
-            noticed = code != 0
+            if run.returncode in (4, 5):
+                raise SystemExit(f"tests have changed: remove {RECORD} and begin again")
+            noticed = run.returncode != 0
             tried, killed = tried + 1, killed + noticed
             if not noticed:
                 name = spec.operator_name.partition("/")[2]

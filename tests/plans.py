@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import torch
+from drot.affinities.doubly_stochastic import doubly_stochastic_affinity
 from drot.gromov.contraction import hard_plan
 
-__all__ = ["LOSSES", "cloud", "energy", "hard_plans", "pointwise", "problem", "soft", "weights"]
-
+KERNELS = ("gaussian", "student")
 LOSSES = ["square", "kl"]
 
 
@@ -38,6 +38,30 @@ def cloud(n: int = 40, p: int = 3, seed: int = 0) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(seed).normal(size=(n, p)))
 
 
+def squares(X) -> np.ndarray:
+    """Squared distances; numbers are points of the line."""
+    X = np.asarray(X, dtype=float).reshape(len(X), -1)
+    return ((X[:, None] - X[None]) ** 2).sum(axis=-1)
+
+
+def cloud_cost(seed: int, n: int, p: int = 3) -> np.ndarray:
+    """Squared distances of a cloud whose points have scales of their own."""
+    rng = np.random.default_rng(seed)
+    return squares(rng.normal(size=(n, p)) * rng.uniform(0.3, 3, size=(n, 1)))
+
+
+def latent_cost(Z, kernel: str) -> np.ndarray:
+    """C_Z: minus the logarithm of the kernel of the points."""
+    return squares(Z) if kernel == "gaussian" else np.log1p(squares(Z))
+
+
+def balanced(seed: int, n: int) -> torch.Tensor:
+    """A symmetric plan, positive, rows of sum 1 to rounding, from a cloud in dimension 4."""
+    if n == 1:
+        return torch.ones(1, 1, dtype=torch.float64)
+    return doubly_stochastic_affinity(squares(cloud(n, 4, seed)), bandwidth=2.0, tol=1e-13).plan
+
+
 def weights(n: int, seed: int = 0) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(seed).dirichlet(np.full(n, 3.0)))
 
@@ -50,3 +74,28 @@ def soft(w: torch.Tensor, k: int, seed: int = 0) -> torch.Tensor:
 def hard_plans(w: torch.Tensor, k: int) -> list[torch.Tensor]:
     labels = itertools.product(range(k), repeat=len(w))
     return [hard_plan(torch.tensor(label), w, k) for label in labels]
+
+
+def partitions(items: list[int]):
+    """All partitions into non-empty parts."""
+    if not items:
+        yield []
+        return
+    for rest in partitions(items[1:]):
+        yield [[items[0]], *rest]
+        for k in range(len(rest)):
+            yield [*rest[:k], [items[0], *rest[k]], *rest[k + 1 :]]
+
+
+def excess(W: np.ndarray, s: float, p: int) -> float:
+    """Largest p (m - 1) - 2 s w over the partitions of the components of W into m >= 2 parts."""
+    step = ((W + W.T) > 0) | np.eye(len(W), dtype=bool)
+    first = (np.linalg.matrix_power(step.astype(int), len(W)) > 0).argmax(axis=1)
+    found = [-np.inf]
+    for label in set(first.tolist()):
+        for parts in partitions(np.flatnonzero(first == label).tolist()):
+            colour = {i: k for k, part in enumerate(parts) for i in part}
+            cut = sum(W[i, j] for i in colour for j in colour if colour[i] != colour[j])
+            if len(parts) > 1:
+                found.append(p * (len(parts) - 1) - 2 * s * cut)
+    return max(found)

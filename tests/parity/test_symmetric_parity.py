@@ -5,13 +5,6 @@
 | drot: symmetric_dual_ascent        | gamma = theta^2, first derivatives    | the same duals      |
 | drot: symmetric_alternating_proj.  | exp(-C / sigma), temperatures         | gamma = sigma temp. |
 | TorchDR: SymmetricEntropicAffinity | total mass 1; zero_diag=False to keep | plan / n            |
-
-| tolerance | its reason                                                                      |
-| --------- | ------------------------------------------------------------------------------- |
-| ASCENT    | residual 1e-7, a strongly concave dual of eight points                          |
-| LBFGS     | PyTorch's L-BFGS stops where a step promises less than 1e-9 of the loss         |
-| PROJECTED | residual 1e-8 of the projections                                                |
-| TORCHDR   | norm of its gradient 1e-7                                                       |
 """
 
 from __future__ import annotations
@@ -24,23 +17,14 @@ import oracles
 import pytest
 import torch
 
+# Residuals of 1e-7 and 1e-8; L-BFGS stops where a step promises less than 1e-9 of the loss; the
+# norm of TorchDR's gradient is 1e-7.
 ASCENT, LBFGS, PROJECTED, TORCHDR = 1e-5, 2e-4, 1e-6, 1e-5
-
-
-def eight() -> np.ndarray:
-    """Squared distances of eight points without a slack row at perplexity 3."""
-    X = np.random.default_rng(0).normal(size=(8, 4))
-    return ((X[:, None] - X[None]) ** 2).sum(axis=-1)
-
-
-def acute() -> np.ndarray:
-    X = np.array([[0.0, 0.0], [1.0, 0.0], [0.4, 0.8]])
-    return ((X[:, None] - X[None]) ** 2).sum(axis=-1)
-
-
+POINTS = np.random.default_rng(0).normal(size=(8, 4))
+EIGHT = ((POINTS[:, None] - POINTS) ** 2).sum(axis=-1)  # no slack row at perplexity 3
+ACUTE = np.array([[0.0, 1.0, 0.8], [1.0, 0.0, 1.0], [0.8, 1.0, 0.0]])
 LINE = np.array([[0.0, 1.0, 4.0], [1.0, 0.0, 1.0], [4.0, 1.0, 0.0]])
-CASES = {"eight": (eight, 3.0), "acute": (acute, 1.8)}
-each_case = pytest.mark.parametrize("case", CASES)
+each_case = pytest.mark.parametrize(("C", "xi"), [(EIGHT, 3.0), (ACUTE, 1.8)], ids=["8", "3"])
 
 
 def same(slow, fast, accuracy: float) -> None:
@@ -54,18 +38,16 @@ def same(slow, fast, accuracy: float) -> None:
     np.testing.assert_array_equal(slow.plan, slow.plan.T)
 
 
-# ----------------------------------------------------------------------------------- ascent
 @each_case
 @pytest.mark.parametrize(
     ("optimizer", "rate", "tol"),
     [("adam", 0.1, 1e-7), ("gradient", 0.1, 1e-7), ("lbfgs", 1.0, 1e-4)],
 )
-def test_dual_ascent(case, optimizer, rate, tol):
+def test_dual_ascent(C, xi, optimizer, rate, tol):
     """First derivatives climb to the point that second derivatives find."""
-    make, xi = CASES[case]
-    fast = drot.symmetric_entropic_affinity(make(), xi)
+    fast = drot.symmetric_entropic_affinity(C, xi)
     slow = drot.symmetric_dual_ascent(
-        make(), xi, optimizer=optimizer, learning_rate=rate, tol=tol, max_iter=4000
+        C, xi, optimizer=optimizer, learning_rate=rate, tol=tol, max_iter=4000
     )
     same(slow, fast, LBFGS if optimizer == "lbfgs" else ASCENT)
     assert slow.converged and slow.residual <= tol
@@ -76,49 +58,32 @@ def test_dual_ascent(case, optimizer, rate, tol):
 
 
 def test_dual_ascent_residual():
-    """The residual is that of the plan handed back, the best of all that were met."""
-    seen = []
-    slow = drot.symmetric_dual_ascent(
-        eight(),
-        3.0,
-        learning_rate=0.05,
-        max_iter=25,
-        on_failure="ignore",
-        callback=lambda k, r: seen.append((k, r)),
-    )
-    assert seen == list(enumerate(slow.trace, start=1)) and len(seen) == 25
-    assert slow.residual == min(slow.trace) < slow.trace[0]
+    """The residual is that of the plan handed back, the best of all; units change nothing."""
+    ask = {"learning_rate": 0.05, "max_iter": 25, "on_failure": "ignore"}
+    slow = drot.symmetric_dual_ascent(EIGHT, 3.0, **ask)
+    assert slow.residual == min(slow.trace) < slow.trace[0] and not slow.converged
     plan = slow.plan.numpy()
     entropy = np.array([oracles.log_perplexity(row) for row in plan]) + plan.sum(axis=1)
-    wrong = max(
-        np.abs(entropy - math.log(3) - 1).max(),
-        np.abs(plan.sum(axis=1) - 1).max(),
-    )
+    wrong = max(np.abs(entropy - math.log(3) - 1).max(), np.abs(plan.sum(axis=1) - 1).max())
     assert slow.residual == pytest.approx(wrong, rel=1e-9)
-    assert not slow.converged
-    # the unit of the cost changes neither the path nor the number of evaluations
-    scaled = drot.symmetric_dual_ascent(
-        1e4 * eight(), 3.0, learning_rate=0.05, max_iter=25, on_failure="ignore"
-    )
+    scaled = drot.symmetric_dual_ascent(1e4 * EIGHT, 3.0, **ask)
     np.testing.assert_allclose(scaled.trace, slow.trace, rtol=1e-6)
 
 
 def test_dual_ascent_by_gradient():
     """Plain ascent follows the gradient in theta and lam, in units of the first mean gamma."""
-    C, xi, rate = eight(), 3.0, 0.01
-    start = drot.entropic_affinity(C, xi, tol=1e-2, on_failure="ignore")
+    rate, start = 0.01, drot.entropic_affinity(EIGHT, 3.0, tol=1e-2, on_failure="ignore")
     unit = float(start.eps.mean())
     theta, level = np.sqrt(start.eps.numpy() / unit), start.lam.numpy() / unit
     trace = []
     for _ in range(6):
         at = np.concatenate([theta**2, level]) * unit
-        slope = oracles.symmetric_dual_gradient(C, xi, at)
+        slope = oracles.symmetric_dual_gradient(EIGHT, 3.0, at)
         trace.append(np.abs(slope).max())
         theta = theta + rate * 2 * theta * slope[:8]
         level = level + rate * slope[8:]
-    slow = drot.symmetric_dual_ascent(
-        C, xi, optimizer="gradient", learning_rate=rate, max_iter=6, on_failure="ignore"
-    )
+    ask = {"optimizer": "gradient", "learning_rate": rate, "max_iter": 6, "on_failure": "ignore"}
+    slow = drot.symmetric_dual_ascent(EIGHT, 3.0, **ask)
     np.testing.assert_allclose(slow.trace, trace, rtol=1e-9)
 
 
@@ -126,17 +91,13 @@ def test_dual_ascent_by_gradient():
 def test_dual_ascent_counts_evaluations(optimizer):
     """`max_iter` bounds them, within a step of L-BFGS too, and what they found is returned."""
     ask = {"optimizer": optimizer, "tol": 1e-12, "on_failure": "ignore"}
-    more = drot.symmetric_dual_ascent(eight(), 3.0, max_iter=30, **ask)
+    more = drot.symmetric_dual_ascent(EIGHT, 3.0, max_iter=30, **ask)
     for most in (1, 5, 30):
-        calls: list[int] = []
+        seen: list[tuple[int, float]] = []
         slow = drot.symmetric_dual_ascent(
-            eight(),
-            3.0,
-            max_iter=most,
-            callback=lambda step, _, calls=calls: calls.append(step),
-            **ask,
+            EIGHT, 3.0, max_iter=most, callback=lambda *news, to=seen: to.append(news), **ask
         )
-        assert calls[-1] == len(calls) == slow.n_iter == len(slow.trace) == most
+        assert seen == list(enumerate(slow.trace, start=1)) and len(seen) == slow.n_iter == most
         assert slow.trace == more.trace[:most] and slow.residual == min(slow.trace)
         assert not slow.converged
 
@@ -144,46 +105,38 @@ def test_dual_ascent_counts_evaluations(optimizer):
 @pytest.mark.parametrize(("optimizer", "rate"), [("adam", 0.1), ("lbfgs", 1.0)])
 def test_dual_ascent_misses_slack_rows(optimizer, rate):
     """Where a row is slack first derivatives do not arrive: three points, 3000 evaluations."""
-    slow = drot.symmetric_dual_ascent(
-        LINE,
-        1.5,
-        optimizer=optimizer,
-        learning_rate=rate,
-        tol=1e-8,
-        max_iter=3000,
-        on_failure="ignore",
-    )
-    assert not slow.converged and slow.residual > 1e-3
-    assert not slow.slack.any()
+    ask = {"optimizer": optimizer, "learning_rate": rate, "tol": 1e-8, "max_iter": 3000}
+    slow = drot.symmetric_dual_ascent(LINE, 1.5, on_failure="ignore", **ask)
+    assert not slow.converged and slow.residual > 1e-3 and not slow.slack.any()
     fast = drot.symmetric_entropic_affinity(LINE, 1.5)
     assert fast.n_iter < 12 and fast.residual <= 1e-9
     with pytest.raises(drot.NotConverged, match=rf"symmetric_dual_ascent \({optimizer}\)"):
         drot.symmetric_dual_ascent(LINE, 1.5, optimizer=optimizer, max_iter=100)
 
 
-# ------------------------------------------------------------------------------ projections
 @each_case
 @pytest.mark.parametrize("share", [0.6, 0.9])
-def test_alternating_projections(case, share):
+def test_alternating_projections(C, xi, share):
     """Below the smallest gamma the projections have the same limit and the same duals."""
-    make, xi = CASES[case]
-    fast = drot.symmetric_entropic_affinity(make(), xi)
-    sigma = share * float(fast.gamma.min())
-    slow = drot.symmetric_alternating_projections(make(), xi, bandwidth=sigma, tol=1e-8)
+    fast = drot.symmetric_entropic_affinity(C, xi)
+    sigma, seen = share * float(fast.gamma.min()), []
+    slow = drot.symmetric_alternating_projections(
+        C, xi, bandwidth=sigma, tol=1e-8, callback=lambda *news: seen.append(news)
+    )
     same(slow, fast, PROJECTED)
     assert float(slow.gamma.min()) > sigma
     assert slow.converged and slow.residual == slow.trace[-1] <= 1e-8
     assert slow.passes == slow.n_iter == len(slow.trace) > fast.passes + fast.products
     assert slow.work == tuple(range(1, slow.n_iter + 1)) and slow.products == 0
+    assert seen == list(enumerate(slow.trace, start=1))
 
 
-@pytest.mark.parametrize("make", [eight, acute, lambda: LINE], ids=["eight", "acute", "line"])
+@pytest.mark.parametrize("C", [EIGHT, ACUTE, LINE], ids=["eight", "acute", "line"])
 @pytest.mark.parametrize("sigma", [0.1, 0.6])
-def test_alternating_projections_project(make, sigma):
+def test_alternating_projections_project(C, sigma):
     """At any bandwidth the limit is the projection on the feasible set, as the solver has it."""
-    C, xi = make(), 1.6
-    slow = drot.symmetric_alternating_projections(C, xi, bandwidth=sigma, tol=1e-7)
-    conic = oracles.symmetric_entropic_projection(-C / sigma, xi)
+    slow = drot.symmetric_alternating_projections(C, 1.6, bandwidth=sigma, tol=1e-7)
+    conic = oracles.symmetric_entropic_projection(-C / sigma, 1.6)
     np.testing.assert_allclose(slow.plan, conic.plan, atol=PROJECTED)
     prices = sigma * (1 + conic.entropy)
     np.testing.assert_allclose(slow.gamma, prices, atol=1e-4 * C.max())
@@ -191,32 +144,23 @@ def test_alternating_projections_project(make, sigma):
 
 def test_alternating_projections_too_warm():
     """Above the smallest gamma some row keeps sigma and more perplexity: another matrix."""
-    fast = drot.symmetric_entropic_affinity(eight(), 3.0)
+    fast = drot.symmetric_entropic_affinity(EIGHT, 3.0)
     sigma = 3 * float(fast.gamma.min())
-    slow = drot.symmetric_alternating_projections(eight(), 3.0, bandwidth=sigma, tol=1e-9)
+    slow = drot.symmetric_alternating_projections(EIGHT, 3.0, bandwidth=sigma, tol=1e-9)
     assert float(slow.gamma.min()) == sigma
     assert float(slow.perplexity[slow.gamma == sigma].min()) > 3.0
     assert float((slow.plan - fast.plan).abs().max()) > 1e-2
+    tiles = drot.sqeuclidean(POINTS, block=3)
+    other = drot.symmetric_alternating_projections(tiles, 3.0, bandwidth=sigma, tol=1e-9)
+    np.testing.assert_allclose(other.plan, slow.plan, atol=1e-12)
 
 
-def test_alternating_projections_tiles():
-    """Tiles of a cloud hold the same numbers as its matrix."""
-    X = np.random.default_rng(0).normal(size=(8, 4))
-    one, other = (
-        drot.symmetric_alternating_projections(cost, 3.0, bandwidth=0.5, max_iter=2000)
-        for cost in (drot.sqeuclidean(X), drot.sqeuclidean(X, block=3))
-    )
-    np.testing.assert_allclose(one.plan, other.plan, atol=1e-12)
-
-
-# ---------------------------------------------------------------------------------- TorchDR
 @pytest.mark.parametrize("square", [True, False])
 def test_symmetric_against_torchdr(square):
     """TorchDR's affinity, run long, is the same plan over n."""
     torchdr = pytest.importorskip("torchdr")
-    X = torch.from_numpy(np.random.default_rng(0).normal(size=(8, 4)))
     theirs = torchdr.SymmetricEntropicAffinity(
         perplexity=3, tol=1e-7, max_iter=4000, zero_diag=False, eps_square=square
-    )(X)
-    ours = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 3.0)
+    )(torch.from_numpy(POINTS))
+    ours = drot.symmetric_entropic_affinity(drot.sqeuclidean(POINTS), 3.0)
     np.testing.assert_allclose(ours.plan / 8, theirs, atol=TORCHDR / 8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import functools
 import math
 import re
 
@@ -12,10 +12,14 @@ import oracles
 import pytest
 import torch
 from clouds import cloud
-from drot._core.roots import first_bandwidth, halley, moments, solve_rows
+from drot._core.roots import first_bandwidth, halley
 from drot.affinities import doubly_stochastic
 
 INF = math.inf
+
+
+def squares(kind: str, seed: int, n: int, p: int = 3) -> torch.Tensor:
+    return drot.sqeuclidean(cloud(kind, seed, n, p)).dense()
 
 
 def step(t, gap, slope, curvature=0.0, *, low=-INF, high=INF, most=100.0, last=INF) -> float:
@@ -25,20 +29,18 @@ def step(t, gap, slope, curvature=0.0, *, low=-INF, high=INF, most=100.0, last=I
     return float(halley(row[0], tuple(row[1:4]), tuple(row[4:6]), most, row[6]))
 
 
-# -------------------------------------------------------------------------------- one step
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("root", [0.0, -0.4])
 @pytest.mark.parametrize("share", [0.24, 0.26, 0.7, 1.0, 3.0])
 def test_step_is_exact_for_fractions(share, root, sign):
-    """Halley's method finds the root of (t - r) / (c t + d) in one step from anywhere. Where
-    c t + d is at most a quarter of its value at the root, Newton's step is taken instead, which
-    goes that share of the way."""
+    """Halley's method finds the root of (t - r) / (c t + d) in one step from anywhere; Newton's,
+    which goes that share of the way, is taken where c t + d is small, a quarter of its value there.
+    """
     scale, c = 1.7, 0.8 * sign
     d = scale - c * root  # c t + d is scale at the root
     t = root + (share - 1) * scale / c if share != 1 else root + 0.5
     below = c * t + d
-    gap, slope = (t - root) / below, scale / below**2
-    curvature = -2 * c * scale / below**3
+    gap, slope, curvature = (t - root) / below, scale / below**2, -2 * c * scale / below**3
     way = 1.0 if below > scale / 4 else share
     assert step(t, gap, slope, curvature) == pytest.approx(t - way * (t - root), abs=1e-12)
 
@@ -53,11 +55,8 @@ def test_step_is_kept_in_the_bracket(sign):
         (1.5, INF, 1.0),  # beyond
         (0.5, 1.0, -0.5),  # halved, just so
         (0.51, 1.0, 1.0),
-        (0.49, 1.0, -0.49),
-        (1.5, 2.0, 1.0),  # beyond, and not halved
         (-2.0, INF, 2.0),
         (-3.0, INF, 1.0),
-        (-4.0, INF, 1.0),
         (-4.0, 5.0, 1.0),
     ]:
         found = step(0.0, sign * gap, 1.0, low=low, high=high, last=last)
@@ -77,41 +76,14 @@ def test_flat_step_says_only_which_way(gap, curvature):
     assert step(1.0, 0.0, 0.0, curvature, most=2.5) == 1.0  # nothing to do
 
 
-# --------------------------------------------------------------------------------- moments
-@pytest.mark.parametrize("forbidden", [0, 3])
-def test_moments_are_derivatives(forbidden):
-    """Entropy, slope and curvature in t = log eps by automatic differentiation of the entropy."""
-    rng = np.random.default_rng(0)
-    excess = torch.tensor(rng.uniform(0, 5, size=(6, 9)))
-    excess -= excess.amin(dim=1, keepdim=True)
-    t = torch.linspace(-7, 3, 6, dtype=torch.float64)  # from one entry that counts to all
-
-    def entropy(t: torch.Tensor) -> torch.Tensor:
-        log_p = torch.log_softmax(-excess * torch.exp(-t)[:, None], dim=1)
-        return -(log_p.exp() * log_p).sum(dim=1)
-
-    t.requires_grad_()
-    first = torch.autograd.grad(entropy(t).sum(), t, create_graph=True)[0]
-    second = torch.autograd.grad(first.sum(), t)[0]
-    rows = torch.cat([excess, torch.full((6, forbidden), INF).double()], dim=1)
-    log_z, found, slope, curvature = moments(rows, t.detach())
-    torch.testing.assert_close(log_z, torch.logsumexp(-excess * torch.exp(-t)[:, None], dim=1))
-    torch.testing.assert_close(found, entropy(t))
-    torch.testing.assert_close(slope, first, rtol=1e-9, atol=1e-12)
-    torch.testing.assert_close(curvature, second, rtol=1e-9, atol=1e-12)
-
-
-# ----------------------------------------------------------------------------------- start
 def test_search_starts_at_a_tenth_of_the_mean():
     """One evaluation is made there: of each row, or at the geometric mean of the rows'."""
-    C = torch.tensor([[1.0, 3.0, 6.0, 2.0], [0.0, 0.0, 5.0, 1.0], [7.0, 8.0, 9.0, 20.0]] * 2)
-    C = C.double()[[0, 1, 2, 0]]
-    mean = (C - C.amin(dim=1, keepdim=True)).mean(dim=1)
+    C = torch.tensor([[1.0, 3, 6, 2], [0, 0, 5, 1], [7, 8, 9, 20], [1, 3, 6, 2]]).double()
+    start = 0.1 * (C - C.amin(dim=1, keepdim=True)).mean(dim=1)
     ask = {"max_iter": 1, "on_failure": "ignore", "tol": 1e-14}
-    rows = drot.entropic_affinity(C, 3.0, **ask)
-    torch.testing.assert_close(rows.eps, 0.1 * mean)
+    torch.testing.assert_close(drot.entropic_affinity(C, 3.0, **ask).eps, start)
     found = drot.gaussian_affinity(C, perplexity=3.0, **ask)
-    assert found.nu == pytest.approx(float((0.1 * mean).log().mean().exp()))
+    assert found.nu == pytest.approx(float(start.log().mean().exp()))
     inf = torch.tensor([[0.0, 1.0, INF, 4.0], [0.0, INF, INF, 2.0]])
     torch.testing.assert_close(first_bandwidth(inf), torch.tensor([0.5 / 3, 0.1]).log())
 
@@ -140,50 +112,30 @@ def test_strides_grow_where_the_row_is_flat(name):
     np.testing.assert_allclose(np.diff(met), -np.arange(2.0, 9.0), rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("row", "xi"), [([0, 1e-3, 0.1, 1e3], xi) for xi in (1.45, 1.5, 1.54, 1.58, 1.61)]
-)
+@pytest.mark.parametrize("xi", [1.45, 1.5, 1.54, 1.58, 1.61])
 @pytest.mark.parametrize("name", SOLVERS)
-def test_stairs_are_bracketed(name, row, xi):
-    """Perplexity against log eps is a staircase where costs differ by decades. Steps of Halley's
-    method alone go up and down one stair for ever; a bracket that is halved ends that."""
+def test_stairs_are_bracketed(name, xi):
+    """Where costs differ by decades the perplexity is a staircase in log eps: Halley's steps alone
+    go up and down one stair for ever, which a bracket that is halved ends."""
+    row = np.array([0, 1e-3, 0.1, 1e3])
     found = SOLVERS[name](np.tile(row, (4, 1)), xi)
     assert found.converged and found.n_iter <= 20
-    expected = oracles.bandwidth_by_bisection(np.array(row), xi)
+    expected = oracles.bandwidth_by_bisection(row, xi)
     assert math.exp(log_bandwidth(found)) == pytest.approx(expected, rel=1e-7)
 
 
-def test_wild_rows():
-    """Costs over twelve decades: of 1500 rows none needs more than 30 evaluations."""
-    rng = np.random.default_rng(0)
-    C = 10 ** rng.uniform(-6, 6, size=(1500, 8))
-    C[:, 0] = 0
-    xi = 1 + 7 * rng.uniform(0.001, 0.999, size=1500)
-    excess, target = torch.tensor(C), torch.tensor(xi).log()
-    log_eps, log_z, gap, _, work = solve_rows(excess, target, 1e-10, 30)
-    assert gap.abs().max() <= 1e-10 and work <= 10 * 1500
-    log_p = torch.log_softmax(-excess * torch.exp(-log_eps)[:, None], dim=1)
-    shannon = -(log_p.exp() * log_p).sum(dim=1)
-    torch.testing.assert_close(shannon, target, rtol=0, atol=2e-10)
-    torch.testing.assert_close(log_z, -log_p[:, 0])
-
-
-# --------------------------------------------------------------------------------- one for all
 def test_mean_of_unlike_rows():
     """Constant rows have no say in the start, ties none but in the range, large costs none."""
-    C = np.array([[3.0, 3, 3, 3], [0, 0, 1, 5], [2, 7, 2, 4], [0, 9, 1, 4]]) + 2.0**20
-    found = drot.gaussian_affinity(C, perplexity=2.9, tol=1e-12)
-    mean = np.mean([oracles.log_perplexity(oracles.softmax(row, found.nu)) for row in C - 2.0**20])
+    C = np.array([[3.0, 3, 3, 3], [0, 0, 1, 5], [2, 7, 2, 4], [0, 9, 1, 4]])
+    solve = functools.partial(drot.gaussian_affinity, C + 2.0**20)
+    nu = solve(perplexity=2.9, tol=1e-12).nu
+    mean = np.mean([oracles.log_perplexity(oracles.softmax(row, nu)) for row in C])
     assert mean == pytest.approx(math.log(2.9), abs=1e-11)
     low, high = 16**0.25, 4.0  # geometric means of 4, 2, 2 and 1 ties, and of 4 entries
-    inside, outside = 1e-6, -1e-6
-    for by in (inside, outside):
-        for xi in (low + by, high - by):
-            if by == inside:
-                assert drot.gaussian_affinity(C, perplexity=xi).converged
-            else:
-                with pytest.raises(ValueError, match=f"between {low:g} .* and {high:g} "):
-                    drot.gaussian_affinity(C, perplexity=xi)
+    for end, inside in ((low, 1e-6), (high, -1e-6)):
+        assert solve(perplexity=end + inside).converged
+        with pytest.raises(ValueError, match=f"between {low:g} .* and {high:g} "):
+            solve(perplexity=end - inside)
 
 
 @pytest.mark.parametrize("n", range(2, 14))
@@ -216,19 +168,17 @@ def test_error_at_the_tolerance_is_within_it():
         for solve in SOLVERS.values():
             found = solve(C, 2.0, tol=error)
             assert found.n_iter == k and found.converged
-    C = drot.sqeuclidean(cloud("gaussian", 7, 9, 2)).dense()
+    C = squares("gaussian", 7, 9)
     trace = drot.doubly_stochastic_affinity(C, bandwidth=1.0).trace
     for k in (1, 5, 9):
         assert drot.doubly_stochastic_affinity(C, bandwidth=1.0, tol=trace[k - 1]).n_iter == k
 
 
-# ---------------------------------------------------------------------- the doubly stochastic one
 @pytest.mark.parametrize("kind", ["gaussian", "scales", "clusters"])
 def test_bandwidth_costs_less_than_a_second_plan(kind):
     """The potentials of one bandwidth start the next: to find it takes 1.6 times the iterations
     that a given one takes, and never twice as many."""
-    C = drot.sqeuclidean(cloud(kind, 3, 24, 3)).dense()
-    shares = []
+    C, shares = squares(kind, 3, 24), []
     for xi in (1.3, 3.0, 8.0, 15.0, 22.0):
         found = drot.doubly_stochastic_affinity(C, perplexity=xi)
         given = drot.doubly_stochastic_affinity(C, bandwidth=found.nu)
@@ -242,15 +192,10 @@ def test_bandwidth_costs_less_than_a_second_plan(kind):
 def test_budget_of_a_bandwidth(max_iter):
     """Sinkhorn's iterations of all bandwidths share it; the certificate is of the plan returned,
     of its rows or of their mean perplexity, whichever is worse."""
-    C = drot.sqeuclidean(cloud("scales", 4, 20, 3)).dense()
+    ask = {"perplexity": 6.0, "tol": 1e-13, "max_iter": max_iter, "on_failure": "ignore"}
     seen: list[tuple[int, float]] = []
     found = drot.doubly_stochastic_affinity(
-        C,
-        perplexity=6.0,
-        tol=1e-13,
-        max_iter=max_iter,
-        callback=lambda k, r: seen.append((k, r)),
-        on_failure="ignore",
+        squares("scales", 4, 20), callback=lambda *news: seen.append(news), **ask
     )
     assert found.n_iter == max_iter == len(found.trace) and not found.converged
     assert seen == list(enumerate(found.trace, start=1))
@@ -260,13 +205,14 @@ def test_budget_of_a_bandwidth(max_iter):
 
 
 def test_damping_is_two_thirds_unless_told():
-    C = drot.sqeuclidean(cloud("gaussian", 5, 12, 2)).dense()
-    plain, told = (
-        drot.doubly_stochastic_affinity(C, bandwidth=1.0, **ask) for ask in ({}, {"damping": 2 / 3})
+    solve = functools.partial(
+        drot.doubly_stochastic_affinity, squares("gaussian", 5, 12), bandwidth=1.0
     )
-    assert plain.trace == told.trace
+    assert solve().trace == solve(damping=2 / 3).trace
     for damping in (1e-3, 0.999):
-        drot.doubly_stochastic_affinity(C, bandwidth=1.0, damping=damping, on_failure="ignore")
+        solve(damping=damping, on_failure="ignore")
+    with pytest.raises(TypeError, match="damping must be one number; got str"):
+        solve(damping="a")
 
 
 @pytest.mark.parametrize("block", [None, 7])
@@ -277,46 +223,44 @@ def test_unequal_directions_are_named(block):
     bent = drot.pairwise(lambda a, b: (a - b.T).abs() + (b.T - a) * b.T / n, x, block=block)
     with pytest.raises(ValueError, match="must be symmetric") as caught:
         drot.doubly_stochastic_affinity(bent, bandwidth=1.0)
-    i, j, k, m, one, other = map(float, re.findall(r"-?\d+\.?\d*", str(caught.value)))
-    assert (i, j) == (m, k)
+    *places, one, other = map(float, re.findall(r"-?\d+\.?\d*", str(caught.value)))
+    i, j = map(int, places[:2])
+    assert places == [i, j, j, i]
     C = bent.dense()
     gap = (C - C.T).abs()
-    assert gap[int(i), int(j)] == (gap[int(i)] if block else gap).max()
-    assert (one, other) == pytest.approx((float(C[int(i), int(j)]), float(C[int(j), int(i)])), 1e-5)
+    assert gap[i, j] == (gap[i] if block else gap).max()
+    assert (one, other) == pytest.approx((float(C[i, j]), float(C[j, i])), 1e-5)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 5.0, 1e3])
 def test_symmetry_of_a_cost_is_up_to_rounding(scale):
     """One part in 10^8 of the entry, or of the median of the rows where that is more."""
-    C = drot.sqeuclidean(cloud("gaussian", 6, 9, 2)).dense()
+    C = squares("gaussian", 6, 9, 2)
     C *= scale / C.max()
-    usual = C.median(dim=1).values
+    usual = C.median(dim=1).values[[2, 5]].min()
     near = C.clone()
-    near[2, 5] = near[5, 2] = 0.5 * usual[[2, 5]].min()
-    sizes = ((C, C[2, 5]), (near, near.median(dim=1).values[[2, 5]].min()))
-    assert C[2, 5] > usual[[2, 5]].min()
-    for (M, size), (off, good) in itertools.product(sizes, ((0.9e-8, True), (1.1e-8, False))):
-        D = M.clone()
-        D[2, 5] += off * size
-        if good:
-            assert drot.doubly_stochastic_affinity(D, bandwidth=scale, tol=1e-6).converged
-        else:
-            with pytest.raises(ValueError, match=r"entries \(2, 5\) and \(5, 2\)"):
-                drot.doubly_stochastic_affinity(D, bandwidth=scale)
+    near[2, 5] = near[5, 2] = 0.5 * usual
+    assert C[2, 5] > usual
+    for M, size in ((C, C[2, 5]), (near, near.median(dim=1).values[[2, 5]].min())):
+        good, bad = M.clone(), M.clone()
+        good[2, 5] += 0.9e-8 * size
+        bad[2, 5] += 1.1e-8 * size
+        assert drot.doubly_stochastic_affinity(good, bandwidth=scale, tol=1e-6).converged
+        with pytest.raises(ValueError, match=r"entries \(2, 5\) and \(5, 2\)"):
+            drot.doubly_stochastic_affinity(bad, bandwidth=scale)
+    with pytest.raises(ValueError, match="infinite entries"):
+        drot.doubly_stochastic_affinity(drot.nearest(C, 4), bandwidth=scale)
     x = torch.arange(20.0, dtype=torch.float64)[:, None]
     free = drot.pairwise(lambda a, b: torch.zeros(len(a), len(b)).double(), x, block=7)
     uniform = drot.doubly_stochastic_affinity(free, bandwidth=scale).plan
     torch.testing.assert_close(uniform, torch.full((20, 20), 0.05).double())
-    infinite = drot.nearest(C, 4)
-    with pytest.raises(ValueError, match="infinite entries"):
-        drot.doubly_stochastic_affinity(infinite, bandwidth=scale)
 
 
 @pytest.mark.parametrize("start", [-8.0, 8.0])
 @pytest.mark.parametrize("xi", [1.3, 5.0, 11.0])
 def test_poor_start_costs_iterations_no_more(monkeypatch, start, xi):
     """From e^8 times too much or too little the same bandwidth is reached."""
-    C = drot.sqeuclidean(cloud("scales", 3, 12, 3)).dense()
+    C = squares("scales", 3, 12)
     wanted = drot.doubly_stochastic_affinity(C, perplexity=xi).nu
     far = (math.log(wanted) + start, [0.0])
     monkeypatch.setattr(doubly_stochastic, "mean_bandwidth", lambda *_: far)
@@ -326,17 +270,11 @@ def test_poor_start_costs_iterations_no_more(monkeypatch, start, xi):
 
 @pytest.mark.parametrize(
     ("kind", "seed", "n", "tol"),
-    [
-        ("gaussian", 0, 16, 1e-9),
-        ("duplicates", 2, 16, 1e-9),
-        ("scales", 0, 16, 1e-14),
-        ("gaussian", 3, 12, 1e-14),
-    ],
+    [("duplicates", 2, 16, 1e-9), ("scales", 0, 16, 1e-14), ("gaussian", 3, 12, 1e-14)],
 )
 def test_gap_is_trusted_only_beyond_the_residual(kind, seed, n, tol):
     """Near the solution the plan is balanced before its entropy is believed, and it can be
     balanced so well that the search goes on, down to rounding."""
-    C = drot.sqeuclidean(cloud(kind, seed, n, 3)).dense()
     for xi in (3.0, n - 0.5):
-        found = drot.doubly_stochastic_affinity(C, perplexity=xi, tol=tol)
+        found = drot.doubly_stochastic_affinity(squares(kind, seed, n), perplexity=xi, tol=tol)
         assert found.converged and found.n_iter < 80

@@ -1,12 +1,21 @@
-"""Properties of what measures a plan."""
+"""Properties of what measures a plan, and of scores of prototypes."""
 
 from __future__ import annotations
 
 import math
+import warnings
 
 import drot
 import numpy as np
 import pytest
+import sklearn.cluster
+from sklearn.cluster import KMeans
+from sklearn.metrics import normalized_mutual_info_score
+
+homogeneity, nmi = drot.metrics.prototype_homogeneity, drot.metrics.prototype_nmi
+silhouette, ari = drot.metrics.weighted_silhouette, drot.metrics.spectral_clustering_ari
+SIX = np.array([[0.0, 0], [0, 1], [10, 0], [10, 1], [0, 30], [0, 31]])  # three pairs
+PAIRS = np.array([0, 0, 1, 1, 2, 2])
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -19,21 +28,9 @@ def test_constraint_errors(seed):
     entropies = [-sum(x * (math.log(x) - 1) for x in row) for row in P]
     worst = max(abs(h - math.log(3.0) - 1) for h in entropies)
     assert errors.log_perplexity == pytest.approx(worst, rel=1e-12)
-    half = drot.metrics.constraint_errors(P / 2, perplexity=3.0)
-    assert half.row_sum == pytest.approx(0.5)
-    columns = drot.metrics.constraint_errors(P.T, perplexity=3.0)
-    assert columns.row_sum == pytest.approx(np.abs(P.sum(axis=0) - 1).max())
-
-
-def test_constraint_errors_tell_affinities_apart():
-    """The ticks of Table 1: P^e has entropies, P^ds symmetry and row sums, neither has all."""
-    C = drot.sqeuclidean(np.random.default_rng(0).normal(size=(25, 3)))
-    rows = drot.metrics.constraint_errors(drot.entropic_affinity(C, 6.0).plan, 6.0)
-    both = drot.metrics.constraint_errors(
-        drot.doubly_stochastic_affinity(C, perplexity=6.0).plan, 6.0
-    )
-    assert rows.log_perplexity < 1e-8 and rows.row_sum < 1e-8 and rows.symmetry > 1e-2
-    assert both.symmetry < 1e-8 and both.row_sum < 1e-8 and both.log_perplexity > 1e-2
+    for other in (P / 2, P.T):
+        off = np.abs(other.sum(axis=1) - 1).max()
+        assert drot.metrics.constraint_errors(other, perplexity=3.0).row_sum == pytest.approx(off)
 
 
 def test_spectral_clustering_ari():
@@ -42,8 +39,112 @@ def test_spectral_clustering_ari():
     labels = np.repeat([7, 3, 5], 15)
     X = rng.normal(size=(45, 2)) + np.repeat([[0, 0], [20, 0], [0, 20]], 15, axis=0)
     plan = drot.symmetrize(drot.entropic_affinity(drot.sqeuclidean(X), 5.0))
-    assert drot.metrics.spectral_clustering_ari(plan, labels) == 1.0
-    shuffled = rng.permutation(labels)
-    assert abs(drot.metrics.spectral_clustering_ari(plan, shuffled)) < 0.15
-    fewer = drot.metrics.spectral_clustering_ari(plan, labels, n_clusters=2)
-    assert 0.3 < fewer < 0.9
+    assert ari(plan, labels) == 1.0 and abs(ari(plan, rng.permutation(labels))) < 0.15
+    assert 0.3 < ari(plan, labels, n_clusters=2) < 0.9
+
+
+def test_default_seeds_of_scores_are_zero():
+    """A score of clusters without groups depends on the seed."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), rng.integers(4, size=40)
+    P = np.exp(-drot.sqeuclidean(X).dense().numpy())
+    for score, data in ((nmi, (X, np.eye(40), y)), (ari, (P, y))):
+        values = [score(*data, n_clusters=9, random_state=seed) for seed in range(5)]
+        assert score(*data, n_clusters=9) == values[0] != values[1]
+
+
+def test_scores_do_not_see_units():
+    """The mass of the plan and the unit of the positions cancel; 0 log 0 warns of nothing."""
+    T = np.random.default_rng(0).dirichlet(np.ones(6), size=6) + 2 * np.eye(6)
+    T[:2, 4] = T[4:, 2] = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for score in (
+            lambda Z, T: homogeneity(PAIRS, T),
+            lambda Z, T: silhouette(Z, T, PAIRS),
+            lambda Z, T: nmi(Z, T, PAIRS),
+        ):
+            assert 0 < score(SIX, T) <= 1
+            assert score(1e-3 * SIX, 7 * T) == pytest.approx(score(SIX, T), rel=1e-9)
+        assert homogeneity(PAIRS, T) < 0.9
+        assert homogeneity(PAIRS, np.eye(6)) == pytest.approx(1, abs=1e-12)
+        for T in (np.eye(4), np.full((4, 3), 0.1)):  # one class
+            assert homogeneity([5, 5, 5, 5], T) == 1
+
+
+def test_silhouette_of_odd_prototypes():
+    """Alone in its class, or at the place of all others: 0. Without weight: not there."""
+    Z, T = SIX[:4], np.eye(4)
+    two = silhouette(Z, T, PAIRS[:4])  # two classes are enough
+    assert two == pytest.approx(1 - 2 / (10 + np.sqrt(101)))
+    assert silhouette(np.ones((4, 2)), T, PAIRS[:4]) == 0
+    # the first is alone in its class; the others have 2 and 1 other of their own
+    y = [0, 1, 1, 1]
+    own = [(np.sqrt(101) + 10) / 2, (np.sqrt(101) + 1) / 2, (10 + 1) / 2]
+    others = [1, 10, np.sqrt(101)]
+    score = sum((b - a) / max(a, b) for a, b in zip(own, others, strict=True)) / 4
+    assert silhouette(Z, T, y) == pytest.approx(score)
+    # a column without mass, which has no class: neither a member of the first nor a class
+    empty, more = np.hstack([T, np.zeros((4, 1))]), np.vstack([Z, [[0.5, 0.5]]])
+    assert silhouette(more, empty, y) == pytest.approx(score)
+    assert silhouette(more, empty, [1, 0, 0, 0]) == pytest.approx(score)
+
+
+def test_clusters_of_prototypes(monkeypatch):
+    """As many as classes by default, or as prototypes in use; without weight they are no points."""
+    T = np.eye(6) / 6
+    assert nmi(SIX, T, PAIRS) == pytest.approx(1)
+    assert nmi(SIX, T, range(6), n_clusters=3) < 0.9 and nmi(SIX, T, PAIRS, n_clusters=1) == 0
+    far = np.vstack([[[1e4, 0]], SIX])
+    assert nmi(far, np.hstack([np.zeros((6, 1)), T]), PAIRS) == pytest.approx(1)
+    merged = np.repeat(np.eye(2), 3, axis=0)  # two prototypes for three classes
+    expected = normalized_mutual_info_score(PAIRS, [0, 0, 0, 1, 1, 1])
+    assert nmi(SIX[[0, 4]], merged, PAIRS) == pytest.approx(expected)
+    # a point without mass is in no cluster, and its class does not ask for one
+    for first, second in ((1, 2), (0, 2), (0, 1)):
+        none, where = np.zeros((5, 3)), np.zeros(3, dtype=int)
+        none[[0, 1, 2, 3], [first, first, second, second]] = 1
+        where[second] = 4
+        for asked in (2, None):
+            found = nmi(SIX[where], none, [0, 0, 1, 1, 2], n_clusters=asked)
+            assert found == pytest.approx(1)
+    pairs = [0, 0, 0, 0, 1, 2]  # of which two classes have mass
+    expected = KMeans(2, n_init=10, random_state=0).fit(SIX[:5]).labels_
+    found = nmi(SIX, np.diag([1.0, 1, 1, 1, 1, 0]), pairs)
+    assert found == pytest.approx(normalized_mutual_info_score(pairs[:5], expected))
+    seen = []
+    monkeypatch.setattr(
+        sklearn.cluster, "KMeans", lambda k, **more: seen.append((k, more)) or KMeans(k, **more)
+    )
+    nmi(SIX, np.eye(6), PAIRS, random_state=3)
+    assert seen == [(3, {"n_init": 10, "random_state": 3})]
+
+
+@pytest.mark.parametrize(
+    ("y", "T", "says"),
+    [
+        ([0, 1, 1, 1], np.eye(3), r"one label per row; got \(3, 3\) and \(4,\)"),
+        ([0, 1], np.eye(3), "one label per row"),
+        ([0, 1, 1], np.ones(3), "one label per row"),
+        ([0, 1, 1], np.ones((3, 2, 2)), "one label per row"),
+        ([0, 1, 1], [[1, 0], [1, -0.5], [0, 1]], r"negative entry \(-0.5\) at row 1, column 1"),
+        ([0, 1, 1], [[1, 0], [0, 1], [np.inf, 1]], "plan has a non-finite entry .* at row 2"),
+        ([0, 1, 1], np.zeros((3, 2)), "plan is 0 everywhere; pass one with some mass"),
+    ],
+)
+def test_scores_say_what_is_no_plan(y, T, says):
+    with pytest.raises(ValueError, match=says):
+        homogeneity(y, T)
+
+
+def test_scores_say_what_does_not_fit():
+    """A place for each prototype, two classes, and groups of which there are some."""
+    for k, score in ((2, silhouette), (4, silhouette), (2, nmi), (4, nmi)):
+        with pytest.raises(ValueError, match=f"Z has {k} prototypes and the plan 3"):
+            score(np.eye(k), np.eye(3), [0, 1, 1])
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        silhouette(np.eye(3), np.eye(3), [1, 1, 1])
+    with pytest.raises(ValueError, match="n_clusters must be a whole number from 1 to 3"):
+        nmi(np.eye(3), np.eye(3), [0, 1, 1], n_clusters=4)
+    with pytest.raises(ValueError, match="n_clusters must be a whole number from 1 to 2"):
+        ari(np.ones((2, 2)), [0, 1], n_clusters=0)

@@ -7,26 +7,22 @@ import drot.embeddings.losses
 import numpy as np
 import pytest
 import torch
-from clouds import cloud
+from drot import fuzzy_union
 from drot._core.kernels import suits
-from drot.embeddings.losses import BernoulliLoss, SNEkhornLoss, SNELoss
+from drot.embeddings.losses import BernoulliLoss, KernelLoss, SNELoss
 from drot.embeddings.starts import random_start
+from objectives import A, B, fuzzy, joint, objective
+
+# Those with a compiled loop.
+LOSSES = ["t-sne", "t-sum", "t-snekhorn", "largevis-symmetric", "umap-union"]
 
 
-def plans(n: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """A plan without its diagonal and a doubly stochastic one."""
-    cost = drot.sqeuclidean(cloud("gaussian", 0, n, 5))
-    rows = drot.symmetrize(drot.entropic_affinity(cost, n / 3, diagonal="drop"))
-    return rows.to(dtype), drot.doubly_stochastic_affinity(cost, bandwidth=3.0).plan.to(dtype)
+def loss_of(name: str, n: int, dtype: torch.dtype = torch.float64) -> KernelLoss:
+    if name == "umap-union":
+        return BernoulliLoss(fuzzy_union(fuzzy(n)).to(dtype), "curve", a=A, b=B)
+    return objective(name, n, like=lambda P: P.to(dtype))
 
 
-LOSSES = {
-    "t-sne": lambda P, D: SNELoss(P, "student"),
-    "t-sum": lambda P, D: SNELoss(D, "student", diagonal="keep"),
-    "t-snekhorn": lambda P, D: SNEkhornLoss(D, "student"),
-    "largevis": lambda P, D: BernoulliLoss(P, repulsion=3.0),
-    "umap": lambda P, D: BernoulliLoss(P, "curve", a=1.58, b=0.9),
-}
 SCALES = [1e-6, 1e-2, 1.0, 30.0, 1e4]
 
 
@@ -45,7 +41,7 @@ def test_loops_are_the_sweeps(name, scale, dtype, monkeypatch):
     digits = 1e-11 if dtype == torch.float64 else 2e-4
     threads = torch.get_num_threads()
     for n in (5, 600):  # 600 rows are shared by three threads
-        loss, Z = LOSSES[name](*plans(n, dtype)), scale * random_start(n, dtype=dtype)
+        loss, Z = loss_of(name, n, dtype), scale * random_start(n, dtype=dtype)
         Z[1] = Z[0]
         assert suits(Z, loss.plan)
         wanted = swept(loss, Z, monkeypatch)
@@ -68,7 +64,7 @@ def test_loops_are_the_sweeps(name, scale, dtype, monkeypatch):
 @pytest.mark.parametrize("size", [1e-150, 1.0, 1e8, 1e70])
 def test_no_digit_is_lost_at_any_size(size):
     """t-SNE of a map of any size, term by term; a sum that held K_ii = 1 would drown the others."""
-    P, _ = plans(40, torch.float64)
+    P = joint(40)
     Z = size * random_start(40)
     found = SNELoss(P, "student").evaluate(Z)
     z = Z.numpy()
@@ -85,14 +81,14 @@ def test_no_digit_is_lost_at_any_size(size):
 @pytest.mark.parametrize("name", LOSSES)
 def test_positions_that_require_a_gradient(name):
     """They are read, and no graph is made of them."""
-    loss, Z = LOSSES[name](*plans(20, torch.float64)), random_start(20)
+    loss, Z = loss_of(name, 20), random_start(20)
     found = loss.evaluate(Z.clone().requires_grad_())
     assert torch.equal(found.gradient, loss.evaluate(Z).gradient)
 
 
 def test_what_the_loops_leave_to_torch():
     """Other dimensions, plans met in tiles or laid out by columns, kernels whose squares vanish."""
-    P, _ = plans(40, torch.float64)
+    P = joint(40)
     Z = random_start(40)
     assert suits(Z, P)
     assert not suits(random_start(40, n_components=3), P)

@@ -6,12 +6,14 @@ import math
 
 import drot
 import numpy as np
+import objectives
 import pytest
 import torch
 from clouds import cloud
 from drot.embeddings.embed import embed
 from drot.embeddings.losses import SNEkhornLoss, SNELoss
 from drot.embeddings.starts import apart, at_scale
+from objectives import METHODS
 from torch import Tensor
 
 N = 60
@@ -35,24 +37,22 @@ def graph() -> Tensor:
     return drot.fuzzy_union(drot.umap_membership(drot.sqeuclidean(points()), 8))
 
 
-METHODS = {
-    "SNE": lambda init: drot.sne(rows(), normalization="rows", init=init, tol=1e-3),
-    "symmetric SNE": lambda init: drot.sne(drot.symmetrize(rows()), init=init, tol=1e-3),
-    "t-SNE": lambda init: drot.tsne(drot.symmetrize(rows()), init=init, tol=1e-3),
-    "SNEkhorn": lambda init: drot.snekhorn(doubly(), init=init, tol=1e-3),
-    "t-SNEkhorn": lambda init: drot.snekhorn(doubly(), kernel="student", init=init, tol=1e-3),
-    "LargeVis": lambda init: drot.largevis(drot.symmetrize(rows()), init=init, tol=1e-3),
-    "UMAP": lambda init: drot.umap(graph(), init=init, tol=1e-3),
-}
+PLANS = {objectives.rows: rows, objectives.joint: lambda: drot.symmetrize(rows())}
+PLANS |= {objectives.stochastic: doubly, objectives.fuzzy: graph}
+
+
+def run(name: str, init) -> drot.embeddings.Embedding:
+    plan, method = METHODS[name]
+    return method(PLANS[plan](), init=init, tol=1e-3)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_size_of_a_start(name):
     """From any size the picture is as good as from size 1, and its slope was small for a reason."""
     shape = drot.pca_start(points())
-    wanted = METHODS[name](shape).kl
-    for size in (1e-30, 1e-4, 1e3, 1e6, 1e30):
-        found = METHODS[name](size * shape)
+    wanted = run(name, shape).kl
+    for size in (1e-30, 1e-4, 1e3, 1e6, 1e30, *[1e200] * ("snekhorn" in name)):
+        found = run(name, size * shape)
         assert found.converged and found.n_iter > 5
         assert found.kl < 1.25 * wanted + 0.2, size  # 1.06 times, when tried
 
@@ -82,15 +82,6 @@ def test_wide_starts_shrink_while_the_objective_falls():
     assert 9 < at_scale(1e8 * Z, level)[0] < 101
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "student"])
-def test_a_start_whose_squares_overflow(kernel):
-    """Where the objective has no value, a smaller start is better."""
-    P, shape = doubly(), drot.pca_start(points())
-    found = drot.snekhorn(P, kernel=kernel, init=1e200 * shape)
-    wanted = drot.snekhorn(P, kernel=kernel, init=shape)
-    assert found.kl < 1.25 * wanted.kl + 0.2
-
-
 def test_a_solution_with_far_parts_is_left():
     """Parts that exchange little mass belong far apart: the array of such a solution stays."""
     mass = 1e-7
@@ -107,10 +98,10 @@ def test_a_start_on_a_line_leaves_it(name, axis):
     """As good as the plane start of the same method, and wide in two directions."""
     X = drot.pca_start(points())
     direction = torch.tensor([[1.0, 0.0]] if axis == "first" else [[0.6, 0.8]]).double()
-    found = METHODS[name](X[:, :1] @ direction)
+    found = run(name, X[:, :1] @ direction)
     across, along = torch.linalg.svdvals(found.Z).flip(0)
     assert across > 0.03 * along  # 0.09 to 0.38; the noise is 0.01
-    assert found.kl < 1.25 * METHODS[name](X).kl + 0.2
+    assert found.kl < 1.25 * run(name, X).kl + 0.2
 
 
 def test_noise_across_a_flat_start():
@@ -133,23 +124,15 @@ def test_noise_across_a_flat_start():
     assert apart(thin, P, 0) is thin
 
 
-def test_three_points_leave_a_line():
-    """Three centred points span two dimensions of three."""
-    Z = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-1.0, -1.0, 0.0]]).double()
-    P = torch.full((3, 3), 1 / 3).double()
-    line = Z * torch.tensor([1.0, 0.0, 0.0])
-    assert torch.linalg.matrix_rank(apart(line, P, 0) - apart(line, P, 0).mean(dim=0)) == 2
-
-
-@pytest.mark.parametrize("tol", [1e-3, 0.1])
-def test_all_in_one_place(tol):
-    """Nothing is known but the scale: the start is that of chance, and rough tolerances hold."""
-    P = doubly()
-    wanted = drot.snekhorn(P, init="random", tol=tol).value
-    found = drot.snekhorn(P, init=np.ones((N, 2)), tol=tol)
-    assert found.n_iter > 0 and found.value == pytest.approx(wanted, rel=0.05)
-    separate = SNELoss(np.eye(5), diagonal="keep")  # nobody has a neighbour
-    assert embed(separate, np.zeros((5, 2)), on_failure="ignore").n_iter > 0
+def test_few_points_leave_a_line():
+    """Three centred points span two dimensions of three; two stay on their line."""
+    Z = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]).double()
+    moved = apart(Z, torch.full((3, 3), 1 / 3).double(), 0)
+    assert torch.linalg.matrix_rank(moved - moved.mean(dim=0)) == 2
+    two = drot.tsne([[0, 1.0], [1, 0]], init=[[0.0, 0], [1, 0]], max_iter=1, on_failure="ignore")
+    assert (two.Z[:, 1] == 0).all()
+    alone = SNELoss(np.eye(5), diagonal="keep")  # nobody has a neighbour
+    assert embed(alone, np.zeros((5, 2)), on_failure="ignore").n_iter > 0
 
 
 @pytest.mark.parametrize("estimator", [drot.TSNE, drot.SNEkhorn])
@@ -187,9 +170,7 @@ def test_spectral_start_of_two_points():
 
 
 def test_a_start_of_any_size_keeps_its_shape():
-    """Squares of its entries neither overflow nor vanish; two points stay on their line."""
+    """Squares of its entries neither overflow nor vanish."""
     Z = torch.randn(30, 2, dtype=torch.float64)
     tiny = at_scale(Z * 1e-170, lambda Z: 0.0)
-    torch.testing.assert_close(tiny / tiny.norm(), Z / Z.norm())
-    two = drot.tsne([[0, 1.0], [1, 0]], init=[[0.0, 0], [1, 0]], max_iter=1, on_failure="ignore")
-    assert (two.Z[:, 1] == 0).all()
+    torch.testing.assert_close(tiny, 0.1 * Z / Z.square().mean().sqrt())

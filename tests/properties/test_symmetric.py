@@ -1,9 +1,10 @@
-"""Properties of the symmetric entropic affinity: what must hold for every cloud and layout."""
+"""The symmetric entropic affinity: what must hold for every cloud, and the steps of its solver."""
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import math
+from types import SimpleNamespace
 
 import drot
 import numpy as np
@@ -11,25 +12,33 @@ import oracles
 import pytest
 import torch
 from clouds import KINDS, cloud, clouds, quick
-from drot.affinities import symmetric_dual as _sea_dual
-from drot.costs.array import Pairwise
+from drot import symmetric_entropic_affinity as solve
+from drot.affinities import symmetric_dual
+from drot.affinities.symmetric import _Newton
+from drot.affinities.symmetric_dual import Dual, Point
+from drot.costs.array import as_pairwise
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.datasets import load_digits
 
+FALL = 0.7  # the share of a gamma that a step may take, as the book says
+ONES, NONE = torch.ones(9).double(), torch.zeros(9, dtype=torch.bool)
 shares = st.floats(0.01, 0.98)  # of the way from the fewest to the most neighbours
-DISTINCT = ("gaussian", "scales", "clusters", "outliers", "line")
+each_block = pytest.mark.parametrize("block", [None, 3])
 
 
-def reachable(X: np.ndarray, share: float) -> float:
-    """A perplexity between the copies of any point and the number of points."""
-    C = drot.sqeuclidean(X).dense()
-    ties = int((C == 0).sum(dim=1).max())
-    return ties + share * (len(X) - ties)
+def squares(kind: str, seed: int, n: int, p: int = 3) -> np.ndarray:
+    return oracles.exact_sqeuclidean(*[cloud(kind, seed, n, p)] * 2)
 
 
-def solve(cost, xi, **options) -> drot.affinities.SymmetricEntropicAffinity:
-    return drot.symmetric_entropic_affinity(cost, xi, **options)
+def line(*x: float) -> np.ndarray:
+    return np.subtract.outer(x, x) ** 2.0
+
+
+def tabled(C, block: int | None) -> drot.costs.Pairwise:
+    """A matrix as a cost that computes its rows."""
+    C = torch.as_tensor(C)
+    rows = torch.arange(len(C), dtype=C.dtype)[:, None]
+    return drot.pairwise(lambda x, y: C[x[:, 0].long()], rows, block=block)
 
 
 def errors(affinity, xi) -> float:
@@ -39,71 +48,32 @@ def errors(affinity, xi) -> float:
     entropy = -(plan * (np.log(safe) - 1)).sum(axis=1)
     gap = np.log(np.broadcast_to(xi, len(plan))) + 1 - entropy
     owed = np.where(slack, np.maximum(gap, 0), np.abs(gap))
-    assert np.array_equal(plan, plan.T)
+    assert np.array_equal(plan, plan.T) and (plan >= 0).all()
     return float(max(owed.max(), np.abs(plan.sum(axis=1) - 1).max()))
 
 
 @quick
-@given(clouds(), shares)
-def test_rows(X, share):
-    """Rows sum to 1, have the perplexity or more, and are the columns too."""
-    xi = reachable(X, share)
-    affinity = solve(drot.sqeuclidean(X), xi)
-    plan = affinity.plan.numpy()
-    assert (plan >= 0).all()
-    np.testing.assert_allclose(plan, plan.T, rtol=0, atol=1e-15)
-    np.testing.assert_allclose(plan.sum(axis=1), 1, atol=1e-8)
-    reached = np.exp([oracles.log_perplexity(row) for row in plan])
-    assert (reached >= xi * (1 - 1e-8)).all()
-    held = ~affinity.slack.numpy()
-    np.testing.assert_allclose(reached[held], xi, rtol=1e-8)
-    np.testing.assert_allclose(affinity.perplexity, reached, rtol=1e-8)
-    assert errors(affinity, xi) <= 3e-9
-    np.testing.assert_array_equal(affinity.log_plan.exp(), plan)
-    # never dearer than its mean with the transpose would be, never cheaper than rows on their own
-    by_rows = drot.entropic_affinity(drot.sqeuclidean(X), xi).plan.numpy()
-    C = drot.sqeuclidean(X).dense().numpy()
-    assert (plan * C).sum() >= (by_rows * C).sum() - 1e-7 * C.max()
-
-
-@quick
-@given(clouds(DISTINCT), shares, st.integers(0, 999))
-def test_permutation(X, share, seed):
-    """Numbering the points differently numbers rows, columns and duals so."""
-    order = np.random.default_rng(seed).permutation(len(X))
-    xi = reachable(X, share)
-    plain = solve(drot.sqeuclidean(X), xi, tol=1e-11)
-    moved = solve(drot.sqeuclidean(X[order]), xi, tol=1e-11)
-    np.testing.assert_allclose(moved.plan, plain.plan[order][:, order], atol=1e-8)
-    np.testing.assert_allclose(moved.perplexity, plain.perplexity[order], rtol=1e-7)
-    assert moved.dual_value == pytest.approx(plain.dual_value, rel=1e-8)
-
-
-@quick
-@given(clouds(("gaussian", "scales", "outliers")), shares, st.integers(0, 999))
-def test_permutation_of_perplexities(X, share, seed):
-    """One perplexity per row: row i of the answer is for entry i, and they move together."""
-    rng = np.random.default_rng(seed)
-    xi = 1 + (len(X) - 1) * rng.uniform(0.1 * share, 0.2 + 0.7 * share, size=len(X))
-    affinity = solve(drot.sqeuclidean(X), xi)
-    assert errors(affinity, xi) <= 3e-9
-    held = ~affinity.slack.numpy()
-    np.testing.assert_allclose(affinity.perplexity[held], xi[held], rtol=1e-8)
-    assert (affinity.perplexity.numpy() >= xi * (1 - 1e-8)).all()
-    order = rng.permutation(len(X))
-    moved = solve(drot.sqeuclidean(X[order]), xi[order])
-    np.testing.assert_allclose(moved.plan, affinity.plan[order][:, order], atol=1e-6)
-
-
-def test_one_perplexity_for_all_rows():
-    """A number and a vector of that number are the same problem."""
-    C = drot.sqeuclidean(cloud("scales", 0, 12, 3))
-    one, each = solve(C, 4.0), solve(C, np.full(12, 4.0))
-    assert torch.equal(one.plan, each.plan) and torch.equal(one.gamma, each.gamma)
+@given(clouds(), shares, st.sampled_from([(np.float32, 1.5e-4), (np.float64, 3e-9)]))
+def test_rows(X, share, kept):
+    """Rows sum to 1, have the perplexity or more, and are the columns too, in either dtype."""
+    dtype, accuracy = kept
+    cost = drot.sqeuclidean(X.astype(dtype))
+    ties = int((cost.dense() == 0).sum(dim=1).max())
+    xi = ties + share * (len(X) - ties)
+    affinity = solve(cost, xi)
+    for tensor in (affinity.plan, affinity.gamma, affinity.lam, affinity.free):
+        assert tensor.dtype == cost.dtype
+    assert errors(affinity, xi) <= accuracy and affinity.residual <= accuracy
+    reached = np.exp([oracles.log_perplexity(row) for row in affinity.plan.numpy()])
+    np.testing.assert_allclose(affinity.perplexity, reached, rtol=accuracy)
+    np.testing.assert_array_equal(affinity.log_plan.exp(), affinity.plan)
+    if dtype is np.float32:
+        exact = solve(drot.sqeuclidean(X.astype(dtype).astype(float)), xi)
+        np.testing.assert_allclose(affinity.plan, exact.plan, atol=5e-3)
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "scales", "duplicates", "line"])
-@pytest.mark.parametrize("power", [-40, -3, 1, 2, 40])
+@pytest.mark.parametrize("power", [-40, -3, 2, 40])
 def test_scale(kind, power):
     """Units of the cost: gamma, lam and the value carry them, the plan knows nothing of them."""
     C, t = drot.sqeuclidean(cloud(kind, 1, 15, 3)).dense(), 4.0**power
@@ -112,185 +82,22 @@ def test_scale(kind, power):
     np.testing.assert_allclose(scaled.gamma / t, base.gamma, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(scaled.lam / t, base.lam, rtol=1e-9, atol=1e-10 * float(C.max()))
     assert scaled.dual_value / t == pytest.approx(base.dual_value, rel=1e-11)
-    assert torch.equal(scaled.slack, base.slack)
     assert (scaled.n_iter, scaled.products) == (base.n_iter, base.products)
 
 
-@quick
-@given(clouds(("gaussian", "clusters", "duplicates")), shares, st.sampled_from([-1e3, 1.0, 1e5]))
-def test_translation_and_rotation(X, share, offset):
-    """Only distances matter."""
-    xi = reachable(X, share)
-    turn, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(X.shape[1], X.shape[1])))
-    plain = solve(drot.sqeuclidean(X), xi).plan
-    for moved in (X + offset, X @ turn):
-        np.testing.assert_allclose(solve(drot.sqeuclidean(moved), xi).plan, plain, atol=1e-6)
-
-
-# ---------------------------------------------------------------------------- special clouds
-@pytest.mark.parametrize("xi", [2.2, 4.0, 9.0, 18.0])
-def test_duplicates(xi):
-    """Copies of a point share alike, with each other and with the rest."""
-    X = cloud("gaussian", 2, 10, 3)
-    affinity = solve(drot.sqeuclidean(np.concatenate([X, X])), xi)
-    plan = affinity.plan.numpy()
-    np.testing.assert_allclose(plan[:10, :10], plan[10:, 10:], atol=1e-8)
-    np.testing.assert_allclose(plan[:10, :10], plan[:10, 10:], atol=1e-8)
-    # two half-weights for one point: the plan of X at half the perplexity
-    alone = solve(drot.sqeuclidean(X), xi / 2).plan
-    np.testing.assert_allclose(2 * plan[:10, :10], alone, atol=1e-7)
-
-
-@pytest.mark.parametrize("copies", [2, 3])
-def test_slack_duplicates(copies):
-    """Copies of a slack point: what the formula leaves free is shared by all of them."""
-    X = np.repeat([[-1.0], [0.0], [1.0]], copies, axis=0)
-    affinity = solve(drot.sqeuclidean(X), 1.5 * copies)
-    middle = slice(copies, 2 * copies)
-    assert affinity.slack[middle].all() and int(affinity.slack.sum()) == copies
-    line = solve(drot.sqeuclidean(np.array([[-1.0], [0.0], [1.0]])), 1.5).plan.numpy()
-    expected = np.kron(line, np.full((copies, copies), 1 / copies))
-    np.testing.assert_allclose(affinity.plan, expected, atol=1e-8)
-    assert errors(affinity, 1.5 * copies) <= 2e-9
-
-
-@pytest.mark.parametrize("distance", [1e2, 1e4, 1e6])
-@pytest.mark.parametrize("xi", [1.3, 5.0, 12.0])
-def test_outlier(xi, distance):
-    """A point far from all others sends the least mass that has its perplexity: spread evenly."""
-    X = cloud("gaussian", 3, 16, 3)
-    X[-1] += distance
-    affinity = solve(drot.sqeuclidean(X), xi)
-    assert errors(affinity, xi) <= 3e-9
-    reached = affinity.perplexity.numpy()
-    assert (reached >= xi * (1 - 1e-8)).all()
-    assert reached[-1] == pytest.approx(xi, rel=1e-8)
-    low, high = 0.0, 15 / 16
-    for _ in range(100):
-        b = (low + high) / 2
-        entropy = oracles.log_perplexity([1 - b, *[b / 15] * 15])
-        low, high = (b, high) if entropy < math.log(xi) else (low, b)
-    assert affinity.plan.numpy()[-1, :-1].sum() == pytest.approx(b, rel=10 / distance)
-
-
-@pytest.mark.parametrize("distance", [1e2, 1e3])
-def test_far_clusters(distance):
-    """Clusters out of reach do not exchange: each has its own plan."""
-    parts = [cloud("gaussian", k, 8 + k, 2) for k in range(3)]
-    X = np.concatenate([part + distance * k for k, part in enumerate(parts)])
-    xi = 3.5
-    plan = solve(drot.sqeuclidean(X), xi, tol=1e-11).plan.numpy()
-    start = 0
-    for part in parts:
-        rows = slice(start, start + len(part))
-        alone = solve(drot.sqeuclidean(part), xi, tol=1e-11).plan
-        np.testing.assert_allclose(plan[rows, rows], alone, atol=1e-8)
-        start += len(part)
-
-
-@pytest.mark.parametrize("xi", [1.001, 1.3, 1.9, 1.999])
-def test_two_points(xi):
-    """n = 2: the binary entropy, and gamma_0 + gamma_1 = 2 C / log(p / (1 - p))."""
-    low, high = 0.5, 1.0
-    for _ in range(100):
-        p = (low + high) / 2
-        low, high = (p, high) if oracles.log_perplexity([p, 1 - p]) > math.log(xi) else (low, p)
-    affinity = solve([[0.0, 3.0], [3.0, 0.0]], xi, tol=1e-12)
-    np.testing.assert_allclose(affinity.plan, [[p, 1 - p], [1 - p, p]], atol=1e-9)
-    assert float(affinity.gamma.sum()) == pytest.approx(6 / math.log(p / (1 - p)), rel=1e-6)
-    assert affinity.dual_value == pytest.approx(6 * (1 - p), rel=1e-9)
-
-
-@pytest.mark.parametrize("xi", [1.0001, 1.5, 2.9, 2.9999])
-def test_three_points(xi):
-    """n = 3, equal sides: all entries off the diagonal alike, one gamma."""
-    affinity = solve(5.0 * (1 - np.eye(3)), xi, tol=1e-12)
-    plan = affinity.plan.numpy()
-    off = plan[~np.eye(3, dtype=bool)]
-    np.testing.assert_allclose(off, off[0], rtol=1e-7)
-    np.testing.assert_allclose(plan.sum(axis=1), 1, atol=1e-11)
-    np.testing.assert_allclose(affinity.perplexity, xi, rtol=1e-10)
-    kappa = math.log(plan[0, 0] / plan[0, 1])
-    np.testing.assert_allclose(affinity.gamma, 5 / kappa, rtol=1e-6)
-
-
-@pytest.mark.parametrize("kind", DISTINCT)
-def test_limits(kind):
-    """Perplexity to 1: the identity; to n: the uniform plan. Both ends are within reach."""
-    C = drot.sqeuclidean(cloud(kind, 5, 12, 3))
-    for delta in (1e-2, 1e-4, 1e-6):
-        cold = solve(C, 1 + delta)
-        np.testing.assert_allclose(cold.plan, np.eye(12), atol=delta)
-        assert (cold.perplexity.numpy() >= (1 + delta) * (1 - 1e-8)).all()
-        hot = solve(C, 12 - delta)
-        np.testing.assert_allclose(hot.plan, 1 / 12, atol=math.sqrt(delta))
-        assert (hot.perplexity.numpy() >= (12 - delta) * (1 - 1e-8)).all()
-
-
-@pytest.mark.parametrize("kind", DISTINCT)
-def test_more_perplexity_costs_more(kind):
-    """The cost of the plan, which is the dual value, increases with xi; every start is mended."""
-    C = drot.sqeuclidean(cloud(kind, 6, 14, 3))
-    values = [solve(C, xi).dual_value for xi in (1.1, 1.5, 2.0, 4.0, 8.0, 12.0, 13.9)]
-    assert (np.diff(values) > 0).all()
-
-
-# ------------------------------------------------------------------------- dtypes and layouts
-@quick
-@given(clouds(("gaussian", "clusters", "duplicates")), st.floats(0.05, 0.9))
-def test_float32(X, share):
-    """float32 keeps its type and its stated residual, and stays near the float64 plan."""
-    X = X.astype(np.float32)
-    xi = reachable(X, share)
-    near, exact = solve(drot.sqeuclidean(X), xi), solve(drot.sqeuclidean(X.astype(float)), xi)
-    for tensor in (near.plan, near.gamma, near.lam, near.free):
-        assert tensor.dtype == torch.float32
-    assert near.residual <= 1e-4
-    np.testing.assert_allclose(near.plan.sum(dim=1), 1, atol=1.5e-4)
-    assert (near.perplexity.numpy() >= xi * (1 - 3e-4)).all()
-    np.testing.assert_allclose(near.plan, exact.plan, atol=5e-3)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_tiles_equal_dense(kind):
-    """Tiles of 1, 3, 7 or n rows of one matrix give what the matrix gives."""
-    C = drot.sqeuclidean(cloud(kind, 4, 15, 2)).dense()
-    whole = solve(C, 4.0)
-    for block in (1, 3, 7, 15):
-        rows = Pairwise(lambda rows: C[rows], (15, 15), C, block=block, parts={"matrix": C})
-        tiled = solve(rows, 4.0)
-        torch.testing.assert_close(tiled.plan, whole.plan, rtol=0, atol=1e-12)
-        torch.testing.assert_close(tiled.gamma, whole.gamma, rtol=1e-9, atol=1e-9)
-        assert torch.equal(tiled.slack, whole.slack)
-        for part, tile in tiled.tiles():
-            assert tile.shape[0] <= block
-            assert torch.equal(tile, tiled.plan[part])
-
-
-@pytest.mark.parametrize("kind", ["gaussian", "scales", "duplicates", "triples"])
+@pytest.mark.parametrize("kind", ["scales", "duplicates", "triples"])
 def test_tiles_stay_tiles(kind, monkeypatch):
     """With tiles no array of n rows is ever asked for, slack rows or not."""
-    if kind == "triples":
-        X = (30.0 * np.arange(13)[:, None] + [-1, 0, 1]).reshape(-1, 1)
-    else:
-        X = cloud(kind, 5, 39, 3)
+    triples = (30.0 * np.arange(13)[:, None] + [-1, 0, 1]).reshape(-1, 1)
+    X = triples if kind == "triples" else cloud(kind, 5, 39, 3)
     expected = solve(drot.sqeuclidean(X).dense(), 3.0).plan
-    monkeypatch.setattr(_sea_dual, "tile_rows", lambda cost: 4)
+    monkeypatch.setattr(symmetric_dual, "tile_rows", lambda cost: 4)
     cost = drot.sqeuclidean(X, block=5)
     rows, asked = cost.rows, []
-
-    def few(index):
-        tile = rows(index)
-        asked.append(tile.shape[0])
-        return tile
-
-    def refuse(*args):
-        raise AssertionError("the whole array was asked for")
-
-    monkeypatch.setattr(cost, "rows", few)
-    monkeypatch.setattr(cost, "dense", refuse)
+    monkeypatch.setattr(cost, "rows", lambda index: (asked.append(rows(index)), asked[-1])[1])
+    monkeypatch.delattr(drot.costs.Pairwise, "dense")
     affinity = solve(cost, 3.0)
-    assert len(asked) > 50 and max(asked) <= 5
+    assert len(asked) > 50 and max(len(tile) for tile in asked) <= 5
     parts = [affinity.log_rows(part, tile).exp() for part, tile in cost.tiles(5)]
     torch.testing.assert_close(torch.cat(parts), expected, rtol=0, atol=1e-10)
 
@@ -298,237 +105,133 @@ def test_tiles_stay_tiles(kind, monkeypatch):
 @pytest.mark.parametrize("xi", [3.0, 12.0])
 def test_passes_count_evaluations(xi):
     """`passes` and `products` together say how often the tiles of a cloud were computed."""
-    X, rows = cloud("gaussian", 6, 40, 3), 0
+    X, rows = cloud("gaussian", 6, 40, 3), []
 
     def distances(x, y):
-        nonlocal rows
-        rows += x.shape[0]
+        rows.append(len(x))
         return (x[:, None] - y).square().sum(dim=-1)
 
     affinity = solve(drot.pairwise(distances, X, block=8), xi)
-    assert not affinity.slack.any()
     # once for symmetry, once for the start, which iterates on a tile at a time, and once for the
     # diagonal; then one evaluation at least
-    before = 3
     spent = affinity.passes + affinity.products - affinity.work[0] + 1
-    assert rows / 40 == before + spent
+    assert not affinity.slack.any() and sum(rows) / 40 == 3 + spent
     # a dense array is computed once, and as many passes less one diagonal are made over it
     dense = solve(drot.sqeuclidean(X).dense(), xi)
     assert dense.passes == affinity.passes - 1 and dense.products == affinity.products
 
 
-# ------------------------------------------------------------------------------- the account
 @pytest.mark.parametrize("kind", KINDS)
 def test_trace_and_work(kind):
     """The callback sees the trace; the work never falls and ends at passes + products."""
     seen = []
-    affinity = solve(
-        drot.sqeuclidean(cloud(kind, 7, 20, 3)), 4.0, callback=lambda k, r: seen.append((k, r))
-    )
-    assert seen == list(enumerate(affinity.trace, start=1))
-    assert affinity.n_iter == len(affinity.trace) == len(affinity.work)
-    assert affinity.residual == affinity.trace[-1] <= 1e-9
-    assert min(affinity.trace[:-1]) > 1e-9
-    assert (np.diff(affinity.work) > 0).all()
-    assert affinity.work[-1] == affinity.passes + affinity.products
-    assert affinity.work[0] < affinity.passes and affinity.products > 0
-    assert affinity.converged
+    C = drot.sqeuclidean(cloud(kind, 7, 20, 3)).dense()
+    found = solve(C, 4.0, callback=lambda *news: seen.append(news))
+    assert seen == list(enumerate(found.trace, start=1)) and found.n_iter == len(found.work)
+    assert found.residual == found.trace[-1] <= 1e-9 < min(found.trace[:-1])
+    assert (np.diff(found.work) > 0).all() and 0 < found.work[0] < found.passes
+    assert found.work[-1] == found.passes + found.products > found.passes
+    again = solve(C, 4.0, tol=found.trace[0])  # a residual that meets the tolerance is enough
+    assert again.trace == found.trace[:1] and again.converged
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("kind", ["scales", "duplicates", "line", "triples"])
 def test_certificate_of_an_unfinished_plan(kind, max_iter):
     """Stopped early, the residual is that of the plan that is handed back."""
-    X = np.array([[-1.0], [0], [1], [9], [10], [11]])
-    X = X if kind == "triples" else cloud(kind, 9, 20, 3)
     xi = 1.5 if kind == "triples" else 5.0
-    affinity = solve(drot.sqeuclidean(X), xi, tol=1e-15, max_iter=max_iter, on_failure="ignore")
+    C = line(-1, 0, 1, 9, 10, 11) if kind == "triples" else squares(kind, 9, 20)
+    affinity = solve(C, xi, tol=1e-15, max_iter=max_iter, on_failure="ignore")
     assert not affinity.converged and affinity.n_iter == max_iter == len(affinity.trace)
     if (affinity.free >= 0).all():
         assert affinity.residual == pytest.approx(errors(affinity, xi), rel=1e-6, abs=1e-12)
     with pytest.raises(drot.NotConverged, match=f"after {max_iter} iterations"):
-        solve(drot.sqeuclidean(X), xi, tol=1e-15, max_iter=max_iter)
-
-
-def test_same_bits_twice():
-    """The same call gives the same bits, field by field, slack rows or not."""
-    for X in (cloud("scales", 8, 30, 3), np.array([[-1.0], [0], [1], [9], [10], [11]])):
-        one, other = (solve(drot.sqeuclidean(X), 1.5) for _ in range(2))
-        for field in dataclasses.fields(one):
-            a, b = getattr(one, field.name), getattr(other, field.name)
-            if isinstance(a, torch.Tensor):
-                assert torch.equal(a, b)
-            elif field.name != "cost":
-                assert a == b
-
-
-@pytest.mark.parametrize("kind", ["scales", "duplicates", "triples", "star"])
-def test_save_and_load(kind, tmp_path):
-    """What was saved comes back to the bit, free weights and -inf included."""
-    if kind == "star":
-        C = np.full((7, 7), 4.0)
-        C[0] = C[:, 0] = 1.0
-        np.fill_diagonal(C, 0)
-        affinity = solve(C, 4.0)
-        assert affinity.log_plan[0, 0] == -torch.inf
-    else:
-        X = np.array([[-1.0], [0], [1], [9], [10], [11]])
-        X = X if kind == "triples" else cloud(kind, 8, 14, 3)
-        affinity = solve(drot.sqeuclidean(X), 2.5 if kind == "duplicates" else 1.5)
-    affinity.save(tmp_path / "plan.npz")
-    back = drot.load(tmp_path / "plan.npz")
-    assert isinstance(back, drot.affinities.SymmetricEntropicAffinity)
-    assert torch.equal(back.log_plan, affinity.log_plan)
-    assert torch.equal(back.slack, affinity.slack) and torch.equal(back.free, affinity.free)
-    assert (back.work, back.trace, back.products) == (
-        affinity.work,
-        affinity.trace,
-        affinity.products,
-    )
-
-
-# ------------------------------------------------------------------------------- the expense
-@pytest.mark.parametrize(("n", "xi"), [(600, 30.0), (600, 5.0), (200, 30.0)])
-def test_digits_take_few_passes(n, xi):
-    """Newton's method is one: a wrong Hessian or start would need many times this."""
-    affinity = solve(drot.sqeuclidean(load_digits().data[:n]), xi)
-    assert affinity.passes <= 15 and affinity.products <= 40
-    assert affinity.n_iter <= 9
+        solve(C, xi, tol=1e-15, max_iter=max_iter)
 
 
 # kind: points met and products of six runs together; they were 20 % less when written
-EXPENSE = {
-    "gaussian": (46, 142),
-    "scales": (89, 285),
-    "clusters": (57, 233),
-    "duplicates": (51, 203),
-    "outliers": (76, 198),
-    "line": (58, 231),
-    "grid": (58, 231),
-}
+EXPENSE = {"gaussian": (46, 142), "scales": (89, 285), "clusters": (57, 233)}
+EXPENSE |= {"duplicates": (51, 203), "outliers": (76, 198), "line": (58, 231), "grid": (58, 231)}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_clouds_take_few_passes(kind):
-    """So on every kind of cloud, at a middling perplexity."""
+    """On every kind of cloud, at a middling perplexity."""
     runs = [solve(drot.sqeuclidean(cloud(kind, seed, 30, 3)), 6.0) for seed in range(6)]
     spent = sum(run.n_iter for run in runs), sum(run.products for run in runs)
     assert spent[0] <= EXPENSE[kind][0] and spent[1] <= EXPENSE[kind][1]
 
 
-def test_last_steps_are_quadratic():
-    """Close to the solution a step squares the residual, or does what the tolerance asks."""
-    affinity = solve(drot.sqeuclidean(load_digits().data[:200]), 20.0, tol=1e-12)
-    trace = np.array(affinity.trace)
-    near = np.flatnonzero(trace < 1e-2)[:-1]
-    assert len(near) >= 2
-    assert all(trace[k + 1] <= max(10 * trace[k] ** 1.7, 1e-12) for k in near)
-
-
 def test_projections_report_each_pair():
     """The callback sees the number and the residual of each pair of projections."""
-    seen = []
-    found = drot.symmetric_alternating_projections(
-        drot.sqeuclidean(cloud("gaussian", 0, 9, 2)),
-        3.0,
-        bandwidth=0.05,
-        tol=1e-3,
-        callback=lambda *news: seen.append(news),
-    )
+    seen, C = [], squares("gaussian", 0, 9, 2)
+    ask = {"bandwidth": 0.05, "tol": 1e-3, "callback": lambda *news: seen.append(news)}
+    found = drot.symmetric_alternating_projections(C, 3.0, **ask)
     assert len(seen) > 1 and seen == list(enumerate(found.trace, start=1))
 
 
-# ------------------------------------------------------------------- costs of 0 between points
+# ----------------------------------------------------------------------------- unusual costs
 def test_slack_rows_at_no_cost_share_by_symmetry():
     """Points 0 and 2 cost each other nothing, but are no copies: what they keep is not the same."""
     C = np.array([[0.0, 1, 0], [1, 0, 2], [0, 2, 0]])
     affinity = solve(C, 2.3)
     assert affinity.slack.tolist() == [True, False, True] and errors(affinity, 2.3) <= 2e-9
     conic = oracles.symmetric_entropic_transport(C, 2.3)
-    plan = affinity.plan.numpy()
+    plan, free = affinity.plan.numpy(), affinity.free.numpy()
     assert (plan * C).sum() == pytest.approx(conic.value, abs=1e-8)
     np.testing.assert_allclose(plan[1], conic.plan[1], atol=1e-6)
-    free = affinity.free.numpy()
     np.testing.assert_allclose(np.diag(plan)[[0, 2]], free[[0, 2]], rtol=1e-12)
     assert plan[0, 2] == pytest.approx(math.sqrt(free[0] * free[2]), rel=1e-12)
 
 
-@pytest.mark.parametrize("block", [None, 3])
+@each_block
 @pytest.mark.parametrize("share", [0.02, 0.2, 0.6])
 def test_one_less_the_adjacency(share, block):
     """Costs of 0 along edges: a plan of least cost where edges make cliques, else one sentence."""
-    rng, solved, slack = np.random.default_rng(0), 0, 0
-    for trial in range(25):
+    rng, slack = np.random.default_rng(0), 0
+    for trial in range(12):
         n = int(rng.integers(5, 9))
         club = rng.integers(0, 4, size=n)
         C = (club[:, None] != club) * (1.0 + np.add.outer(rng.random(n), rng.random(n)))
         C = C + C.T
         ties = (C == 0).sum(axis=1).max()
         xi = ties + share * (n - ties)
-        rows = np.arange(float(n))[:, None]
-        table = torch.tensor(C)
-        cost = drot.pairwise(lambda x, y, C=table: C[x[:, 0].long()], rows, block=block)
-        affinity = solve(cost, xi)
-        solved, slack = solved + 1, slack + int(affinity.slack.sum())
+        affinity = solve(tabled(C, block), xi)
+        slack += int(affinity.slack.sum())
         assert errors(affinity, xi) <= 2e-9
-        if block is None and trial % 8 == 0:
+        if block is None and trial % 4 == 0:
             conic = oracles.symmetric_entropic_transport(C, xi)
             assert (affinity.plan.numpy() * C).sum() == pytest.approx(conic.value, abs=1e-7)
         i, j = np.argwhere(C > 0)[0]
-        path = np.where(np.isin(np.arange(n), [i, j])[:, None], 0.0, 1.0)
-        path = np.minimum(C, path) * np.minimum(C, path).T
-        path[i, j] = path[j, i] = 1.0
-        table.copy_(torch.tensor(path))
+        C[[i, j]] = C[:, [i, j]] = 0.0  # a path by way of every other point
+        C[i, j] = C[j, i] = 1.0
         with pytest.raises(ValueError, match="or be copies"):
-            solve(cost if block else path, xi)
-    assert solved == 25 and slack > 5 * (share < 0.5)
+            solve(tabled(C, block), xi)
+    assert slack > 5 * (share < 0.5)
 
 
-# --------------------------------------------------- costs whose diagonal is not the cheapest
-@pytest.mark.parametrize("block", [None, 2])
+@each_block
 @pytest.mark.parametrize("offset", [0.0, 3.0, -1e3])
 def test_another_point_may_not_be_cheaper_than_itself(offset, block):
     """Slack rows would exchange mass, and no formula of the duals says how much."""
-    C = squares_of_line(5) + offset
+    C = line(*range(5)) + offset
     C[1, 3] = C[3, 1] = offset - 1e-6
-    rows = np.arange(5.0)[:, None]
-    cost = drot.pairwise(lambda x, y: torch.tensor(C)[x[:, 0].long()], rows, block=block)
     with pytest.raises(ValueError, match=r"^points 1 and 3 must cost more than each on its own"):
-        solve(cost, 2.5)
+        solve(tabled(C, block), 2.5)
 
 
-def squares_of_line(n: int) -> np.ndarray:
-    return np.subtract.outer(np.arange(n), np.arange(n)) ** 2.0
-
-
-@pytest.mark.parametrize("offset", [0.0, 1e3])
-def test_rounding_is_no_offence(offset):
-    """Copies whose cost came out a rounding below their own."""
-    C = squares_of_line(6)[[0, 1, 1, 2, 3, 4]][:, [0, 1, 1, 2, 3, 4]] + offset
-    C[1, 2] = C[2, 1] = C[1, 2] - 4 * np.spacing(max(offset, 1.0))
-    expected = solve(squares_of_line(6)[[0, 1, 1, 2, 3, 4]][:, [0, 1, 1, 2, 3, 4]], 3.0).plan
-    np.testing.assert_allclose(solve(C, 3.0).plan, expected, atol=1e-8)
-
-
-# ------------------------------------------------------------------- costs with a common offset
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
-@pytest.mark.parametrize("block", [None, 7])
+@each_block
 def test_plan_of_a_gram_cost_has_the_residual_that_is_stated(offset, block):
     """The origin may lie far away: the plan handed out is that of the cost that was solved."""
     X = torch.tensor(cloud("gaussian", 0, 60, 3)) + offset
     C = -(X @ X.T)
     C = (C + C.T) / 2
-    cost = drot.pairwise(lambda x, y: C[x[:, 0].long()], np.arange(60.0)[:, None], block=block)
-    affinity = solve(cost, 10.0)
-    plan = affinity.plan
+    affinity = solve(tabled(C, block), 10.0)
     assert errors(affinity, 10.0) <= affinity.residual + 1e-12 <= 1.1e-9
-    assert torch.equal(plan, plan.T)
-    assert torch.equal(affinity.lam, affinity.net + 2 * affinity.base)
-    log_p = (affinity.lam[:, None] + affinity.lam - 2 * C) / (
-        affinity.gamma[:, None] + affinity.gamma
-    )
+    u, s = (v[:, None] + v for v in (affinity.lam, affinity.gamma))
     digits = 20 * 2.3e-16 * float(C.abs().max() / affinity.gamma.min())
-    torch.testing.assert_close(log_p, affinity.log_plan, rtol=1e-12, atol=digits)
+    torch.testing.assert_close((u - 2 * C) / s, affinity.log_plan, rtol=1e-12, atol=digits)
 
 
 @pytest.mark.parametrize("offset", [1.0, 1e3])
@@ -536,10 +239,302 @@ def test_plan_of_a_gram_cost_has_the_residual_that_is_stated(offset, block):
 def test_what_is_a_copy_is_decided_once(offset, near):
     """Almost copies, at a cost just above the rounding of the others or below it."""
     C = np.array([[0, near, 4, 4], [near, 0, 4, 5], [4, 4, 0, 1], [4, 5, 1, 0]]) + offset
-    for xi in (1.2, 2.2):
-        try:
-            affinity = solve(C, xi)
-        except ValueError as error:
-            assert "out of reach" in str(error) and xi == 1.2
-            continue
-        assert errors(affinity, xi) <= 1.1e-9
+    assert errors(solve(C, 2.2), 2.2) <= 1.1e-9
+    try:
+        assert errors(solve(C, 1.2), 1.2) <= 1.1e-9
+    except ValueError as error:
+        assert "out of reach" in str(error)
+
+
+# --------------------------------------------------------------------------- steps of the solver
+def newton(C, xi, gamma, lam) -> _Newton:
+    """The solver at given duals, with no step taken."""
+    target = torch.tensor(np.log(np.broadcast_to(xi, len(C))) + 1)
+    return _Newton(Dual(as_pairwise(C), target), torch.tensor(gamma), torch.tensor(lam), 1e-9)
+
+
+def moderate(seed: int, C: np.ndarray, spread: float) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    gamma = 0.3 * np.median(C) * 10 ** rng.uniform(-spread, spread, size=len(C))
+    return gamma, -gamma * rng.uniform(0.2, 2.0, size=len(C))
+
+
+def logarithms(C, xi, x) -> np.ndarray:
+    """What is missing of each log perplexity, of the row made to sum to 1; and log row sums."""
+    gamma, lam = np.split(x, 2)
+    P = np.exp((lam[:, None] + lam - 2 * C) / (gamma[:, None] + gamma))
+    share = P / P.sum(axis=1, keepdims=True)
+    reached = np.array([oracles.log_perplexity(row) for row in share])
+    return np.concatenate([np.log(xi) - reached, np.log(P.sum(axis=1))])
+
+
+def step_by_hand(C, xi, gamma, lam) -> tuple[np.ndarray, np.ndarray, int]:
+    """Newton's step for the logarithms; gammas that would lose over 70 % lose just that."""
+    n, x = len(C), np.concatenate([gamma, lam])
+    now = logarithms(C, xi, x)
+    J = oracles.jacobian(lambda x: logarithms(C, xi, x), x, 1e-6)
+    held, rounds = np.zeros(n, dtype=bool), 0
+    while True:
+        free = np.concatenate([~held, np.ones(n, dtype=bool)])
+        d = np.concatenate([np.where(held, -FALL * gamma, 0), np.zeros(n)])
+        d[free] = np.linalg.solve(J[np.ix_(free, free)], -(now + J @ d)[free])
+        short = ~held & (d[:n] < -FALL * gamma)
+        if not short.any():
+            break
+        held, rounds = held | short, rounds + 1
+    dg, dl = np.split(d, 2)
+    # a held row: log P_ii = lam_i / gamma_i changes by what the linear model says, at most 1
+    turn = np.clip((dl - lam / gamma * dg) / gamma, -1, 1)
+    return dg, np.where(held, (gamma + dg) * (lam / gamma + turn) - lam, dl), rounds
+
+
+@pytest.mark.parametrize(
+    ("seed", "spread", "low", "rounds"),
+    [(8, 0.3, 1.0, 0), (3, 0.5, 1.0, 1), (2, 0.5, 1.0, 2), (35, 0.8, 0.3, 2)],
+)
+def test_alg_sea_aims_at_the_logarithms(seed, spread, low, rounds):
+    """Newton's method for log row sums and log perplexities, with gammas held where they fall."""
+    C, xi = squares("gaussian", seed, 9), np.linspace(2, 6, 9)
+    gamma, lam = moderate(seed, C, spread)
+    run = newton(C, xi, gamma, low * lam)
+    run._forcing = lambda: 1e-12
+    *step, found = step_by_hand(C, xi, gamma, low * lam)
+    assert found == rounds
+    np.testing.assert_allclose(run._clipped(0.0), step, rtol=1e-5, atol=1e-6 * gamma.max())
+
+
+def test_no_gamma_falls_further_however_many_pull_each_other_down():
+    C = squares("gaussian", 2, 9)
+    run, calls = newton(C, 3.0, *moderate(2, C, 0.5)), itertools.count()
+    gamma = run.point.gamma
+
+    def one_by_one(right, free, forcing, damping):
+        falls = (torch.arange(9) == next(calls)) & free[0]
+        return torch.stack([-gamma * falls, 0 * gamma])
+
+    run._solve = one_by_one
+    dg, _ = run._clipped(0.0)
+    assert (dg >= -FALL * gamma).all() and int((dg < 0).sum()) == next(calls) >= 3
+
+
+@pytest.mark.parametrize(
+    ("value", "slope", "new_value", "new_slope", "taken"),
+    [
+        (-3.0, 2.0, -3.0 + 2.1e-4, 2.0, True),  # 1e-4 of what the slope promises is enough
+        (-3.0, 2.0, -3.0 + 1.9e-4, 2.0, False),
+        (0.0, 2.0, 2e-4, 0.0, True),  # just that
+        (-3.0, 0.0, 1.0, 0.0, False),  # no slope, no step
+        (-3.0, -1.0, 1.0, 1.0, False),
+        (-3.0, 1e-14, -3.1, -0.79e-14, True),  # the value has no digits left: its slope has
+        (-3.0, 1e-14, -2.9, -0.81e-14, False),
+        (3.0, 5e-13, 3.1, -0.81e-13 * 5, False),
+        (-3.0, 1e-12, -3.1, 1e-12, False),  # this slope is above the rounding of 3
+        (-3e3, 1e-10, -3.1e3, 0.0, True),  # but not above that of 3000
+    ],
+)
+def test_a_step_must_increase_the_dual(value, slope, new_value, new_slope, taken):
+    zero, none = torch.zeros(2).double(), torch.zeros(2, dtype=torch.bool)
+
+    def point(gamma, lam, value, slope):
+        entropy = torch.tensor([-slope, 0.0], dtype=torch.float64)
+        return Point(gamma, lam, zero, value, zero + 1, entropy, zero, zero, None)
+
+    def at(gamma, lam, pinned, beside):
+        return point(gamma, lam, new_value, new_slope)
+
+    run = object.__new__(_Newton)
+    run.pinned, run.point = none, point(zero + 0.5, zero, value, slope)
+    run.dual, start = SimpleNamespace(target=zero, at=at), run.point
+    step = torch.tensor([[1.0, 0.0], [0.25, 3.0]]).double()  # lam may pass 0 where gamma > 0
+    assert run._try(step) == taken == (run.point is not start)
+    if taken:
+        assert run.point.gamma.tolist() == [1.5, 0.5] and run.point.lam.tolist() == [0.25, 3.0]
+
+
+def test_alg_sea_damped_steps_take_over():
+    """Where Newton's step fails, damped steps follow, ever shorter, until one is taken or none."""
+    C = squares("gaussian", 3, 8)
+    run = newton(C, 3.0, *moderate(3, C, 0.3))
+    start, honest, clipped, tried = run.point, run._try, run._clipped, []
+    run._forcing = lambda: 1e-12
+    run._clipped = lambda damping: (tried.append(damping), clipped(damping))[1]
+    run._try = lambda step: False
+    assert not run._step() and run.point is start
+    assert tried[0] == 0 < tried[1] <= 1 and tried[-1] >= 1e10 and (np.diff(tried) > 0).all()
+    right, free = run._gradient(start), run._free()
+    for damping in tried[5:]:  # no gamma is held
+        wanted = run._solve(right, free, 1e-12, damping)
+        torch.testing.assert_close(clipped(damping), wanted, rtol=1e-9, atol=1e-20)
+    run._try = lambda step: tried[-1] > 0 and honest(step)
+    assert run._step() and run.point.value > start.value and run.damping < tried[-1]
+
+
+# ------------------------------------------------------------------------------ the linear solve
+def test_linear_solve_ends_where_it_should():
+    """At the first iterate whose error, in the norm of the rows' blocks, is small enough."""
+    C = squares("gaussian", 6, 12)
+    run = newton(C, 4.0, *moderate(6, C, 0.5))
+    right, free = torch.randn(2, 12, dtype=torch.float64), torch.ones(2, 12, dtype=torch.bool)
+    d, b, a = run.point.sums + run.point.diagonal
+    blocks = torch.stack([d, b, b, a], dim=1).view(12, 2, 2)
+
+    def accuracy(forcing: float) -> tuple[float, int]:
+        before = run.dual.products
+        found = run._solve(right, free, forcing)
+        count = run.dual.products - before
+        rest = right - run.dual.hessian_product(run.point, found)
+        one, all_ = (float((x.T * torch.linalg.solve(blocks, x.T)).sum()) for x in (rest, right))
+        return math.sqrt(one / all_), count
+
+    assert accuracy(1.01) == (1.0, 0)
+    for forcing in (0.7, 0.3, 0.1, 1e-2, 1e-4):
+        left, count = accuracy(forcing)
+        assert left <= forcing and count >= 1
+        assert accuracy(1.001 * left) == (left, count) and accuracy(0.999 * left)[1] > count
+    # no right-hand side, no product; no curvature, no step
+    before = run.dual.products
+    assert not run._solve(0 * right, free, 0.1).any() and run.dual.products == before
+    for flat in (0.0, -1.0):
+        run.dual.hessian_product = lambda _, step, x=flat: x * step
+        assert not run._solve(right, free, 0.1).any()
+
+
+# --------------------------------------------------------------------------------- the active set
+P, R = True, False  # pinned, or not
+TINY = 1e-3 * math.log(1e-12)
+SORT = [
+    # gamma, lam, pinned, gap, row sum, free -> gamma, lam, pinned;  least is 0.1
+    ("enters", (0.09, -0.2, R, -0.1, 1.0, 0.0), (0.0, 0.0, P)),
+    ("enters however bad its sum", (0.09, -0.2, R, -0.1, 5.0, 0.0), (0.0, 0.0, P)),
+    ("too large", (0.1, -0.2, R, -0.1, 1.0, 0.0), (0.1, -0.2, R)),
+    ("needs its price", (0.09, -0.2, R, 0.1, 1.0, 0.0), (0.09, -0.2, R)),
+    ("stays pinned", (0.0, 0.0, P, -0.1, 1.0, 0.5), (0.0, 0.0, P)),
+    ("has nothing to spare", (0.0, 0.0, P, -0.1, 1.0, 0.0), (0.0, 0.0, P)),
+    ("leaves", (0.0, 0.0, P, 0.1, 1.0, 0.5), (1e-3, 1e-3 * math.log(0.5), R)),
+    ("leaves with nothing", (0.0, 0.0, P, 0.1, 1.0, 0.0), (1e-3, TINY, R)),
+    ("just meets", (0.0, 0.0, P, 0.0, 1.0, 0.5), (0.0, 0.0, P)),
+    ("in debt", (0.0, 0.0, P, 0.1, 1.0, -0.1), (0.0, 0.0, R)),
+    ("in debt, entropy to spare", (0.0, 0.0, P, -0.1, 1.0, -0.1), (0.0, 0.0, R)),
+    ("leaves, bare", (0.0, -0.4, R, 0.1, 1.05, 0.0), (1e-3, -0.4 + TINY, R)),
+    ("leaves, bare, too", (0.0, -0.4, R, 0.1, 0.95, 0.0), (1e-3, -0.4 + TINY, R)),
+    ("bare, its sum is off", (0.0, -0.4, R, 0.1, 1.2, 0.0), (0.0, -0.4, R)),
+    ("bare, off downwards", (0.0, -0.4, R, 0.1, 0.8, 0.0), (0.0, -0.4, R)),
+    ("bare, entropy to spare", (0.0, -0.4, R, -0.1, 0.95, 0.0), (0.0, -0.4, R)),
+    ("is full", (0.0, 0.0, R, -0.1, 0.9, 0.0), (0.0, 0.0, P)),
+    ("is overfull", (0.0, 0.0, R, -0.1, 1.1, 0.0), (0.0, 0.0, R)),
+    ("is just full", (0.0, 0.0, R, -0.1, 1.0, 0.0), (0.0, 0.0, R)),
+    ("regular with mass to spare", (0.3, 0.2, R, 0.1, 0.9, 0.0), (0.3, 0.2, R)),
+]
+
+
+def sorter(rows) -> _Newton:
+    """A solver whose rows are in these states; evaluating it does nothing."""
+    columns = torch.tensor(rows, dtype=torch.float64).T.contiguous()
+    gamma, lam, pinned, gap, row_sum, free = columns
+    entropy = torch.where(gap == 0, row_sum, row_sum * (1 - gap - row_sum.log()))  # to the bit
+
+    def at(gamma, lam, pinned):
+        run.evaluated += 1
+        return Point(gamma, lam, free, 0.0, row_sum, entropy.clone(), free, free, None)
+
+    run = object.__new__(_Newton)
+    run.pinned, run.least, run.evaluated = pinned == 1, torch.full_like(gamma, 0.1), -1
+    run.dual = SimpleNamespace(target=torch.ones_like(gamma), at=at)
+    run.point = at(gamma, lam, run.pinned)
+    return run
+
+
+@pytest.mark.parametrize(
+    "rows", [SORT, *([row] for row in SORT)], ids=["all", *(r[0] for r in SORT)]
+)
+def test_rows_are_sorted_as_the_conditions_ask(rows):
+    """Each by itself, in one evaluation where any moves."""
+    names, before, after = zip(*rows, strict=True)
+    run = sorter(before)
+    run._sort_rows()
+    gamma, lam, pinned = zip(*after, strict=True)
+    np.testing.assert_allclose(run.point.gamma, gamma, rtol=1e-12)
+    np.testing.assert_allclose(run.point.lam, lam, rtol=1e-12)
+    assert run.pinned.tolist() == list(pinned)
+    assert run.evaluated == any(a[:3] != b for a, b in zip(before, after, strict=True))
+    left = [1e-3 if name.startswith("leaves") else 0.1 for name in names]
+    np.testing.assert_allclose(run.least, left)
+
+
+def test_rows_that_lean_on_each_other_go_back():
+    """What misses entropy once it has no price gets its gamma and lam back, and is left alone."""
+    run = sorter([(0.09, -0.2, R, -0.1, 1.0, 0.0), (0.05, -0.3, R, -0.1, 1.0, 0.0)])
+    at = run.dual.at
+
+    def after(gamma, lam, pinned):
+        point = at(gamma, lam, pinned)
+        if gamma[0] == 0:  # without its price row 0 misses entropy, row 1 just has it
+            point.entropy.sub_(torch.tensor([0.3, 0.1], dtype=torch.float64))
+        return point
+
+    run.dual.at = after
+    run._sort_rows()
+    assert run.pinned.tolist() == [False, True] and run.evaluated == 2
+    assert run.point.gamma.tolist() == [0.09, 0.0] and run.point.lam.tolist() == [-0.2, 0.0]
+    np.testing.assert_allclose(run.least, [0.009, 0.1])
+
+
+# ------------------------------------------------------------------------ start and dual function
+def test_perplexity_that_float32_takes_for_one():
+    found = solve(line(0, 1, 3).astype(np.float32), 1 + 1e-9)
+    assert found.residual <= 1e-4
+    np.testing.assert_allclose(found.plan, np.eye(3), atol=1e-3)
+
+
+@pytest.mark.parametrize(("power", "self_cost"), [(0, 0.0), (0, 1.0), (40, 0.0), (-40, 1.0)])
+def test_cost_that_needs_nothing_is_taken_as_it_is(power, self_cost):
+    """Without a copy; otherwise its diagonal is moved to 0 and its largest near to 1."""
+    C = torch.tensor(2.0**power * (squares("gaussian", 2, 9) + self_cost))
+    cost = as_pairwise(C)
+    dual = Dual(cost, ONES)
+    assert (dual.cost is cost) == (power == self_cost == 0)
+    assert (2 * dual.base).tolist() == C.diagonal().tolist()
+    moved = dual.cost.dense()
+    np.testing.assert_allclose(dual.scale * moved, C - C.diagonal().mean(), rtol=1e-12)
+    assert dual.scale == 1 if power == 0 else 1 <= float(moved.max()) < 2
+
+
+@pytest.mark.parametrize(("ulps", "left"), [(8, 0), (9, 9), (-8, 0), (-9, -9)])
+def test_what_is_left_of_a_copy_is_rounding(ulps, left):
+    """Up to four roundings of each of two costs of 2, that is eight of the numbers from 2 to 4."""
+    ulp = 2 * torch.finfo(torch.float64).eps
+    near = 2 + ulps * ulp  # exact
+    C = torch.tensor([[2, near, 5], [near, 2, 5], [5, 5, 2]], dtype=torch.float64)
+    dual = Dual(as_pairwise(C), ONES[:3])
+    assert dual.cost.dense().tolist() == [[0, left * ulp, 3], [left * ulp, 0, 3], [3, 3, 0]]
+
+
+def test_a_point_in_use_keeps_its_matrices():
+    """The point beside which another is evaluated keeps its matrices, whichever comes after."""
+    C = squares("gaussian", 2, 9)
+    dual, step = Dual(as_pairwise(C), ONES), torch.randn(2, 9, dtype=torch.float64)
+    values = [tuple(map(torch.tensor, moderate(seed, C, 0.3))) for seed in range(4)]
+    point = dual.at(*values[0], NONE)
+    for value in values[1:]:
+        before = dual.hessian_product(point, step)
+        for _ in range(2):  # a step that fails, and one that is taken
+            after = dual.at(*value, NONE, beside=point)
+            assert torch.equal(dual.hessian_product(point, step), before)
+        point, fresh = after, Dual(as_pairwise(C), ONES)
+        found = dual.hessian_product(point, step)
+        assert torch.equal(found, fresh.hessian_product(fresh.at(*value, NONE), step))
+
+
+def test_entropy_of_a_row_in_debt_is_that_of_its_others():
+    """There is no logarithm of a negative weight; entropy to spare is no offence."""
+    gamma = torch.tensor([5.0, 0.0, 5.0]).double()
+    dual = Dual(as_pairwise(line(-1, 0, 1)), ONES[:3])
+    for p, left in ((0.6, -0.2), (0.4, 0.2)):
+        lam = 5 * math.log(p) + 2
+        point = dual.at(gamma, torch.tensor([lam, 0.0, lam]).double(), torch.arange(3) == 1)
+        assert float(point.free[1]) == pytest.approx(left, rel=1e-7)
+        own = left * math.log(left) if left > 0 else 0.0
+        assert float(point.entropy[1]) == pytest.approx(1 - 2 * p * math.log(p) - own, rel=1e-7)
+        missing, wrong = (float(x[1]) for x in dual.violation(point))
+        assert missing == 0.0  # it has more than the target, 1
+        assert wrong == pytest.approx(max(0.0, -left), rel=1e-7, abs=1e-15)

@@ -6,33 +6,23 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.metrics import (
-    continuity,
-    neighborhood_curve,
-    neighborhood_preservation,
-    trustworthiness,
-)
+from drot.metrics import continuity, trustworthiness
+from drot.metrics import neighborhood_curve as curve
+from drot.metrics import neighborhood_preservation as preservation
 
 
 def exact(X: np.ndarray, Y: np.ndarray | None = None) -> np.ndarray:
     """Squared distances of whole coordinates, in whole numbers: (n, m) int64."""
-    Y = X if Y is None else Y
-    return ((X[:, None] - Y) ** 2).sum(axis=-1)
+    return ((X[:, None] - (X if Y is None else Y)) ** 2).sum(axis=-1)
 
 
 def integers(n: int, p: int, low: int, high: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(low, high, size=(n, p))
 
 
-def bits(n: int = 200, p: int = 12) -> np.ndarray:
-    return integers(n, p, 0, 2)
-
-
-# ----------------------------------------------------------------------- distances on a lattice
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("step", [1.0, 0.5, 2.0**-20, 2.0**30])
-@pytest.mark.parametrize("offset", [0, 1001])
-@pytest.mark.parametrize("block", [None, 7])
+@pytest.mark.parametrize("step", [1.0, 2.0**-20, 2.0**30])
+@pytest.mark.parametrize(("offset", "block"), [(0, None), (1001, None), (1001, 7)])
 def test_distances_on_a_lattice_are_exact(dtype, step, offset, block):
     """Multiples of a power of two, from few points and many, of one cloud and of two."""
     for n in (5, 60):
@@ -42,14 +32,10 @@ def test_distances_on_a_lattice_are_exact(dtype, step, offset, block):
             C = drot.sqeuclidean(*found, block=block).dense() / step**2
             np.testing.assert_array_equal(C.numpy(), cost)
             student = drot.student_cost(*(z / step for z in found), block=block).dense()
-            torch.testing.assert_close(
-                student, torch.from_numpy(cost).to(dtype).log1p(), rtol=1e-6, atol=0
-            )
+            np.testing.assert_allclose(student, np.log1p(cost), rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "size"), [(torch.float32, 1000), (torch.float64, 23_000_000)], ids=str
-)
+@pytest.mark.parametrize(("dtype", "size"), [(torch.float32, 1000), (torch.float64, 23_000_000)])
 def test_distances_are_exact_up_to_the_last_digit(dtype, size):
     """Just below 2^21 and 2^50, between points far out, near one place, and the same."""
     X = integers(50, 2, 0, size)
@@ -64,7 +50,7 @@ def test_distances_are_exact_up_to_the_last_digit(dtype, size):
 @pytest.mark.parametrize(("dtype", "rtol"), [(torch.float32, 1e-5), (torch.float64, 3e-11)])
 def test_beyond_the_lattice_nothing_is_lost(dtype, rtol):
     """Some coordinates off it, or too far out for exact sums: accurate as any cloud."""
-    X = torch.from_numpy(bits(40)).to(dtype)
+    X = torch.from_numpy(integers(40, 12, 0, 2)).to(dtype)
     off = X + 0.3 * (torch.arange(40) == 3)[:, None]
     off[4], off[5] = off[3] + 1e-3, X[6] + 1e-3
     far = torch.from_numpy(integers(40, 3, 0, 2**20)).to(dtype) * 2**9 + 1
@@ -77,80 +63,69 @@ def test_beyond_the_lattice_nothing_is_lost(dtype, rtol):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_perplexity_below_the_ties_is_refused(dtype):
     """Neighbours at one distance have one weight, so a row has their number as perplexity."""
-    X = bits()
-    C = exact(X)
-    np.fill_diagonal(C, 99)
-    tied = (C.min(axis=1, keepdims=True) == C).sum(axis=1)
+    X = integers(200, 12, 0, 2)
+    C = exact(X) + 99 * np.eye(200)
+    nearest = C.min(axis=1, keepdims=True) == C
+    tied = nearest.sum(axis=1)
     row = int((tied >= 10.2).argmax())
     says = rf"perplexity=10.2 is out of reach for row {row}: .* {tied[row]} \(entries tied"
-    points = torch.from_numpy(X).to(dtype)
+    cost = drot.sqeuclidean(torch.from_numpy(X).to(dtype))
     with pytest.raises(ValueError, match=says):
-        drot.entropic_affinity(drot.sqeuclidean(points), 10.2, diagonal="drop")
-    found = drot.entropic_affinity(drot.sqeuclidean(points), tied.max() + 1.0, diagonal="drop")
-    weight = found.plan.numpy()
-    for i in range(len(X)):
-        assert np.unique(weight[i][C[i] == C[i].min()]).size == 1
+        drot.entropic_affinity(cost, 10.2, diagonal="drop")
+    found = drot.entropic_affinity(cost, tied.max() + 1.0, diagonal="drop").plan.numpy()
+    for weight, near in zip(found, nearest, strict=True):
+        assert np.unique(weight[near]).size == 1
 
 
 def test_ties_count_in_the_order_of_their_numbers():
     """Scores of points are those of a stable sort of their exact distances."""
-    X = bits(90)
+    X = integers(90, 12, 0, 2)
     order = [exact(Z) - 1 * (np.eye(90) == 1) for Z in (X, X[:, :4])]
     x, z = (cost.argsort(axis=1, kind="stable")[:, 1:] for cost in order)
     overlap = [
         np.mean([len(np.intersect1d(a[:K], b[:K])) / K for a, b in zip(x, z, strict=True)])
         for K in range(1, 89)
     ]
-    points = torch.from_numpy(X).float()
-    np.testing.assert_allclose(neighborhood_curve(X, X[:, :4]).overlap, overlap, atol=1e-12)
-    np.testing.assert_allclose(neighborhood_curve(points, X[:, :4]).overlap, overlap, atol=1e-12)
+    for points in (X, torch.from_numpy(X).float()):
+        np.testing.assert_allclose(curve(points, X[:, :4]).overlap, overlap, atol=1e-12)
     for K in (1, 5, 40):
         wanted = (89 * overlap[K - 1] - K) / (89 - K)
-        assert neighborhood_preservation(X, X[:, :4], K) == pytest.approx(wanted, abs=1e-12)
+        assert preservation(X, X[:, :4], K) == pytest.approx(wanted, abs=1e-12)
 
 
-# -------------------------------------------------------------------- neighbours without an order
 def test_neighbours_at_an_infinite_distance_have_no_order():
     """Of a cost cut to k entries, scores need no more than those; else they say what is missing."""
     X = np.random.default_rng(0).normal(size=(30, 3))
     Z = X[:, :2]
-    whole, shown = drot.sqeuclidean(X), drot.sqeuclidean(Z)
-    cut, few = (
-        drot.nearest(whole, 10),
-        drot.nearest(
-            shown,
-            10,
-        ),
-    )
+    cut, few = (drot.nearest(drot.sqeuclidean(points), 10) for points in (X, Z))
     for K in (1, 9):
-        score = neighborhood_preservation(X, Z, K)
-        assert neighborhood_preservation(cut, few, K) == score
+        score = preservation(X, Z, K)
+        assert preservation(cut, few, K) == score
         assert trustworthiness(X, few, K) == trustworthiness(X, Z, K)
         assert continuity(cut, Z, K) == continuity(X, Z, K)
-    one = r"row 0 is at a finite distance from 9 other points and {} must be ranked"
-    for use, K in (
-        (lambda: neighborhood_preservation(cut, Z, 10), 10),
-        (lambda: neighborhood_preservation(X, few, 15), 15),
-        (lambda: neighborhood_curve(cut, Z), 28),
-        (lambda: neighborhood_curve(X, few), 28),
-        (lambda: trustworthiness(cut, Z, 3), 28),
-        (lambda: trustworthiness(X, few, 12), 12),
-        (lambda: continuity(X, few, 3), 28),
-        (lambda: continuity(cut, Z, 12), 12),
+    for measure, some, needed in (
+        (preservation, (cut, Z, 10), 10),
+        (preservation, (X, few, 15), 15),
+        (curve, (cut, Z), 28),
+        (curve, (X, few), 28),
+        (trustworthiness, (cut, Z, 3), 28),
+        (trustworthiness, (X, few, 12), 12),
+        (continuity, (X, few, 3), 28),
+        (continuity, (cut, Z, 12), 12),
     ):
-        with pytest.raises(ValueError, match=one.format(K)):
-            use()
+        says = rf"row 0 is at a finite distance from 9 other points and {needed} must be ranked"
+        with pytest.raises(ValueError, match=says):
+            measure(*some)
 
 
 def test_one_neighbour_without_a_distance_comes_last():
     """n - 2 finite entries order all n - 1 neighbours; the row is named where they do not."""
     X = np.random.default_rng(1).normal(size=(12, 3))
     cut = drot.nearest(drot.sqeuclidean(X), 11)  # the point itself, and 10 of 11
-    same = neighborhood_curve(cut, X[:, :2]).overlap
-    assert torch.equal(same, neighborhood_curve(X, X[:, :2]).overlap)
-
+    same = curve(cut, X[:, :2]).overlap
+    assert torch.equal(same, curve(X, X[:, :2]).overlap)
     values = drot.nearest(drot.sqeuclidean(X), 12)
     values.values[7, 8:] = torch.inf
     values.block = 5
     with pytest.raises(ValueError, match="row 7 is at a finite distance from 7 other points"):
-        neighborhood_preservation(X, values, 8)
+        preservation(X, values, 8)

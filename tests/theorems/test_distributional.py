@@ -8,11 +8,11 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.distributional.loss import PrototypeLoss, log_kernel
+from drot.distributional.loss import PrototypeLoss
 from drot.distributional.reduction import read_problem
 from drot.embeddings.losses import SNEkhornLoss, SNELoss
 from drot.gromov.contraction import hard_plan
-from plans import cloud, energy, hard_plans, soft, weights
+from plans import LOSSES, cloud, energy, hard_plans, pointwise, problem, soft, weights
 from scipy.optimize import linear_sum_assignment, minimize
 from sklearn.metrics import homogeneity_score, normalized_mutual_info_score, silhouette_score
 
@@ -43,9 +43,17 @@ def source(kind, n: int = 12, seed: int = 0) -> torch.Tensor:
     return X @ X.T if kind[0] == "gram" else affinity(n, seed=seed)
 
 
-def build(C, k: int, kind, w=None):
+def build(C, k: int, kind, w=None, q: int = 2):
     kernel, normalization, loss = kind
-    return read_problem(C, k, 2, kernel, normalization, loss, w)
+    return read_problem(C, k, q, kernel, normalization, loss, w)
+
+
+def options(kind) -> dict:
+    return dict(zip(("kernel", "normalization", "loss"), kind, strict=True))
+
+
+def students(Z):
+    return 1 / (1 + np.square(Z[:, None] - Z).sum(axis=2))
 
 
 def naive_structure(C, Z, T, kind) -> np.ndarray:
@@ -54,8 +62,8 @@ def naive_structure(C, Z, T, kind) -> np.ndarray:
     C, Z, T = (np.asarray(x) for x in (C, Z, T))
     if kernel == "gram":
         return Z @ Z.T
-    D = ((Z[:, None] - Z[None]) ** 2).sum(axis=2)
-    K = 1 / (1 + D) if kernel == "student" else np.exp(-D)
+    K = students(Z)
+    K = K if kernel == "student" else np.exp(1 - 1 / K)
     q, M = T.sum(axis=0), T.T @ C @ T
     if normalization == "none":
         return K
@@ -72,19 +80,49 @@ def naive_structure(C, Z, T, kind) -> np.ndarray:
     return s[:, None] * K * s
 
 
+def term_by_term(C, Z, T, kind) -> float:
+    """The objective by its definition, of the prototypes that have weight."""
+    used = np.asarray(T).sum(axis=0) > 0
+    Z, T = np.asarray(Z)[used], np.asarray(T)[:, used]
+    return energy(C, naive_structure(C, Z, T, kind), T, kind[2])
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_thm_distr_split(loss):
+    """The two errors add up, for soft plans with any weights; and the mean is the best matrix."""
+    C, C_bar = problem(0, 7, 3)
+    # the second: groups without similarity between them, whose mean is 0, and 0 log 0 = 0
+    blocks = np.kron(np.eye(2), [[0.8, 0.5], [0.5, 0.9]])
+    apart = np.kron(np.eye(2), [[0.3], [0.2]])
+    cases = [(C.numpy(), C_bar.numpy(), soft(weights(7), 3, seed).numpy()) for seed in range(5)]
+    for A, B, T in (*cases, (blocks, C_bar[:2, :2].numpy(), apart)):
+        h = T.sum(axis=0)
+        best = T.T @ A @ T / np.outer(h, h)
+        mass = np.einsum("ik,jl->ijkl", T, T)
+
+        def sent(D, A=A, mass=mass):
+            return (mass * np.where(mass > 0, pointwise(A, D, loss), 0)).sum()
+
+        drawing = np.einsum("k,m,kmkm->", h, h, pointwise(best, B, loss))
+        assert sent(B) == pytest.approx(sent(best) + drawing, rel=1e-10)
+        assert sent(best) < sent(B)
+    assert best[0, 1] == 0
+    # another loss does not split: (a - b)^4 is no such divergence
+    a = np.array([0.0, 1.0, 5.0])
+    fourth = [np.mean((a - b) ** 4) for b in (a.mean(), 3.0)]
+    assert fourth[1] - fourth[0] != pytest.approx((a.mean() - 3.0) ** 4, rel=0.1)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_objective_term_by_term(kind):
     """The objective and the structure are those of the definition, for any weights."""
     C, w = source(kind), weights(12)
     T, Z = soft(w, 4, 1), cloud(4, 2, 2)
     terms = build(C, 4, kind, w)
-    c = terms.couple(T)
-    expected = naive_structure(C, Z, T, kind)
+    c, expected = terms.couple(T), naive_structure(C, Z, T, kind)
     np.testing.assert_allclose(terms.structure(Z, c)[0], expected, rtol=1e-9)
     value = energy(C, expected, T, kind[2])
     assert terms.objective(Z, c) == pytest.approx(value, rel=1e-10)
-    if kind[0] != "gram":
-        assert terms.drawing(c).evaluate(Z, tol=1e-12).value == pytest.approx(value, rel=1e-10)
     if kind[1] != "rows":
         assert drot.gw_objective(C, expected, T, loss=kind[2]) == pytest.approx(value, rel=1e-9)
 
@@ -99,42 +137,40 @@ def test_gradient_by_differences(kind, empty):
         T[:, 1] += T[:, 3]
         T[:, 3] = 0
     terms = build(C, 4, kind, w)
-    loss = terms.drawing(terms.couple(T))
-    used = T.sum(dim=0) > 0
-
-    def value(Y) -> float:
-        return energy(C, naive_structure(C, Y[used], T[:, used], kind), T[:, used], kind[2])
-
-    found = loss.evaluate(Z, tol=1e-12).gradient
+    found = terms.drawing(terms.couple(T)).evaluate(Z, tol=1e-12)
+    assert found.value == pytest.approx(term_by_term(C, Z, T, kind), rel=1e-10)
     for i, j in itertools.product(range(4), range(2)):
         step = torch.zeros_like(Z)
         step[i, j] = 1e-5
-        slope = (value(Z + step) - value(Z - step)) / 2e-5
-        assert float(found[i, j]) == pytest.approx(slope, abs=2e-8), (i, j)
-    assert not empty or bool((found[3] == 0).all())
+        up, down = (term_by_term(C, Z + s * step, T, kind) for s in (1, -1))
+        assert float(found.gradient[i, j]) == pytest.approx((up - down) / 2e-5, abs=2e-8), (i, j)
+    assert not empty or bool((found.gradient[3] == 0).all())
 
 
 @pytest.mark.parametrize("normalization", ["sum", "rows", "doubly_stochastic"])
-def test_factors_are_the_best(normalization):
-    """Under kl no other factors of the kernel have a lower objective."""
+def test_prp_factors(normalization):
+    """Under kl SciPy's best factors have the sums of the statement, and are the package's."""
     C, w, Z = affinity(8), weights(8), cloud(3, 2, 2)
-    T = soft(w, 3, 1)
-    K = log_kernel(Z, "student").exp().numpy()
-    value = build(C, 3, ("student", normalization, "kl"), w)
-    value = value.objective(Z, value.couple(T))
+    T, K = soft(w, 3, 1), students(Z.numpy())
+    terms = build(C, 3, ("student", normalization, "kl"), w)
+    value = terms.objective(Z, terms.couple(T))
+
+    def scaled(x) -> np.ndarray:
+        u = np.exp(x)
+        if normalization == "sum":
+            return u[0] * K
+        return u[:, None] * K * (u if normalization == "doubly_stochastic" else 1)
 
     def other(x) -> float:
-        u, v = np.exp(x[:3]), np.exp(x[3:])
-        if normalization == "sum":
-            u, v = u[0] * np.ones(3), np.ones(3)
-        elif normalization == "rows":
-            v = np.ones(3)
-        else:
-            v = u
-        return energy(C, u[:, None] * K * v, T, "kl")
+        return energy(C, scaled(x), T, "kl")
 
-    best = minimize(other, np.full(6, np.log(0.3)), method="BFGS", options={"gtol": 1e-10})
+    best = minimize(other, np.full(3, np.log(0.3)), method="BFGS", options={"gtol": 1e-10})
     assert value == pytest.approx(best.fun, rel=1e-7) and value <= best.fun * (1 + 1e-9)
+    q, M = T.sum(dim=0).numpy(), (T.T @ C @ T).numpy()
+    Q = np.outer(q, q) * scaled(best.x)
+    assert Q.sum() == pytest.approx(M.sum(), rel=1e-5)
+    if normalization != "sum":
+        np.testing.assert_allclose(Q.sum(axis=1), M.sum(axis=1), rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -157,12 +193,10 @@ def test_one_prototype_per_point(kind, plain):
     c = terms.couple(torch.eye(12, dtype=torch.float64) / 12)
     loss, reference = terms.drawing(c), plain(C)
     ours, theirs = loss.evaluate(Z, tol=1e-12), reference.evaluate(Z, tol=1e-12)
-    kl = theirs.value + reference.constant
-    assert 144 * ours.value == pytest.approx(kl, rel=1e-11)
-    assert 144 * terms.objective(Z, c) == pytest.approx(kl, rel=1e-11)
+    kl, both = theirs.value + reference.constant, [ours.value, terms.objective(Z, c)]
+    assert both == pytest.approx([kl / 144] * 2, rel=1e-11)
     torch.testing.assert_close(144 * ours.gradient, theirs.gradient, rtol=1e-9, atol=1e-11)
-    every = terms.identity()
-    torch.testing.assert_close(every.M, c.M)
+    torch.testing.assert_close(terms.identity().M, c.M)
 
 
 def test_one_prototype_per_point_end_to_end():
@@ -182,43 +216,72 @@ def test_one_prototype_per_point_end_to_end():
     torch.testing.assert_close(found.Z.abs(), expected.abs())
 
 
-def test_inner_products_in_closed_form():
-    """The positions for a plan are the best of rank 2, by another minimiser, -C included."""
-    w = weights(9)
-    T = soft(w, 4, 1)
-    for sign, shift in ((1.0, 0.3), (-1.0, 0.3), (-1.0, -0.3)):  # the last has no positive part
-        C = sign * source(("gram",), 9) + shift * torch.eye(9)
-        terms = build(C, 4, ("gram", "none", "square"), w)
-        c = terms.couple(T)
-        Z = terms.place(cloud(4, 2), c, 1e-9, 1)
-        value = terms.objective(Z, c)
-        others = []
-        for seed in range(8):
-            start = cloud(4, 2, seed).numpy().ravel()
-            run = minimize(lambda x: energy(C, x.reshape(4, 2) @ x.reshape(4, 2).T, T), start)  # noqa: B023
-            others.append(run.fun)
-        assert value == pytest.approx(min(others), rel=1e-6, abs=1e-9)
-        assert value <= min(others) + 1e-9
-        assert terms.slope(Z, c) < 1e-9
-        assert terms.slope(Z + 0.1, c) > 1e-3
+@pytest.mark.parametrize("q", [1, 2, 5])
+@pytest.mark.parametrize("signs", [(1, 1, 1, 1), (1, 1, -1, -1), (-1, -1, -1, -1)])
+def test_prp_distr_gram(q, signs):
+    """The closed form for positions, against an optimiser and the package's, C of any signs."""
+    rng, w = np.random.default_rng(q), weights(9)
+    A = rng.normal(size=(9, 4))
+    C, T = A @ np.diag(signs) @ A.T, soft(w, 4, 1)
+    h, g = T.sum(dim=0).numpy(), w.numpy()
+    best = (T.T @ torch.from_numpy(C) @ T).numpy() / np.outer(h, h)
+    mu = np.linalg.eigvalsh(np.sqrt(h)[:, None] * best * np.sqrt(h))[::-1]
+    formula = g @ C**2 @ g - (mu[:q].clip(0) ** 2).sum()
+    clustering = energy(C, best, T)
+    assert formula == pytest.approx(clustering + (mu**2).sum() - (mu[:q].clip(0) ** 2).sum())
+    terms = build(torch.from_numpy(C), 4, ("gram", "none", "square"), w, q)
+    c = terms.couple(T)
+    Z = terms.place(cloud(4, q), c, 1e-9, 1)
+    assert terms.objective(Z, c) == pytest.approx(formula, rel=1e-9)
+    assert terms.slope(Z, c) < 1e-9 and terms.slope(Z + 0.1, c) > 1e-3
+
+    def objective(z):
+        return energy(C, z.reshape(4, q) @ z.reshape(4, q).T, T)
+
+    found = min(minimize(objective, z).fun for z in rng.normal(size=(6, 4 * q)))
+    assert found == pytest.approx(formula, rel=1e-6, abs=1e-9)
 
 
-def test_the_objective_is_one_of_measures():
+@pytest.mark.parametrize("kind", KINDS)
+def test_prp_merge(kind):
     """A prototype cut in two counts as one; one without weight does not count at all."""
-    w = weights(12)
-    for kind in KINDS:
-        C = source(kind)
-        T, Z = soft(w, 3, 1), cloud(3, 2, 2)
-        one = build(C, 3, kind, w)
+    C, w = source(kind), weights(12)
+    T, Z = soft(w, 3, 1), cloud(3, 2, 2)
+    one, two = build(C, 3, kind, w), build(C, 4, kind, w)
+    value, pair = one.objective(Z, one.couple(T)), torch.cat([Z, Z[2:]])
+
+    def cut(share) -> float:
+        plan = torch.cat([T[:, :2], share * T[:, 2:], (1 - share) * T[:, 2:]], dim=1)
+        return two.objective(pair, two.couple(plan))
+
+    assert cut(0.3) == pytest.approx(value, rel=1e-9)
+    empty = torch.cat([T, torch.zeros_like(T[:, :1])], dim=1)
+    for far in (0.0, 5.0):
+        more = torch.cat([Z, Z.new_full((1, 2), far)])
+        assert two.objective(more, two.couple(empty)) == pytest.approx(value, rel=1e-9)
+    # out of proportion too, but for factors of rows and columns: a merge does not lower those
+    uneven = cut(torch.linspace(0.1, 0.9, 12, dtype=torch.float64)[:, None])
+    if kind[1] in ("rows", "doubly_stochastic"):
+        assert uneven < value * (1 - 1e-9)
+        # the mean similarities are equal, as those of a doubly stochastic C with equal weights are
+        T = soft(torch.full((12,), 1 / 12).double(), 3, 1)
+        one, two = build(C, 3, kind), build(C, 4, kind)
         value = one.objective(Z, one.couple(T))
-        two = build(C, 4, kind, w)
-        cut = torch.cat([T[:, :2], 0.3 * T[:, 2:], 0.7 * T[:, 2:]], dim=1)
-        pair = torch.cat([Z, Z[2:]])
-        assert two.objective(pair, two.couple(cut)) == pytest.approx(value, rel=1e-9)
-        empty = torch.cat([T, torch.zeros_like(T[:, :1])], dim=1)
-        for far in (0.0, 5.0):
-            more = torch.cat([Z, Z.new_full((1, 2), far)])
-            assert two.objective(more, two.couple(empty)) == pytest.approx(value, rel=1e-9)
+        uneven = cut(torch.linspace(0.1, 0.9, 12, dtype=torch.float64)[:, None])
+    assert uneven == pytest.approx(value, rel=1e-8)
+    # where they do not share a place, a merge changes the value
+    merged = torch.cat([T[:, :1] + T[:, 1:2], T[:, 2:]], dim=1)
+    fewer = build(C, 2, kind, T.sum(dim=1))
+    assert fewer.objective(Z[1:], fewer.couple(merged)) != pytest.approx(value, rel=1e-6)
+
+
+def test_prp_merge_more_prototypes():
+    """More prototypes start from the best of fewer, and end no higher."""
+    C = affinity(24, 6)
+    few = drot.distributional_reduction(C, 3)
+    padded = torch.cat([few.plan, torch.zeros(24, 2, dtype=torch.float64)], dim=1)
+    more = drot.distributional_reduction(C, 5, init=padded)
+    assert more.objective <= few.objective * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind[1] == "none"])
@@ -226,11 +289,10 @@ def test_plan_against_all_memberships(kind):
     """From all memberships of 5 points to 2 prototypes, the best plan is no worse than the best."""
     w = weights(5)
     C = 0.3 * source(kind, 5) if kind[0] == "gram" else affinity(5, 2.5)
-    Z = cloud(2, 2, 4)
-    terms = build(C, 2, kind, w)
+    Z, terms = cloud(2, 2, 4), build(C, 2, kind, w)
     values, reached = [], []
     for T in hard_plans(w, 2):
-        values.append(energy(C, naive_structure(C, Z, T, kind), T, kind[2]))
+        values.append(term_by_term(C, Z, T, kind))
         c = terms.transport(Z, terms.couple(T))
         reached.append(terms.objective(Z, c))
         assert reached[-1] <= values[-1] + 1e-12 and terms.gap(Z, c) < 1e-6
@@ -293,17 +355,15 @@ def test_factors_of_a_prototype_without_weight(kernel, normalization):
 @pytest.mark.parametrize("init", ["cluster_then_reduce", "reduce_then_cluster", "random"])
 def test_no_block_raises_the_objective(kind, init):
     """The trace falls over positions and plans, and ends at the objective of the definition."""
-    C = source(kind, 20)
-    kernel, normalization, loss = kind
-    options = dict(kernel=kernel, normalization=normalization, loss=loss, on_failure="ignore")
-    found = drot.distributional_reduction(C, 5, init=init, n_starts=2, **options)
+    C, ask = source(kind, 20), options(kind) | {"on_failure": "ignore"}
+    found = drot.distributional_reduction(C, 5, init=init, n_starts=2, **ask)
     assert all(b <= a for a, b in itertools.pairwise(found.trace))
     assert len(found.trace) == 2 * found.n_iter + 1 and found.n_iter >= 1
     assert found.objective == found.trace[-1] == min(found.values) and len(found.values) == 2
     used = found.weights > 0
     Z, T = found.Z[used], found.plan[:, used]
     expected = naive_structure(C, Z, T, kind)
-    assert found.objective == pytest.approx(energy(C, expected, T, loss), rel=1e-8)
+    assert found.objective == pytest.approx(energy(C, expected, T, kind[2]), rel=1e-8)
     np.testing.assert_allclose(found.structure[used][:, used], expected, rtol=1e-6)
     torch.testing.assert_close(found.plan.sum(dim=1), torch.full((20,), 0.05).double())
     assert float(found.weights.sum()) == pytest.approx(1)
@@ -311,16 +371,40 @@ def test_no_block_raises_the_objective(kind, init):
 
 @pytest.mark.parametrize("kind", [KINDS[0], KINDS[4], KINDS[9]])
 @pytest.mark.parametrize("seed", [0, 3])
-def test_never_worse_than_its_baselines(kind, seed):
-    """Both sequential methods are starts, so the joint one ends no higher."""
-    C = source(kind, 24, seed)
-    kernel, normalization, loss = kind
-    options = dict(kernel=kernel, normalization=normalization, loss=loss, random_state=seed)
-    joint = drot.distributional_reduction(C, 5, **options)
-    first = drot.cluster_then_reduce(C, 5, **options)
-    second = drot.reduce_then_cluster(C, 5, on_failure="ignore", **options)
+def test_prp_distr_descent(kind, seed):
+    """Each block lowers the objective, from either sequential method, and the best is kept."""
+    C, ask = source(kind, 24, seed), options(kind) | {"random_state": seed}
+    first = drot.cluster_then_reduce(C, 5, **ask)
+    second = drot.reduce_then_cluster(C, 5, on_failure="ignore", **ask)
+    for start in (first, second):
+        found = drot.distributional_reduction(C, 5, init=start, on_failure="ignore", **ask)
+        assert found.trace[0] == pytest.approx(start.objective, rel=1e-9)
+        assert (np.diff(found.trace) <= 1e-12).all() and found.objective <= start.objective
+    names = ["reduce_then_cluster", "cluster_then_reduce"]
+    joint, turned = (
+        drot.distributional_reduction(C, 5, **more, **ask) for more in ({}, {"init": names})
+    )
     assert joint.objective <= min(first.objective, second.objective)
     assert joint.converged and joint.residual <= 1e-3
+    # whichever descent comes last
+    assert joint.objective == min(joint.values) == pytest.approx(turned.objective, rel=1e-9)
+
+
+def test_alg_distr():
+    """One round from a plan: positions that another minimiser finds, then srGW's plan for them."""
+    C = affinity(60, 10)
+    ask = dict(normalization="none", tol=1e-6, on_failure="ignore")
+    start = drot.cluster_then_reduce(C, 4, clustering="kmeans", **ask)
+    found = drot.distributional_reduction(C, 4, init=start.plan, max_iter=1, **ask)
+
+    def drawing(z):
+        return energy(C, students(z.reshape(4, 2)), start.plan, "kl")
+
+    place = minimize(drawing, start.Z.numpy().ravel(), tol=1e-10)
+    assert found.trace[1] == pytest.approx(place.fun, rel=1e-5)
+    move = drot.semi_relaxed_gw(C, students(found.Z.numpy()), loss="kl", init=start.plan)
+    assert found.trace[2] == pytest.approx(move.objective, rel=1e-6)
+    torch.testing.assert_close(found.plan, move.plan, rtol=0, atol=1e-6)
 
 
 def test_baselines_are_what_they_say():
@@ -328,10 +412,9 @@ def test_baselines_are_what_they_say():
     C = affinity(24)
     first = drot.cluster_then_reduce(C, 4, tol=1e-6)
     terms = build(C, 4, KINDS[0])
-    again = terms.place(first.Z + 0.05 * cloud(4, 2), terms.couple(first.plan), 1e-7, 2000)
-    assert terms.objective(again, terms.couple(first.plan)) == pytest.approx(
-        first.objective, rel=1e-6
-    )
+    c = terms.couple(first.plan)
+    again = terms.objective(terms.place(first.Z + 0.05 * cloud(4, 2), c, 1e-7, 2000), c)
+    assert again == pytest.approx(first.objective, rel=1e-6)
     X = cloud(24, 3)
     X = X - X.mean(dim=0)
     second = drot.reduce_then_cluster(drot.gram(X), 4, kernel="gram", clustering="kmeans")
@@ -356,15 +439,11 @@ def test_coot_term_by_term():
     # all couplings of 4 features to 2 with mass 1/2 each: pairs, at a vertex
     values, best = [], []
     for pair in itertools.combinations(range(4), 2):
-        S = np.zeros((4, 2))
-        S[list(pair), 0] = 0.25
-        S[[j for j in range(4) if j not in pair], 1] = 0.25
-        cost = (X[:, :, None, None] - Z[None, None]) ** 2  # (n, p, k, q)
-        values.append(np.einsum("ijkl,ik,jl->", cost, T, S))
-        # rows for these features: each prototype takes three
-        rows = np.einsum("ijkl,jl->ik", cost, S)
-        i, k = linear_sum_assignment(np.repeat(rows, 3, axis=1))
-        best.append(np.repeat(rows, 3, axis=1)[i, k].mean())
+        S = np.eye(2)[[0 if j in pair else 1 for j in range(4)]] / 4
+        rows = np.einsum("ijkl,jl->ik", (X[:, :, None, None] - Z) ** 2, S)
+        values.append((rows * T).sum())
+        each = np.repeat(rows, 3, axis=1)  # for these features each prototype takes three rows
+        best.append(each[linear_sum_assignment(each)].mean())
     assert found.objective == pytest.approx(min(values), rel=1e-9)
     assert found.objective == pytest.approx(best[int(np.argmin(values))], rel=1e-9)
     X[:, 1] = X[:, 0]
@@ -410,20 +489,17 @@ def test_scores():
     D = np.linalg.norm(Z[:, None] - Z, axis=2)
     score = 0.0
     for k in range(8):
-        means = {}
-        for c in range(3):
-            some = [j for j in range(8) if y[j] == c and j != k]
-            means[c] = sum(q[j] * D[k, j] for j in some) / sum(q[j] for j in some)
-        a = means.pop(y[k])
-        score += q[k] * (min(means.values()) - a) / max(a, min(means.values()))
+        others = [(y == c) & (np.arange(8) != k) for c in range(3)]
+        near = [q[some] @ D[k, some] / q[some].sum() for some in others]
+        a = near.pop(y[k])
+        score += q[k] * (min(near) - a) / max(a, min(near))
     assert drot.metrics.weighted_silhouette(Z, T, labels) == pytest.approx(score)
     empty = np.hstack([T, np.zeros((11, 1))])
     far = np.vstack([Z, [[1e3, 0]]])
     assert drot.metrics.weighted_silhouette(far, empty, labels) == pytest.approx(score)
     assigned = T.argmax(axis=1)
-    assert drot.metrics.prototype_homogeneity(labels, T) == pytest.approx(
-        homogeneity_score(labels, assigned)
-    )
+    homogeneity = drot.metrics.prototype_homogeneity(labels, T)
+    assert homogeneity == pytest.approx(homogeneity_score(labels, assigned))
     assert drot.metrics.prototype_homogeneity([0, 0, 1, 2], np.diag([0.5, 0.25, 0.25, 0])) == 1
     half = np.full((4, 2), 1 / 8)
     assert drot.metrics.prototype_homogeneity([0, 0, 1, 1], half) == pytest.approx(0)
@@ -431,10 +507,8 @@ def test_scores():
     Z[5:] -= 20
     nmi = drot.metrics.prototype_nmi(Z, T, labels, n_clusters=2)
     assert nmi == pytest.approx(normalized_mutual_info_score(labels, (assigned < 5).astype(int)))
-    more = np.vstack([Z, [[0, 0]]])
-    again = drot.metrics.prototype_nmi(more, empty, labels, n_clusters=2)
-    assert nmi == pytest.approx(again)
-    assert 0 < nmi < 1
+    again = drot.metrics.prototype_nmi(np.vstack([Z, [[0, 0]]]), empty, labels, n_clusters=2)
+    assert again == pytest.approx(nmi) and 0 < nmi < 1
 
 
 def test_low_rank_is_the_dense_answer():

@@ -1,79 +1,163 @@
-"""Chapter 11: barycentres, hard plans and kernel k-means, against all memberships of few points."""
+"""Chapter 11: barycentres, hard plans, kernel k-means, spectra, merges and splits of clusters.
+
+Oracles: four-fold sums, all memberships, exact fractions, explicit features, numerical search over
+plans and over orthonormal frames, scikit-learn.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+from fractions import Fraction
 
 import drot
 import numpy as np
 import pytest
 import torch
-from drot.costs.array import as_pairwise
-from drot.gromov.barycenter import Reduced, reduced_descent
-from drot.gromov.contraction import Contraction, hard_plan
+from drot.gromov.barycenter import (
+    Reduced,
+    merge_and_split,
+    merges,
+    promising,
+    splits,
+    upper_halves,
+)
+from drot.gromov.contraction import Contraction, as_cost
 from plans import LOSSES, cloud, energy, problem, soft, weights
 from scipy.optimize import minimize
+from scipy.special import xlogy
 from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
 
-SOFT = torch.tensor([[3.0, 2.0, -3.0], [2.0, -1.0, 2.0], [-3.0, 2.0, 3.0]], dtype=torch.float64)
+MIXED = np.array([[2.0, -3, 1], [-3, 2, 1], [1, 1, -2]])  # rows sum to 0, both signs
 
 
-def mean_structure(A, T) -> np.ndarray:
-    """Weighted means of A between clusters, by a loop; 0 for an empty cluster."""
-    A, T = np.asarray(A), np.asarray(T)
-    k = T.shape[1]
-    C = np.zeros((k, k))
-    for a, b in itertools.product(range(k), repeat=2):
+def mean_structure(C, T) -> np.ndarray:
+    """Weighted means of C between clusters, by a loop; 0 for an empty cluster."""
+    C, T = np.asarray(C), np.asarray(T)
+    D = np.zeros((T.shape[1], T.shape[1]))
+    for a, b in itertools.product(range(len(D)), repeat=2):
         mass = np.outer(T[:, a], T[:, b])
-        C[a, b] = (mass * A).sum() / mass.sum() if mass.sum() > 0 else 0.0
-    return C
+        D[a, b] = (mass * C).sum() / mass.sum() if mass.sum() > 0 else 0.0
+    return D
 
 
-def value(A, T, loss: str = "square") -> float:
-    """min over Cbar of E_L, from the means."""
-    C = mean_structure(A, T)
-    C[np.asarray(T).sum(axis=0) == 0] = 1.0  # a cluster without mass does not count
-    C[:, np.asarray(T).sum(axis=0) == 0] = 1.0
-    return energy(A, C, T, loss)
+def value(C, T, loss: str = "square") -> float:
+    """min over Cbar of E_L: the four-fold sum at the means."""
+    D, empty = mean_structure(C, T), np.asarray(T).sum(axis=0) == 0
+    D[empty], D[:, empty] = 1.0, 1.0  # free
+    return energy(C, D, T, loss)
 
 
-def labellings(n: int, k: int):
-    """All partitions of n points into at most k clusters, once each."""
-    for label in itertools.product(range(k), repeat=n):
-        first = list(dict.fromkeys(label))
-        if first == sorted(first) and first == list(range(len(first))):
-            yield torch.tensor(label)
+def fast(C, T) -> float:
+    """The same for the square loss, as a difference of two squared norms."""
+    h, q = T.sum(axis=1), T.sum(axis=0)
+    used = q > 0
+    M = T[:, used].T @ C @ T[:, used] / np.sqrt(np.outer(q[used], q[used]))
+    return float(h @ C**2 @ h - np.square(M).sum())
 
 
-def centred(A) -> np.ndarray:
-    H = np.eye(len(A)) - 1 / len(A)
-    return H @ np.asarray(A) @ H
+def memberships(h, k):
+    for labels in itertools.product(range(k), repeat=len(h)):
+        yield np.asarray(labels), h[:, None] * np.eye(k)[list(labels)]
+
+
+def full(h, k):
+    """Those without an empty cluster."""
+    return [(labels, T) for labels, T in memberships(h, k) if (T.sum(axis=0) > 0).all()]
+
+
+def partition(labels):
+    return tuple(sorted(tuple(np.nonzero(labels == a)[0] + 1) for a in set(labels.tolist())))
+
+
+def spread(h, k, rng, share=0.4):
+    return h[:, None] * rng.dirichlet(np.full(k, share), size=len(h))
+
+
+def symmetric(n, rng):
+    C = rng.normal(size=(n, n))
+    return C + C.T
+
+
+def cpd(n, rng, rank=3):
+    """Inner products and offsets; not positive semidefinite in general."""
+    Y, a = rng.normal(size=(n, rank)), 2 * rng.normal(size=n)
+    return Y @ Y.T + a[:, None] + a
+
+
+KINDS = {
+    "distances": lambda n, seed: drot.sqeuclidean(cloud(n, 2, seed)).dense().numpy(),
+    "student": lambda n, seed: -drot.student_cost(cloud(n, 2, seed)).dense().numpy(),
+    "kernel": lambda n, seed: np.exp(-KINDS["distances"](n, seed)),
+    "offsets": lambda n, seed: cpd(n, np.random.default_rng(seed)),
+    "minus offsets": lambda n, seed: -cpd(n, np.random.default_rng(seed)),
+}
+
+
+def rows_of(z, h):
+    z = np.exp(z - z.max(axis=-1, keepdims=True))
+    return h[:, None] * z / z.sum(axis=-1, keepdims=True)
+
+
+def best_soft(C, h, k, rng, tries):
+    """Least reduced objective that a local search over plans finds."""
+
+    def objective(x):
+        return fast(C, rows_of(x.reshape(len(h), k), h))
+
+    return min(minimize(objective, 2 * rng.normal(size=len(h) * k)).fun for _ in range(tries))
+
+
+def sag(C, h, rng) -> float:
+    """The least R(middle) - mean of R at the ends that a search over pairs of plans finds."""
+
+    def gap(x):
+        S, T = rows_of(x.reshape(2, len(h), 2), h)
+        return fast(C, (S + T) / 2) - (fast(C, S) + fast(C, T)) / 2
+
+    starts = [2 * rng.normal(size=4 * len(h)) for _ in range(3)]
+    return min(minimize(gap, x, options={"maxiter": 30}).fun for x in starts)
+
+
+def kmeans(Y, h, labels) -> float:
+    """Weighted k-means cost of points, cluster by cluster."""
+    Y, h, labels = (np.asarray(a) for a in (Y, h, labels))
+    total = 0.0
+    for a in set(labels.tolist()):
+        mine = labels == a
+        mean = h[mine] @ Y[mine] / h[mine].sum()
+        total += float(h[mine] @ np.square(Y[mine] - mean).sum(axis=1))
+    return total
+
+
+def reduced(C, w, k: int, loss: str) -> Reduced:
+    return Reduced(Contraction(as_cost(C, "cost_x", loss), None, loss), w, k)
+
+
+def of_points(X: np.ndarray, k: int, loss: str, w=None) -> Reduced:
+    C = torch.cdist(torch.from_numpy(X), torch.from_numpy(X)).square()
+    return reduced(
+        C, torch.full((len(X),), 1 / len(X), dtype=torch.float64) if w is None else w, k, loss
+    )
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_lem_reduced_barycenter(loss):
-    """The mean is the best structure for both losses; what is left is a continuous norm."""
-    A, _ = problem(0, 6)
-    w = weights(6)
+    """The mean is the best structure for both losses; value, slope and limit of what is left."""
+    (A, _), w, rng = problem(0, 6), weights(6), np.random.default_rng(0)
     T = soft(w, 3, 1)
-    C = mean_structure(A, T)
-    best = energy(A, C, T, loss)
-    rng = np.random.default_rng(0)
-    for scale in (1e-3, 0.1):
-        for _ in range(20):
-            step = scale * rng.normal(size=(3, 3))
-            assert energy(A, np.abs(C + step + step.T), T, loss) > best
-    terms = Reduced(Contraction(as_pairwise(A), w.new_zeros(1, 1), loss), w, 3)
+    C, best = mean_structure(A, T), value(A, T, loss)
+    for scale, _ in itertools.product((1e-3, 0.1), range(20)):
+        assert energy(A, np.abs(C + scale * rng.normal(size=(3, 3))), T, loss) > best
+    terms = reduced(A, w, 3, loss)
     cell = terms.cell(T)
     np.testing.assert_allclose(cell.structure, C, atol=1e-12)
     assert cell.value == pytest.approx(best, abs=1e-12)
-    q = np.asarray(T.sum(dim=0))
-    if loss == "square":
-        R = np.diag(q**-0.5) @ np.asarray(T.T @ A @ T) @ np.diag(q**-0.5)
-        assert best == pytest.approx(float(w @ A.square() @ w) - (R**2).sum(), abs=1e-12)
     # the gradient of the reduced objective is the partial one at the mean, by differences
     G, eps = 2 * terms.half_gradient(cell), 1e-6
-    for D in (soft(w, 3, 5) - T, hard_plan(torch.arange(6) % 3, w, 3) - T):
+    for D in (soft(w, 3, 5) - T, torch.eye(3).double()[[0, 1, 2] * 2] * w[:, None] - T):
         slope = (terms.cell(T + eps * D).value - terms.cell(T - eps * D).value) / (2 * eps)
         assert float((G * D).sum()) == pytest.approx(slope, abs=1e-7)
     # as a column runs empty the value tends to that of two clusters
@@ -86,129 +170,154 @@ def test_lem_reduced_barycenter(loss):
     assert (terms.cell(thin).structure[2] == 0).all()
 
 
+def test_lem_reduced_barycenter_of_squares():
+    """Two closed forms for C of both signs; entries of an empty column are free, no others."""
+    rng = np.random.default_rng(0)
+    for k in (1, 2, 4):
+        h = rng.dirichlet(np.full(6, 3.0))
+        C, T = symmetric(6, rng), spread(h, k, rng)
+        if k == 4:
+            T[:, 0] += T[:, 2]
+            T[:, 2] = 0
+        least = value(C, T)
+        assert fast(C, T) == pytest.approx(least, rel=1e-10)
+        used = T.sum(axis=0) > 0
+        D = mean_structure(C, T)
+        found = drot.coarsen(C, T[:, used], weights_x=h)
+        np.testing.assert_allclose(found.structure, D[np.ix_(used, used)], atol=1e-12)
+        for _ in range(30):
+            assert energy(C, D + 0.05 * rng.normal(size=(k, k)), T) >= least
+        V = (T[:, used] / T[:, used].sum(axis=0)) @ T[:, used].T
+        assert np.allclose(V.sum(axis=1), h)
+        assert h @ C**2 @ h - np.trace(V @ C @ V @ C) == pytest.approx(least, rel=1e-10)
+    D[2], D[:, 2] = 7.0, 7.0
+    assert energy(C, D, T) == pytest.approx(least, rel=1e-10)
+    D[0, 1] += 0.1
+    assert energy(C, D, T) > least + 1e-6
+    # continuous where a column vanishes, in any direction
+    edge = np.stack([h, np.zeros(6)], axis=1)
+    for _ in range(5):
+        part = h * rng.uniform(size=6)
+        move = np.stack([-part, part], axis=1)
+        gaps = [abs(fast(C, edge + t * move) - fast(C, edge)) for t in (1e-2, 1e-4, 1e-6)]
+        assert gaps[0] > 30 * gaps[1] > 900 * gaps[2] and gaps[2] < 1e-4
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_moves_of_single_points(loss):
     """The closed form of a move is the difference of two objectives, empty clusters included."""
-    A, _ = problem(3, 6)
-    w = weights(6)
-    terms = Reduced(Contraction(as_pairwise(A), w.new_zeros(1, 1), loss), w, 3)
-    labels = torch.tensor([0, 0, 1, 1, 1, 1])  # cluster 2 is empty
-    cell = terms.hard(labels)
-    changes = terms.changes(cell, labels, w)
-    for b in range(3):
-        for i in range(6):
+    (A, _), w = problem(3, 6), weights(6)
+    terms = reduced(A, w, 3, loss)
+    for start in ([0, 0, 1, 1, 1, 1], [0, 1, 1, 1, 1, 1]):  # cluster 2 is empty
+        labels = torch.tensor(start)
+        cell = terms.hard(labels)
+        changes = terms.changes(cell, labels, w)
+        for b, i in itertools.product(range(3), range(6)):
             moved = labels.clone()
             moved[i] = b
             difference = terms.hard(moved).value - cell.value
             assert float(changes[i, b]) == pytest.approx(difference, abs=1e-12)
-    single = terms.hard(torch.tensor([0, 1, 1, 1, 1, 1]))
-    change = terms.changes(single, torch.tensor([0, 1, 1, 1, 1, 1]), w)
-    assert float(change[0, 1]) == pytest.approx(
-        terms.hard(torch.ones(6, dtype=torch.int64)).value - single.value, abs=1e-12
-    )
 
 
-def definite(kind: str, n: int, seed: int) -> torch.Tensor:
-    X = cloud(n, 2, seed)
-    D = drot.sqeuclidean(X).dense()
-    match kind:
-        case "distances":
-            return D
-        case "gram":
-            return X @ X.T
-        case "student":
-            return -drot.student_cost(X).dense()
-    return (-D).exp()
-
-
-KINDS = ["distances", "gram", "student", "kernel"]
+def excess(C, P, Q) -> float:
+    """What the trace inequality says is not negative."""
+    return float(np.trace((P - Q).T @ C @ (P - Q) @ C)) / 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_lem_concave(kind):
-    """The trace inequality and the concavity that follows; both fail for an indefinite matrix."""
-    A = definite(kind, 6, 0)
-    sign = -1 if kind == "distances" else 1
-    assert np.linalg.eigvalsh(centred(sign * A)).min() > -1e-12
+    """The trace inequality, for matrices of the same row and column sums."""
     rng = np.random.default_rng(1)
-    w = weights(6)
+    for n in (3, 5, 8):
+        C = KINDS[kind](n, n)
+        H = np.eye(n) - 1 / n
+        signs = np.linalg.eigvalsh(H @ C @ H)
+        assert signs.min() > -1e-9 or signs.max() < 1e-9
+        gaps = []
+        for _ in range(50):
+            P, D = rng.normal(size=(n, n)), rng.normal(size=(n, n))
+            Q = P + H @ D @ H
+            mixed = np.trace(P.T @ C @ Q @ C)
+            own = (np.trace(P.T @ C @ P @ C) + np.trace(Q.T @ C @ Q @ C)) / 2
+            assert own - mixed == pytest.approx(excess(C, P, Q), abs=1e-9)
+            gaps.append(own - mixed)
+        assert min(gaps) > -1e-9 and max(gaps) > 1e-3
 
-    def gap(A, P, Q) -> float:
-        A = np.asarray(A)
-        return float(np.trace(P.T @ A @ P @ A + Q.T @ A @ Q @ A) / 2 - np.trace(P.T @ A @ Q @ A))
 
-    for seed in range(30):
-        P, Q = soft(w, 3, seed).numpy(), soft(w, 3, seed + 100).numpy()
-        U, V = (T @ np.diag(1 / T.sum(0)) @ T.T for T in (P, Q))
-        np.testing.assert_allclose(U.sum(1), w)  # the same marginals
-        assert gap(A, U, V) >= -1e-14
-        t = rng.uniform()
-        middle = value(A, t * P + (1 - t) * Q)
-        assert middle >= t * value(A, P) + (1 - t) * value(A, Q) - 1e-12
-    B = SOFT
-    eigen = np.linalg.eigvalsh(centred(B))
-    assert eigen.min() < -1e-2 and eigen.max() > 1e-2
-    u = np.ones(3) / 3
-    half, ends = (
-        np.array([[1, 0], [0.5, 0.5], [0, 1]]),
-        [[[1, 0], [s, 1 - s], [0, 1]] for s in (0, 1)],
-    )
-    P, Q = (np.array(end) * u[:, None] for end in ends)
-    assert value(B, half * u[:, None]) < (value(B, P) + value(B, Q)) / 2 - 0.1
+def test_lem_concave_needs_its_hypotheses():
+    """Other marginals, and a matrix of both signs, where two permutations are enough."""
+    C = -np.abs(np.subtract.outer(np.arange(4), np.arange(4))).astype(float)
+    P, Q = np.outer([1.0, 1, 0, 0], [0, 0, 1, 1]), np.outer([0.0, 0, 1, 1], [1, 1, 0, 0])
+    assert excess(C, P, Q) < -0.5
     swaps = [np.eye(3)[list(order)] for order in itertools.permutations(range(3))]
-    assert min(gap(B, P, Q) for P in swaps for Q in swaps) < -1e-2
+    assert min(excess(MIXED, P, Q) for P in swaps for Q in swaps) < -1e-2
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", [0, 1])
-def test_thm_hard_plans(kind, seed):
-    """No soft plan beats the best of all memberships, and the solver finds that."""
-    n, k = 7, 3
-    A, w = definite(kind, n, seed), weights(n, seed)
-    plans = [hard_plan(labels, w, k) for labels in labellings(n, k)]
-    best = min(value(A, T) for T in plans)
-    terms = Reduced(Contraction(as_pairwise(A), w.new_zeros(1, 1), "square"), w, k)
-
-    def soft_value(logits: np.ndarray) -> tuple[float, np.ndarray]:
-        s = torch.from_numpy(logits.reshape(n, k)).softmax(dim=1)
-        cell = terms.cell(s * w[:, None])
-        g = 2 * terms.half_gradient(cell) * w[:, None]
-        return cell.value, (s * (g - (s * g).sum(1, keepdim=True))).numpy().ravel()
-
-    rng = np.random.default_rng(seed)
-    ends = [minimize(soft_value, rng.normal(size=n * k), jac=True).fun for _ in range(10)]
-    assert min(ends) >= best - 1e-10
-    found = drot.srgw_barycenter(A, k, weights_x=w, init=["kmeans", "random"])
-    assert found.objective == pytest.approx(best, abs=1e-10)
-    assert ((found.plan > 0).sum(dim=1) == 1).all()
-    np.testing.assert_allclose(found.structure, mean_structure(A, found.plan), atol=1e-12)
-    # conditional gradient alone stays on hard plans after its first step
-    states = [
-        cell for cell, _ in itertools.islice(reduced_descent(terms, terms.cell(soft(w, k))), 4)
-    ]
-    assert all(((cell.T > 0).sum(dim=1) == 1).all() for cell in states[1:])
-    values = [cell.value for cell in states]
-    assert len(values) > 1 and (np.diff(values) < 0).all()
+@pytest.mark.parametrize(("n", "k"), [(5, 2), (7, 3)])
+def test_thm_hard_plans(kind, n, k):
+    """Concave along segments, so no soft plan beats all memberships; the solver finds the best."""
+    rng = np.random.default_rng(n)
+    h, C = rng.dirichlet(np.full(n, 3.0)), KINDS[kind](n, n)
+    for _ in range(60):  # ends hard, soft or with empty columns
+        S, T = spread(h, k, rng, rng.uniform(0.1, 1)), spread(h, k, rng)
+        if rng.uniform() < 0.3:
+            T[:, 0] += T[:, 1]
+            T[:, 1] = 0
+        t = rng.uniform(0.1, 0.9)
+        chord = (1 - t) * fast(C, S) + t * fast(C, T)
+        assert fast(C, (1 - t) * S + t * T) >= chord - 1e-10 * abs(chord)
+    assert sag(C, h, rng) > -1e-7
+    least = min(fast(C, T) for _, T in memberships(h, k))
+    assert best_soft(C, h, k, rng, 6) >= least - 1e-7
+    found = drot.srgw_barycenter(C, k, weights_x=h, init=["kmeans", "random"], n_starts=20)
+    assert found.objective == pytest.approx(least, rel=1e-9, abs=1e-12)
+    np.testing.assert_allclose(found.structure, mean_structure(C, found.plan), atol=1e-9)
+    # conditional gradient alone leaves soft plans at its first step
+    for plan in (found, drot.srgw_barycenter(C, k, weights_x=h, init=S, refine=False)):
+        assert bool(((plan.plan > 0).sum(dim=1) == 1).all())
+        assert plan.objective == pytest.approx(fast(C, plan.plan.numpy()), abs=1e-9)
 
 
 def test_thm_hard_plans_needs_the_hypothesis():
-    """For an indefinite matrix the middle point of three is split evenly, and that is better."""
-    w = torch.full((3,), 1 / 3, dtype=torch.float64)
-    best = min(value(SOFT, hard_plan(labels, w, 2)) for labels in labellings(3, 2))
-    half = torch.tensor([[1, 0], [0.5, 0.5], [0, 1]], dtype=torch.float64) / 3
-    assert best == pytest.approx(34 / 9, abs=1e-12) and value(SOFT, half) < best - 0.25
-    start = torch.tensor([[1, 0], [0.7, 0.3], [0, 1]], dtype=torch.float64) / 3
-    found = drot.srgw_barycenter(SOFT, 2, init=start)
-    assert found.objective == pytest.approx(value(SOFT, half), abs=1e-9)
-    torch.testing.assert_close(found.plan, half, rtol=0, atol=1e-4)
+    """A matrix of both signs is not concave; there a point is split evenly, and the solver too."""
+    rng = np.random.default_rng(2)
+    assert sag(MIXED, np.full(3, 1 / 3), rng) < -0.1
+    assert sag(symmetric(5, rng), rng.dirichlet(np.full(5, 3.0)), rng) < -1e-3
+    C = np.array([[3.0, 2, -3], [2, -1, 2], [-3, 2, 3]])
+    best = min(value(C, T) for _, T in memberships(np.full(3, 1 / 3), 2))
+    half, start = (np.array([[1, 0], [a, 1 - a], [0, 1]]) / 3 for a in (0.5, 0.7))
+    assert best == pytest.approx(34 / 9, abs=1e-12) and value(C, half) < best - 0.25
+    found = drot.srgw_barycenter(C, 2, init=start)
+    assert found.objective == pytest.approx(value(C, half), abs=1e-9)
+    np.testing.assert_allclose(found.plan, half, rtol=0, atol=1e-4)
+
+
+def test_thm_hard_plans_rounding():
+    """With a column to spare a solution may share points; each way to round it is one, too."""
+    rng = np.random.default_rng(3)
+    h = rng.dirichlet(np.full(5, 3.0))
+    Y = np.array([[1.0, 0], [1, 0], [1, 0], [-1, 2], [-1, 2]])
+    Y -= h @ Y
+    C, T = Y @ Y.T, np.zeros((5, 3))
+    T[:3, :2] = h[:3, None] * rng.dirichlet(np.ones(2), size=3)  # shared
+    T[3:, 2] = h[3:]
+    rounded = [h[:, None] * np.eye(3)[[*a, 2, 2]] for a in itertools.product((0, 1), repeat=3)]
+    assert [fast(C, plan) for plan in (T, *rounded)] == pytest.approx([0] * 9, abs=1e-12)
+    wrong = h[:, None] * np.eye(3)[[0, 0, 2, 2, 2]]  # not among the columns of its row
+    assert fast(C, wrong) > 0.01
+    # splitting a column never hurts, whatever the sign of C
+    for _ in range(100):
+        A, T = symmetric(5, rng), spread(rng.dirichlet(np.full(5, 2.0)), 3, rng)
+        merged = np.stack([T[:, 0] + T[:, 1], T[:, 2]], axis=1)
+        assert fast(A, T) <= fast(A, merged) + 1e-12
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_reduced_descent(loss):
     """A certificate, monotone descent, and the best membership of few points."""
-    A, _ = problem(4, 7)
-    w = weights(7)
-    best = min(value(A, hard_plan(labels, w, 2), loss) for labels in labellings(7, 2))
+    (A, _), w = problem(4, 7), weights(7)
+    best = min(value(A, T, loss) for _, T in memberships(w.numpy(), 2))
     found = drot.srgw_barycenter(A, 2, weights_x=w, loss=loss, init="random", n_starts=8)
     assert found.objective <= best + 1e-10 and found.residual <= 1e-9
     assert (np.diff(found.trace) <= 1e-12).all() and found.n_starts == 8
@@ -216,111 +325,530 @@ def test_the_reduced_descent(loss):
     assert found.objective == min(found.values)
 
 
-def kmeans_value(X, labels, w) -> float:
-    """Weighted within-cluster scatter of points, by a loop."""
-    X, w, total = np.asarray(X), np.asarray(w), 0.0
-    for c in np.unique(labels):
-        mine = np.asarray(labels) == c
-        m = np.average(X[mine], axis=0, weights=w[mine])
-        total += float((w[mine, None] * (X[mine] - m) ** 2).sum())
-    return total
+def reduced_kl(C: np.ndarray, T: np.ndarray) -> float:
+    """What the best structure leaves of the kl objective."""
+    h, q, M = T.sum(axis=1), T.sum(axis=0), T.T @ C @ T
+    mass = np.where(np.outer(q, q) > 0, np.outer(q, q), 1)
+    return float(h @ xlogy(C, C) @ h - xlogy(M, M / mass).sum())
+
+
+def test_prp_soft_kl():
+    """All memberships, with weights and with copies for them; the solver finds a soft plan."""
+    C, h = np.array([[5.0, 2, 0], [2, 0, 0], [0, 0, 6]]), np.array([1, 8, 1]) / 10
+    T = np.array([[1, 0], [0, 1], [2 / 3, 1 / 3]]) * h[:, None]
+    P = np.eye(3) - np.outer(np.ones(3), h)
+    assert np.linalg.eigvalsh(P @ C @ P.T)[1] > 0.1 and np.linalg.eigvalsh(C)[0] < -0.6
+    structure = mean_structure(C, T)
+    assert structure.ravel() == pytest.approx([69 / 25, 156 / 125, 156 / 125, 6 / 625])
+    for shift, at_hard, at_soft in ((0.0, 0.298508, 0.286122), (0.01, 0.276205, 0.270197)):
+        D = C + shift
+        hard, shared = min(reduced_kl(D, S) for _, S in memberships(h, 2)), reduced_kl(D, T)
+        assert (hard, shared) == pytest.approx((at_hard, at_soft), abs=1e-6)
+        assert shared == pytest.approx(drot.gw_objective(D, structure + shift, T, loss="kl"))
+        found = drot.srgw_barycenter(D, 2, weights_x=h, loss="kl", init="random", n_starts=20)
+        assert found.objective <= shared + 1e-12 and ((found.plan > 0).sum(dim=1) > 1).any()
+
+    # what the proof compares: the second sum
+    whole = h @ xlogy(C, C) @ h
+    rows = [((0, 1, 0), 0.1113), ((0, 1, 1), 0.1085), ((0, 0, 1), 0.0), ((0, 0, 0), 0.0)]
+    assert whole - reduced_kl(C, T) > 0.1236
+    for labels, bound in rows:
+        assert whole - reduced_kl(C, h[:, None] * np.eye(2)[list(labels)]) < bound
+    copies = [0, *[1] * 8, 2]
+    D, tenth = C[np.ix_(copies, copies)], np.full(10, 0.1)
+    assert min(reduced_kl(D, S) for labels, S in memberships(tenth, 2) if labels[0] == 0) == (
+        pytest.approx(0.298508, abs=1e-6)
+    )
+    assert reduced_kl(D, 0.1 * (T / h[:, None])[copies]) == pytest.approx(0.286122, abs=1e-6)
+
+
+def exact(C, T):
+    """R of the square loss in fractions."""
+    n, k = len(T), len(T[0])
+    h, q = [sum(row) for row in T], [sum(row[a] for row in T) for a in range(k)]
+    pairs = list(itertools.product(range(n), repeat=2))
+    left = sum(h[i] * h[j] * C[i][j] ** 2 for i, j in pairs)
+    for a, b in itertools.product(range(k), repeat=2):
+        if q[a] and q[b]:
+            left -= sum(T[i][a] * C[i][j] * T[j][b] for i, j in pairs) ** 2 / (q[a] * q[b])
+    return left
+
+
+def test_prp_soft_wins():
+    """In fractions; and the loops of the exercise: at a third the plan has lost its advantage."""
+    F = Fraction
+    T = [[F(1, 3), F(0)], [F(0), F(1, 3)], [F(1, 6), F(1, 6)]]
+    hard = [
+        [[F(int(a == b), 3) for b in range(2)] for a in labels]
+        for labels in itertools.product(range(2), repeat=3)
+    ]
+    for shift in (0, 3, -5):
+        C = [[F(int(c) + shift) for c in row] for row in MIXED]
+        assert {exact(C, S) for S in hard} == {F(25, 9), F(34, 9)} and exact(C, T) == F(206, 81)
+    plan = np.array(T, dtype=float)
+    structure = drot.coarsen(MIXED, plan).structure
+    assert drot.gw_objective(MIXED, structure, plan) == pytest.approx(206 / 81, rel=1e-12)
+    values = np.linalg.eigvalsh(MIXED)
+    assert values[0] < -2.9 and values[-1] > 4.9  # neither CPD nor CND: both sum to 0
+    for sigma, sign in ((F(3, 10), 1), (F(1, 3), 0), (F(4, 10), -1)):
+        L = [[int(MIXED[i, j]) + 3 * sigma * (i == j) for j in range(3)] for i in range(3)]
+        gain = min(exact(L, S) for S in hard) - exact(L, T)
+        assert (gain > 0) - (gain < 0) == sign
+
+
+def features(C, h):
+    """y_i and a_i by a Cholesky-like factor of the weighted centring."""
+    P = np.eye(len(h)) - np.outer(np.ones(len(h)), h)
+    values, vectors = np.linalg.eigh(P @ C @ P.T)
+    assert values.min() > -1e-9 * max(1, values.max())
+    return vectors * np.sqrt(values.clip(0)), C @ h - h @ C @ h / 2
+
+
+def scatters(Y, a, T):
+    q = T.sum(axis=0)
+    kept = q > 0
+    means, alpha = T[:, kept].T @ Y / q[kept, None], T[:, kept].T @ a / q[kept]
+    return (means.T * q[kept]) @ means, q[kept] @ (alpha - q[kept] @ alpha) ** 2
+
+
+def test_lem_two_scatters():
+    rng = np.random.default_rng(4)
+    for n, k, sign in itertools.product((4, 7), (1, 2, 4), (1, -1)):
+        h, C = rng.dirichlet(np.full(n, 2.0)), sign * cpd(n, rng)
+        Y, a = features(sign * C, h)
+        assert np.allclose(Y @ Y.T + a[:, None] + a, sign * C, atol=1e-8)
+        assert np.allclose(h @ Y, 0, atol=1e-7)
+        S, s = scatters(Y, a, np.diag(h))
+        for _ in range(10):
+            T = spread(h, k, rng)
+            B, b = scatters(Y, a, T)
+            claimed = np.sum(S**2) - np.sum(B**2) + 2 * (s - b)
+            assert claimed == pytest.approx(value(C, T), rel=1e-7, abs=1e-8)
 
 
 def test_prp_kernel_kmeans():
-    """Trace against squared norm: bounds both ways, equal order for rank one, not in general."""
-    k = 2
-    for seed, p in itertools.product(range(6), (1, 2)):
-        X, w = cloud(6, p, seed), weights(6, seed)
-        A = X @ X.T
-        root = w.sqrt()
-        lam = np.linalg.eigvalsh(np.asarray(root[:, None] * A * root))[::-1]
-        pairs = []
-        for labels in labellings(6, k):
-            T = hard_plan(labels, w, k)
-            H = T[:, T.sum(0) > 0] / root[:, None] / T[:, T.sum(0) > 0].sum(0).sqrt()
-            R = H.T @ (root[:, None] * A * root) @ H
-            scatter, norm = kmeans_value(X, labels, w), value(A, T)
-            assert scatter == pytest.approx(lam.sum() - float(R.trace()), abs=1e-12)
-            assert norm == pytest.approx((lam**2).sum() - float((R**2).sum()), abs=1e-12)
-            assert scatter**2 / p - 1e-12 <= norm <= 2 * lam[0] * scatter + 1e-12
-            pairs.append((scatter, norm))
-        assert drot.kernel_kmeans(A, k, weights_x=w, n_starts=8).objective == pytest.approx(
-            min(pairs)[0], abs=1e-12
-        )
-        if p == 1:  # the squared norm is the trace squared
-            assert np.argmin([s for s, _ in pairs]) == np.argmin([v for _, v in pairs])
-    # five points of the plane where the best memberships differ
-    X = torch.tensor([[1, 2], [1, 1], [2, 3], [1, 0], [2, 0]], dtype=torch.float64)
-    w = torch.full((5,), 0.2, dtype=torch.float64)
-    all_of = list(labellings(5, 2))
-    scatter = [kmeans_value(X, labels, w) for labels in all_of]
-    norm = [value(X @ X.T, hard_plan(labels, w, 2)) for labels in all_of]
-    a, b = int(np.argmin(scatter)), int(np.argmin(norm))
-    assert scatter[b] > scatter[a] + 0.1 and norm[a] > norm[b] + 0.1
-    one, other = drot.kernel_kmeans(X @ X.T, 2), drot.srgw_barycenter(X @ X.T, 2, init="random")
-    assert (
-        one.objective == pytest.approx(scatter[a]) and one.labels.tolist() != other.labels.tolist()
+    """J in its three forms, offsets and all; where R and J order memberships alike."""
+    rng = np.random.default_rng(5)
+    h = rng.dirichlet(np.full(6, 2.0))
+    C = cpd(6, rng)
+    Y, a = features(C, h)
+    S, _ = scatters(Y, a, np.diag(h))
+    for labels, T in itertools.islice(memberships(h, 3), 100, 140):
+        B, _ = scatters(Y, a, T)
+        q = T.sum(axis=0)
+        means = np.diag(T.T @ C @ T)[q > 0] / q[q > 0]
+        assert kmeans(Y, h, labels) == pytest.approx(np.trace(S) - np.trace(B))
+        assert kmeans(Y, h, labels) == pytest.approx(h @ np.diag(C) - means.sum())
+    ours = drot.kernel_kmeans(C, 3, weights_x=h, init="random", n_starts=30)
+    least = min(kmeans(Y, h, labels) for labels, _ in memberships(h, 3))
+    assert ours.objective == pytest.approx(least, rel=1e-9)
+
+    # part 1: two clusters, or a line, whose offsets may be affine in x or those of x x^T
+    for k, p in ((2, 4), (3, 1), (4, 1)):
+        Y = rng.normal(size=(6, p))
+        Y -= h @ Y
+        S = (Y.T * h) @ Y
+        for labels, T in memberships(h, k):
+            law = np.sum(S**2) - (np.trace(S) - kmeans(Y, h, labels)) ** 2
+            assert fast(Y @ Y.T + 3.0, T) == pytest.approx(law, abs=1e-9)
+    x = rng.normal(size=6) + 1
+    y = x - h @ x
+    for a in (0.3 + 2 * y, (h @ x) * x - (h @ x) ** 2 / 2):
+        C = np.outer(y, y) + a[:, None] + a
+        pairs = [(kmeans(y[:, None], h, labels), fast(C, T)) for labels, T in memberships(h, 3)]
+        J, R = np.array(sorted(pairs)).T
+        assert (np.diff(R)[np.diff(J) > 1e-12] > -1e-9).all()
+    assert np.allclose(C, np.outer(x, x))
+
+
+def test_prp_kernel_kmeans_bounds():
+    """Part 2, for soft plans as well, and both bounds are needed."""
+    rng, ratios = np.random.default_rng(5), []
+    for k, p in ((2, 2), (3, 2), (3, 4), (5, 2)):
+        h = np.full(7, 1 / 7)
+        Y = rng.normal(size=(7, p)) * rng.uniform(0.3, 3, size=p)
+        Y -= h @ Y
+        S, _ = scatters(Y, np.zeros(7), np.diag(h))
+        lam = np.zeros(20)
+        lam[:p] = np.linalg.eigvalsh(S)[::-1]
+        r1, r2 = lam[k - 1 :].sum(), (lam[k - 1 :] ** 2).sum()
+        for _ in range(200):
+            T = spread(h, k, rng, rng.choice([0.02, 0.1, 0.5]))
+            B, _ = scatters(Y, np.zeros(7), T)
+            J, R = np.trace(S) - np.trace(B) - r1, fast(Y @ Y.T, T) - r2
+            assert min(J, R) > -1e-10
+            assert lam[k - 2] * J - 1e-10 <= R <= 2 * lam[0] * J + 1e-10
+            if J > 1e-6:
+                ratios.append(R / (lam[0] * J))
+    assert max(ratios) > 1.5 and min(ratios) < 0.9
+
+
+@pytest.mark.parametrize(
+    ("points", "k", "inner", "for_R", "for_J"),
+    [
+        ([[0, 0], [0, 2], [2, 1]], 2, True, ((1,), (2, 3)), ((1, 2), (3,))),
+        ([[0, 2], [-2, 0], [1, -2], [1, 0]], 3, True, ((1, 2), (3,), (4,)), ((1,), (2,), (3, 4))),
+        ([[0], [1], [4], [7]], 2, False, ((1, 2, 3), (4,)), ((1, 2), (3, 4))),
+        ([[1, 2], [1, 1], [2, 3], [1, 0], [2, 0]], 2, True, None, None),
+    ],
+)
+def test_prp_kernel_kmeans_differs(points, k, inner, for_R, for_J):
+    """Part 3: memberships that are best for one and not for the other; the package finds both."""
+    X = np.array(points, dtype=float)
+    C, h = X @ X.T if inner else np.square(X - X.T), np.full(len(X), 1 / len(X))
+    R, J = {}, {}
+    for labels, T in memberships(h, k):
+        R[partition(labels)], J[partition(labels)] = value(C, T), kmeans(X, h, labels)
+    winners = [min(table, key=table.get) for table in (R, J)]
+    assert winners[0] != winners[1]
+    for table, winner, claimed in zip((R, J), winners, (for_R, for_J), strict=True):
+        assert sum(v < table[winner] + 1e-9 for v in table.values()) == 1
+        assert claimed in (None, winner)
+    ask = {"init": "random", "n_starts": 20}
+    other, one = drot.srgw_barycenter(C, k, **ask), drot.kernel_kmeans(X @ X.T, k, **ask)
+    assert [partition(found.labels.numpy()) for found in (other, one)] == winners
+    assert one.objective == pytest.approx(J[winners[1]], abs=1e-12)
+    assert other.objective == pytest.approx(R[winners[0]], abs=1e-12)
+
+
+def trace_cost(C, h, T) -> float:
+    q = T.sum(axis=0)
+    return float(h @ np.diag(C) - (np.diag(T.T @ C @ T)[q > 0] / q[q > 0]).sum())
+
+
+def test_cor_kmeans_limit():
+    """Loops turn R into J: the law for each sigma, and the winner at a large one."""
+    rng, n, k = np.random.default_rng(6), 6, 3
+    h, C = rng.dirichlet(np.full(n, 3.0)), symmetric(n, rng)
+    parts = full(h, k)
+    for sigma, (_, T) in itertools.product((0.3, 2.0, -1.0), parts[::40]):
+        law = value(C, T) + 2 * sigma * trace_cost(C, h, T) + sigma**2 * (n - k)
+        assert value(C + sigma * np.diag(1 / h), T) == pytest.approx(law, rel=1e-9)
+    costs = np.array([trace_cost(C, h, T) for _, T in parts])
+    looped = C + 200.0 * np.diag(1 / h)
+    least, winner = min(
+        ((fast(looped, T), T) for _, T in memberships(h, k)), key=lambda pair: pair[0]
     )
-    assert other.objective == pytest.approx(norm[b])
+    assert (winner.sum(axis=0) > 0).all()
+    assert least * (1 - 1e-9) <= best_soft(looped, h, k, rng, 3)  # no soft plan does better
+    assert trace_cost(C, h, winner) == pytest.approx(costs.min(), rel=1e-9)
+    assert fast(C, parts[int(costs.argmin())][1]) > min(fast(C, T) for _, T in parts) + 1e-6
+    # among the solutions of kernel k-means, those of least R: a tie in J that R breaks
+    tie = np.array([[1.0, 1, 0, 0], [1, 1, 0, 2], [0, 0, 1, 1], [0, 2, 1, 1]])
+    g = np.full(4, 0.25)
+    own = {partition(a): np.round((trace_cost(tie, g, T), fast(tie, T)), 9) for a, T in full(g, 3)}
+    wanted = min(own, key=lambda part: tuple(own[part]))
+    for sigma in (50.0, 500.0):
+        at = {partition(a): fast(tie + 4 * sigma * np.eye(4), T) for a, T in memberships(g, 3)}
+        assert min(at, key=at.get) == wanted
 
 
-def test_a_step_is_lloyds():
-    """Conditional gradient on the reduced objective sends a point to the nearest profile."""
-    A, w = definite("gram", 9, 2), weights(9)
-    T = hard_plan(torch.arange(9) % 3, w, 3)
-    terms = Reduced(Contraction(as_pairwise(A), w.new_zeros(1, 1), "square"), w, 3)
-    cell = terms.cell(T)
-    q = T.sum(dim=0)
-    profile = np.asarray(A @ T / q)  # (n, k) mean similarity to each cluster
-    means = np.array([np.average(profile[np.arange(9) % 3 == c], 0, w[np.arange(9) % 3 == c])
-                      for c in range(3)])  # fmt: skip
-    np.testing.assert_allclose(means, cell.structure, atol=1e-12)
-    far = (np.asarray(q) * (profile[:, None] - means) ** 2).sum(axis=2)
-    g = np.asarray(terms.half_gradient(cell))
-    np.testing.assert_allclose(g - g[:, :1], far - far[:, :1], atol=1e-12)
+def by_rows(C, T) -> float:
+    """J_2, k-means of the rows: the sum of the statement."""
+    h, means = T.sum(axis=1), (T / T.sum(axis=0)).T @ C
+    return float(np.einsum("ia,j,iaj->", T, h, (C[:, None] - means) ** 2))
+
+
+def test_prp_row_kmeans():
+    """J_2 <= R <= 2 J_2, J_2 is concave, and its best membership loses at most a factor of 2."""
+    rng, ratios = np.random.default_rng(3), []
+    for (n, k), _ in itertools.product(((4, 2), (6, 3), (6, 1)), range(60)):
+        h, C = rng.dirichlet(np.full(n, 2.0)), symmetric(n, rng)
+        S, T, t = spread(h, k, rng, 0.2), spread(h, k, rng, 0.2), rng.uniform()
+        rows, left = by_rows(C, T), fast(C, T)
+        assert rows <= left + 1e-10 and left <= 2 * rows + 1e-10
+        ratios.append(left / rows)
+        assert by_rows(C, t * S + (1 - t) * T) >= t * by_rows(C, S) + (1 - t) * rows - 1e-10
+    assert max(ratios) > 1.8 and min(ratios) < 1.2
+    lost, h = 1.0, np.full(4, 0.25)
+    worst = np.array([[0.0, 4, 6, -1], [4, 6, -2, 4], [6, -2, -4, -3], [-1, 4, -3, -4]])
+    for C in (*(symmetric(4, rng) for _ in range(5)), worst):
+        hard = list(memberships(h, 2))
+        taken = min(hard, key=lambda pair: kmeans(C * np.sqrt(h), h, pair[0]))[1]
+        least = min(best_soft(C, h, 2, rng, 4), *(fast(C, T) for _, T in hard))
+        assert fast(C, taken) <= 2 * least + 1e-9
+        lost = max(lost, fast(C, taken) / least)
+    assert 1.6 < lost <= 2  # the last one comes near
+
+
+def test_prp_spectral_relaxation():
+    """The bound by frames and by plans; with degrees as weights J is the normalised cut."""
+    rng, n, k = np.random.default_rng(8), 6, 2
+    h, C = rng.dirichlet(np.full(n, 3.0)), symmetric(n, rng)
+    weighted = np.sqrt(np.outer(h, h)) * C
+    values, vectors = np.linalg.eigh(weighted)
+    order = np.abs(values).argsort()[::-1]
+    bound = np.square(values[order[k:]]).sum()
+
+    def left(W):
+        return np.square(weighted).sum() - np.square(W.T @ weighted @ W).sum()
+
+    def at(x):
+        return left(np.linalg.qr(x.reshape(n, k))[0])
+
+    assert left(vectors[:, order[:k]]) == pytest.approx(bound, rel=1e-10)
+    assert left(vectors[:, -k:]) > bound + 1e-6 or (values[order[:k]] > 0).all()
+    runs = [minimize(at, rng.normal(size=n * k)).fun for _ in range(6)]
+    assert min(runs) == pytest.approx(bound, rel=1e-5)
+    for T in (*(T for _, T in memberships(h, k)), *(spread(h, k, rng) for _ in range(200))):
+        assert fast(C, T) >= bound - 1e-12
+    A = rng.uniform(size=(n, n))
+    A = A + A.T
+    d, vol = A.sum(axis=1), A.sum()
+    g, D = d / vol, vol * A / np.outer(d, d)
+    assert np.allclose(D @ g, 1)
+    trace = np.trace(A / np.sqrt(np.outer(d, d)))
+    for labels, T in full(g, 3):
+        groups = [labels == a for a in range(3)]
+        cut = sum(A[np.ix_(mine, ~mine)].sum() / d[mine].sum() for mine in groups)
+        assert trace - 3 + cut == pytest.approx(trace_cost(D, g, T))
+
+
+def test_prp_interlacing():
+    """Poincare separation for memberships; soft plans of definite matrices only from above."""
+    rng, shares, below, free = np.random.default_rng(9), [], 0, 0
+    for n, k, definite in itertools.product((5, 7), (2, 3), (False, True)):
+        h, C = rng.dirichlet(np.full(n, 3.0)), symmetric(n, rng)
+        C = C @ C / 5 if definite else C
+        lam = np.linalg.eigvalsh(np.sqrt(np.outer(h, h)) * C)[::-1]
+        soft_ones = [(None, spread(h, k, rng, 1.0)) for _ in range(50)]
+        for labels, T in [*full(h, k)[10:80], *soft_ones]:
+            found = drot.coarsen(C, T if labels is None else labels, weights_x=h)
+            np.testing.assert_allclose(found.weights, T.sum(axis=0), atol=1e-14)
+            mu, plain = (
+                np.linalg.eigvalsh(matrix.numpy())[::-1]
+                for matrix in (found.normalized, found.structure)
+            )
+            assert value(C, T) == pytest.approx((lam**2).sum() - (mu**2).sum(), rel=1e-9)
+            under = (mu < lam[n - k :] - 1e-9).any()
+            if definite:
+                moved, lost = ((lam[:k] - mu) ** 2).sum(), fast(C, T) - (lam[k:] ** 2).sum()
+                assert (mu <= lam[:k] + 1e-12).all() and moved <= lost + 1e-12
+            if labels is None:
+                assert mu[0] <= max(lam[0], 0) + 1e-12 and mu[-1] >= min(lam[-1], 0) - 1e-12
+                below += definite and under
+                continue
+            assert (mu <= lam[:k] + 1e-12).all() and not under
+            shares += [moved / lost] if definite else []
+            free += (plain > lam[:k] + 1e-9).any() or (plain < lam[n - k :] - 1e-9).any()
+    assert max(shares) > 0.2 and below > 0
+    assert free > 100  # without the weights nothing interlaces
+    # the mean over all points may be 0, and then all that moves is lost
+    v = np.array([1.0, -1, 2, -2])
+    small = drot.coarsen(np.outer(v, v), [0, 0, 0, 0])
+    assert small.normalized.item() == pytest.approx(0, abs=1e-15)
+    assert value(np.outer(v, v), np.full((4, 1), 0.25)) == pytest.approx((v**2).mean() ** 2)
+    small = drot.coarsen(np.eye(4), [0, 0, 1, 1])
+    assert np.allclose(np.linalg.eigvalsh(small.structure), 0.5)
+    assert np.allclose(np.linalg.eigvalsh(small.normalized), 0.25)
 
 
 def test_kernel_kmeans_is_kmeans():
     """scikit-learn's inertia on clear blobs, from a Gram matrix, factors or squared distances."""
     X = cloud(90, 4) + 12 * torch.eye(4, dtype=torch.float64)[torch.arange(90) % 3]
     inertia = KMeans(3, n_init=5, random_state=0).fit(X.numpy()).inertia_ / 90
+    each = np.full(90, 1 / 90)
     for A in (X @ X.T, drot.gram(X), -drot.sqeuclidean(X).dense() / 2):
         found = drot.kernel_kmeans(A, 3)
         assert found.objective == pytest.approx(inertia, rel=1e-10)
-        assert found.objective == pytest.approx(
-            kmeans_value(X, found.labels, np.full(90, 1 / 90)), rel=1e-10
-        )
+        assert found.objective == pytest.approx(kmeans(X, each, found.labels), rel=1e-10)
     # from poor labels, moves of single points still end where no move helps
     bad = drot.kernel_kmeans(X @ X.T, 3, init="random", n_starts=5)
     assert bad.objective == min(bad.values)
-    n = np.full(90, 1 / 90)
     for i, b in itertools.product(range(0, 90, 7), range(3)):
         moved = bad.labels.clone()
         moved[i] = b
-        assert kmeans_value(X, moved, n) >= bad.objective - 1e-12
+        assert kmeans(X, each, moved) >= bad.objective - 1e-12
 
 
-def test_prp_interlacing():
-    """Poincare separation for random memberships; the lost squares are the objective."""
-    for seed in range(10):
-        A, _ = problem(seed, 8)
-        A = A - 2  # indefinite
-        w, rng = weights(8, seed), np.random.default_rng(seed)
-        labels = torch.from_numpy(np.concatenate([np.arange(3), rng.integers(3, size=5)]))
-        found = drot.coarsen(A, labels, weights_x=w)
-        T = hard_plan(labels, w, 3)
-        np.testing.assert_allclose(found.structure, mean_structure(A, T), atol=1e-12)
-        torch.testing.assert_close(found.weights, T.sum(dim=0))
-        root = w.sqrt()
-        lam = np.linalg.eigvalsh(np.asarray(root[:, None] * A * root))[::-1]
-        small = np.linalg.eigvalsh(np.asarray(found.normalized))[::-1]
-        assert (small <= lam[:3] + 1e-12).all() and (small >= lam[-3:] - 1e-12).all()
-        assert value(A, T) == pytest.approx((lam**2).sum() - (small**2).sum(), abs=1e-12)
-        # without the weights on both sides it is not so
-        plain = np.linalg.eigvalsh(np.asarray(found.structure))[::-1]
-        assert not ((plain <= lam[:3] + 1e-12).all() and (plain >= lam[-3:] - 1e-12).all())
-    # a soft plan only contracts: its eigenvalues lie within the extremes and 0
-    T = soft(w, 3, 1)
-    soft_found = drot.coarsen(A, T, weights_x=w)
-    eigen = np.linalg.eigvalsh(np.asarray(soft_found.normalized))
-    assert eigen.max() <= max(lam[0], 0) + 1e-12 and eigen.min() >= min(lam[-1], 0) - 1e-12
+def by_blobs(k: int = 4, each: int = 25) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Blobs at the corners of a simplex, which of them a point is of, and clusters of which one
+    holds the first two blobs while two share the last."""
+    y = np.repeat(np.arange(k), each)
+    X = 8 * np.eye(k)[y] + np.random.default_rng(0).normal(size=(len(y), k))
+    wrong = np.where(y == 1, 0, y)
+    wrong[(y == k - 1) & (X[:, 0] > 0)] = 1
+    return X, y, wrong
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_changes_by_merges_and_splits(loss):
+    """What each would change, against labels that were changed; weights differ, one is 0."""
+    rng = np.random.default_rng(1)
+    w = torch.from_numpy(rng.dirichlet(np.ones(40)))
+    w[7] = 0
+    w /= w.sum()
+    X, labels = rng.normal(size=(40, 3)), torch.from_numpy(rng.integers(5, size=40))
+    labels[labels == 3] = 1  # an empty cluster, and one of a single point
+    labels[labels == 4] = 2
+    labels[5] = 4
+    problem, more = (of_points(X, k, loss, w) for k in (5, 6))
+    cell = problem.hard(labels)
+    merged, upper = merges(problem, cell), upper_halves(torch.from_numpy(X), labels, w, 5)
+    halved = splits(problem, cell, upper)
+    want_merged, want_halved = np.full((5, 5), np.inf), np.full(5, np.inf)
+    for a, b in itertools.combinations(range(5), 2):
+        want_merged[a, b] = problem.hard(torch.where(labels == b, a, labels)).value - cell.value
+    for c in range(3):
+        want_halved[c] = more.hard(torch.where((labels == c) & upper, 5, labels)).value - cell.value
+    np.testing.assert_allclose(merged, want_merged, rtol=0, atol=1e-12 * problem.scale)
+    np.testing.assert_allclose(halved, want_halved, rtol=0, atol=1e-12 * problem.scale)
+    assert (halved[:3] < 0).all()
+
+
+def test_halves_lie_on_both_sides_of_the_mean():
+    """Along the direction in which a cluster is longest, whatever the size of the others."""
+    rng = np.random.default_rng(2)
+    sizes = ([1.0, 0.7, 1.6, 0.5], [0.9e-3, 0.3e-3, 0.2e-3, 0.7e-3], [9.0, 9.5, 4.0, 14.0])
+    clusters = [
+        rng.normal(size=(60, 4)) * size @ np.linalg.qr(rng.normal(size=(4, 4)))[0] for size in sizes
+    ]
+    X = np.concatenate([own + 50 * c for c, own in enumerate(clusters)])
+    labels = torch.arange(3).repeat_interleave(60)
+    w = rng.dirichlet(np.full(180, 4.0))
+    for unit in (1.0, 1e-30, 1e30):
+        upper = upper_halves(torch.from_numpy(unit * X), labels, torch.from_numpy(w), 3)
+        for c, own in enumerate(clusters):
+            mine = slice(60 * c, 60 * c + 60)
+            Y = own - np.average(own, axis=0, weights=w[mine])
+            along = Y @ np.linalg.eigh(Y.T @ (w[mine, None] * Y))[1][:, -1] > 0
+            agree = float((along == upper[mine].numpy()).mean())
+            assert max(agree, 1 - agree) > 0.95
+
+
+def test_nothing_to_split():
+    """Clusters without a point, of one point, and of a point without mass."""
+    points = torch.arange(32.0, dtype=torch.float64)[:, None]
+    labels = torch.arange(32) % 2
+    labels[31], labels[30] = 2, 4  # 3 and 5 are empty
+    w = torch.full((32,), 1 / 31, dtype=torch.float64)
+    w[31] = 0
+    for mass in (None, w):
+        problem = of_points(points.numpy(), 6, "square", mass)
+        cell, before = problem.hard(labels), problem.products
+        halved = splits(problem, cell, upper_halves(points, labels, problem.w, 6))
+        assert torch.isfinite(halved).tolist() == [True, True, False, False, False, False]
+        assert problem.products == before + 1
+
+
+def test_promising_pairs():
+    """Lowest sums first, the split cluster another one; nothing that cannot be done."""
+    inf = torch.inf
+    change = torch.tensor([[inf, 1.0, 4.0], [inf, inf, 2.0], [inf, inf, inf]])
+    assert promising(change, torch.tensor([-3.0, -9.0, -1.5])) == [(0, 2, 1), (1, 2, 0), (0, 1, 2)]
+    assert promising(change, torch.tensor([-3.0, inf, -1.5])) == [(1, 2, 0), (0, 1, 2)]
+    assert promising(change, torch.tensor([inf, inf, inf])) == []
+    many = torch.rand(9, 9, generator=torch.Generator().manual_seed(0)).triu(1)
+    many[many == 0] = inf
+    found = promising(many, -torch.arange(9.0))
+    sums = [float(many[a, b]) - c for a, b, c in found]
+    assert len(found) == 16 and sums == sorted(sums) and all(c not in (a, b) for a, b, c in found)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_out_of_a_local_minimum(loss, dtype):
+    """Two blobs in one cluster and one blob in two: single points stay, merging and splitting leads
+    to the blobs."""
+    X, y, wrong = by_blobs()
+    C = drot.sqeuclidean(torch.from_numpy(X).to(dtype))
+    found = drot.srgw_barycenter(C, 4, loss=loss, init=np.eye(4)[wrong] / len(y))
+    assert adjusted_rand_score(found.labels, y) == 1 and found.plan.dtype == dtype
+    assert found.objective < 0.7 * found.values[0] and len(found.values) == 1 and found.converged
+    assert (np.diff(found.trace) <= 0).all()
+    exact = drot.gw_objective(C, found.structure, found.plan, loss=loss)
+    assert [found.trace[-1], exact] == pytest.approx([found.objective] * 2, rel=1e-5)
+    again = drot.srgw_barycenter(C, 4, loss=loss, init=found)
+    assert torch.equal(again.labels, found.labels)
+
+
+def test_merging_keeps_to_its_limits():
+    """Not without `refine`, not below three clusters, not beyond the limit or a callback's word."""
+    X, y, wrong = by_blobs()
+    C, ask = drot.sqeuclidean(X), {"init": np.eye(4)[wrong] / len(y), "on_failure": "ignore"}
+    plain = drot.srgw_barycenter(C, 4, refine=False, **ask)
+    assert plain.objective == plain.values[0]
+    every = drot.srgw_barycenter(C, 4, **ask)
+    before = len([value for value in every.trace if value >= every.values[0] * (1 - 1e-9)])
+    assert before < len(every.trace)
+    stopped = drot.srgw_barycenter(C, 4, callback=lambda step, *_: step == before, **ask)
+    assert stopped.trace == every.trace[: before + 1]
+    assert stopped.objective < stopped.values[0]
+    spent = drot.srgw_barycenter(C, 4, max_iter=before, **ask)
+    assert spent.trace == stopped.trace
+    two = of_points(X, 2, "square")
+    cell = two.hard(torch.from_numpy(y % 2))
+    assert list(merge_and_split(two, cell, torch.from_numpy(X), lambda cell: [(cell, 0.0)])) == []
+
+
+def expected_trials(problem: Reduced, cell, points) -> list[list[int]]:
+    """Labels after each promising pair of a merge and a split."""
+    labels = cell.T.argmax(dim=1)
+    upper = upper_halves(points, labels, problem.w, problem.k)
+    return [
+        torch.where((labels == c) & upper, b, torch.where(labels == b, a, labels)).tolist()
+        for a, b, c in promising(merges(problem, cell), splits(problem, cell, upper))
+    ]
+
+
+@pytest.mark.parametrize("gains", [False, True])
+def test_merging_takes_only_what_is_lower(gains):
+    """All trials are made, and after a gain those of the new cell; the search ends where none
+    leads lower, or by rounding only."""
+    X, y, wrong = by_blobs()
+    points, tried = torch.from_numpy(X), []
+    problem = of_points(X if gains else 1e3 * X, 4, "square")
+    cell, better = (problem.hard(torch.from_numpy(labels)) for labels in (wrong, y))
+    if not gains:
+        assert problem.scale > 1e6
+        cell = better
+    rounding = dataclasses.replace(cell, value=cell.value - 1e-15 * problem.scale)
+
+    def settle(trial):
+        tried.append(trial.T.argmax(dim=1).tolist())
+        if gains:
+            return [(better if len(tried) == 3 else cell, 0.0)]
+        return [(rounding if len(tried) % 2 else trial, 0.0)]
+
+    found, want = list(merge_and_split(problem, cell, points, settle)), []
+    if gains:
+        want = expected_trials(problem, cell, points)[:3]
+        assert len(found) == 1 and found[0] is better
+    else:
+        assert found == []
+    assert tried == want + expected_trials(problem, better, points) and len(tried) >= 12
+
+
+def test_default_is_near_the_best_of_many_starts():
+    """Within 1 % of the best of thirty starts, where the best of its four starts is not."""
+    excess, before = [], []
+    for seed in range(5):
+        C = drot.factored_sqeuclidean(
+            make_blobs(240, 5, centers=12, cluster_std=2.0, random_state=seed)[0]
+        )
+        found = drot.srgw_barycenter(C, 12)
+        ask = {"init": ("kmeans", "spectral", "random"), "n_starts": 10, "random_state": 1}
+        best = min(found.objective, drot.srgw_barycenter(C, 12, **ask).objective)
+        excess.append(found.objective / best - 1)
+        before.append(min(found.values) / best - 1)
+    # twenty seeds: 0.005 at most, and before 0.08
+    assert max(excess) < 0.01 < max(before), (excess, before)
+
+
+def test_rounding_below_zero_is_no_loss_of_moves():
+    """Under kl, what a move or a split takes away may be all there is, to rounding: not below 0."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        C = rng.exponential(size=(12, 12)) * (rng.random((12, 12)) < 0.2)
+        C, w = torch.from_numpy(C + C.T), torch.from_numpy(rng.dirichlet(np.ones(12)))
+        problem = reduced(C, w, 4, "kl")
+        labels = torch.from_numpy(rng.permutation(12) % 4)
+        cell = problem.hard(labels)
+        changes = problem.changes(cell, labels, cell.T.gather(1, labels[:, None])[:, 0])
+        for b, i in itertools.product(range(4), range(12)):
+            there = labels.clone()
+            there[i] = b
+            new = problem.hard(there).value - cell.value
+            assert float(changes[i, b]) == pytest.approx(new, abs=1e-12 * problem.scale)
+        halved = splits(problem, cell, torch.from_numpy(rng.random(12) < 0.5))
+        assert not halved.isnan().any()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import oracles
 import pytest
 import torch
-from drot.embeddings import losses as snekhorn_loss
+from drot.embeddings.losses import SNEkhornLoss
+from numpy.testing import assert_allclose
+from plans import KERNELS, balanced, latent_cost
 
 RATE = 3 + 2 * math.sqrt(2)
 
@@ -18,8 +21,7 @@ def points(seed: int, n: int = 30, scale: float = 1.0) -> np.ndarray:
 
 
 def kernel_of(Z: np.ndarray, kind: str) -> np.ndarray:
-    sq = oracles.exact_sqeuclidean(Z, Z)
-    return np.exp(-sq) if kind == "gaussian" else 1 / (1 + sq)
+    return np.exp(-latent_cost(Z, kind))
 
 
 def momentum_steps(K: np.ndarray, f: np.ndarray, steps: int) -> list[np.ndarray]:
@@ -35,7 +37,7 @@ def momentum_steps(K: np.ndarray, f: np.ndarray, steps: int) -> list[np.ndarray]
 
 
 # ------------------------------------------------------------------ prp-sinkhorn-momentum
-@pytest.mark.parametrize("kind", ["gaussian", "student"])
+@pytest.mark.parametrize("kind", KERNELS)
 @pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
 def test_prp_sinkhorn_momentum(kind, scale):
     """Near the solution the error keeps below twice the rate's power, for every start."""
@@ -43,16 +45,13 @@ def test_prp_sinkhorn_momentum(kind, scale):
     assert np.linalg.eigvalsh(K).min() > -1e-12
     f = momentum_steps(K, np.zeros(len(K)), 60)[-1]
     Q = np.exp(f[:, None] + f) * K
-    np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-12)
-    np.testing.assert_allclose(Q, oracles.sinkhorn(-np.log(K), 1.0), atol=1e-5)
+    assert_allclose(Q.sum(axis=1), 1, atol=1e-12)
+    assert_allclose(Q, oracles.sinkhorn(-np.log(K), 1.0), atol=1e-5)
     values, vectors = np.linalg.eigh(Q)
-    assert values.min() > -1e-12
-    assert values.max() < 1 + 1e-12
+    assert values.min() > -1e-12 and values.max() < 1 + 1e-12
     for start in (vectors[:, 0], vectors[:, -1], np.random.default_rng(1).normal(size=len(K))):
-        size = 1e-4 * np.linalg.norm(start)
-        past = momentum_steps(K, f + 1e-4 * start, 9)
-        errors = np.array([np.linalg.norm(g - f) for g in past])
-        bound = 2 * size * RATE ** -np.arange(10.0)
+        errors = np.linalg.norm(np.subtract(momentum_steps(K, f + 1e-4 * start, 9), f), axis=1)
+        bound = 2 * errors[0] * RATE ** -np.arange(10.0)
         assert (errors[1:] <= bound[1:] * 1.01 + 1e-11).all()
     # and the bound is attained, up to its factor, where the spectrum reaches 0 or 1
     past = momentum_steps(K, f + 1e-4 * vectors[:, -1], 6)
@@ -70,19 +69,19 @@ def test_prp_sinkhorn_momentum_counterexample():
         assert (abs(share) > 2.01 * RATE**-6) == (mu < 0)
 
 
-def test_prp_sinkhorn_momentum_solver():
+@pytest.mark.parametrize("kind", KERNELS)
+def test_prp_sinkhorn_momentum_solver(kind):
     """The package runs this iteration: as many products, and the same vector."""
-    Z = points(2, n=60)
-    K = kernel_of(Z, "gaussian")
-    plan = torch.eye(60, dtype=torch.float64)
+    Z, loss = points(2, n=60), SNEkhornLoss(torch.eye(60, dtype=torch.float64), kind)
+    K = kernel_of(Z, kind)
     first = -np.log(K.sum(axis=1)) / 2
     past = momentum_steps(K, first, 20)
     errors = [abs(np.exp(f) * (K @ np.exp(f)) - 1).max() for f in past]
     for tol in (1e-1, 1e-3, 1e-5, 1e-10):  # stopped early it is far from where any other would be
-        found = snekhorn_loss.SNEkhornLoss(plan).evaluate(torch.tensor(Z), tol=tol)
+        found = loss.evaluate(torch.tensor(Z), tol=tol)
         needed = next(k for k, error in enumerate(errors) if error <= tol)
         assert found.products == needed + 2  # the first guess, and the check at the end
-        np.testing.assert_allclose(found.dual, past[needed], atol=1e-13)
+        assert_allclose(found.dual, past[needed], atol=1e-13)
 
 
 # -------------------------------------------------------------------------------- lem-sphere
@@ -90,24 +89,19 @@ def test_lem_sphere():
     """Divided by its sum, a kernel is balanced exactly if all points are equally crowded."""
     turn = 2 * np.pi * np.arange(12) / 12
     ring = np.stack([np.cos(turn), np.sin(turn)], axis=1)
-    for kind in ("gaussian", "student"):
-        for Z, same in ((ring, True), (np.vstack([ring, [[0.0, 0.0]]]), False)):
-            n, K = len(Z), kernel_of(Z, kind)
-            divided = n * K / K.sum()
-            plan = torch.full((n, n), 1 / n, dtype=torch.float64)
-            balanced = snekhorn_loss.SNEkhornLoss(plan, kind).latent_plan(torch.tensor(Z))
-            np.testing.assert_allclose(balanced, oracles.sinkhorn(-np.log(K), 1.0), atol=1e-8)
-            sums = K.sum(axis=1)
-            assert (np.ptp(sums) < 1e-12) == same
-            gap = abs(balanced.numpy() - divided).max()
-            assert (gap < 1e-9) == same
-            assert same or gap > 1e-2
-            assert same or sums[-1] > sums[:-1].max()  # the middle is the most crowded
+    for kind, Z in itertools.product(KERNELS, (ring, np.vstack([ring, [[0.0, 0.0]]]))):
+        n, K = len(Z), kernel_of(Z, kind)
+        Q = SNEkhornLoss(balanced(0, n), kind).latent_plan(torch.tensor(Z)).numpy()
+        assert_allclose(Q, oracles.sinkhorn(-np.log(K), 1.0), atol=1e-8)
+        sums, gap = K.sum(axis=1), abs(Q - n * K / K.sum()).max()
+        if n == 12:
+            assert np.ptp(sums) < 1e-12 and gap < 1e-9
+        else:  # the middle is the most crowded
+            assert sums[-1] > sums[:-1].max() + 1e-12 and gap > 1e-2
 
 
 def test_lem_sphere_norms_are_free():
     """The balanced Gaussian plan is what balancing makes of exp(2 <z_i, z_j>)."""
     Z = points(3, n=12, scale=0.7)
-    plan = torch.full((12, 12), 1 / 12, dtype=torch.float64)
-    balanced = snekhorn_loss.SNEkhornLoss(plan).latent_plan(torch.tensor(Z))
-    np.testing.assert_allclose(balanced, oracles.sinkhorn(-2 * Z @ Z.T, 1.0), atol=1e-8)
+    Q = SNEkhornLoss(balanced(0, 12)).latent_plan(torch.tensor(Z))
+    assert_allclose(Q, oracles.sinkhorn(-2 * Z @ Z.T, 1.0), atol=1e-8)

@@ -10,12 +10,13 @@ import math
 
 import drot
 import numpy as np
+import oracles
 import pytest
-import torch
 from drot import spectral
 from plans import energy
 from scipy.integrate import quad
 from scipy.optimize import linear_sum_assignment, minimize
+from scipy.special import xlogy
 
 LOSSES = {
     "square": lambda a, b: (a - b) ** 2,
@@ -23,13 +24,10 @@ LOSSES = {
 }
 
 
-def balanced(n: int, seed: int, rounds: int = 400) -> np.ndarray:
+def balanced(n: int, seed: int) -> np.ndarray:
     """A random doubly stochastic matrix, (n, n), sparse-ish."""
     S = np.random.default_rng(seed).gamma(0.3, size=(n, n)) + 1e-12
-    for _ in range(rounds):
-        S = S / S.sum(axis=1, keepdims=True)
-        S = S / S.sum(axis=0)
-    return S
+    return scaled_plan(S, np.ones(n), np.ones(n), 400)
 
 
 def centred(C) -> np.ndarray:
@@ -38,14 +36,16 @@ def centred(C) -> np.ndarray:
     return J @ (C + C.T) / 2 @ J
 
 
-def scaled_plan(T, rows=None, columns=None, rounds: int = 500) -> np.ndarray:
-    """Sinkhorn: row and column sums as given, or 1/n."""
-    rows = np.full(len(T), 1 / len(T)) if rows is None else rows
-    columns = np.full(T.shape[1], 1 / T.shape[1]) if columns is None else columns
+def scaled_plan(T, rows, columns, rounds: int = 500) -> np.ndarray:
+    """Sinkhorn: row and column sums as given."""
     for _ in range(rounds):
         T = T * (rows / T.sum(axis=1))[:, None]
         T = T * (columns / T.sum(axis=0))
     return T
+
+
+def squared(Z) -> np.ndarray:
+    return np.square(Z[:, None] - Z).sum(axis=2)
 
 
 def is_cpd(C, tol: float = 1e-10) -> bool:
@@ -64,27 +64,21 @@ def gram_minimum(C, q: int) -> float:
 
 
 def student_softmax(Z):
-    kernel = 1 / (1 + np.square(Z[:, None] - Z).sum(axis=2))
+    kernel = 1 / (1 + squared(Z))
     return len(Z) * kernel / kernel.sum()
 
 
 def test_lem_dr_gromov_monge():
-    rng = np.random.default_rng(0)
-    n = 5
+    rng, n = np.random.default_rng(0), 5
     X, Z = rng.normal(size=(n, 3)), rng.normal(size=(n, 2))
-    C = np.exp(-np.square(X[:, None] - X).sum(axis=2))
-    for loss in LOSSES:
-        for sigma in itertools.permutations(range(n)):
-            s = list(sigma)
-            moved = LOSSES[loss](C, student_softmax(Z)[np.ix_(s, s)]).sum()
-            assert moved == pytest.approx(LOSSES[loss](C, student_softmax(Z[s])).sum(), rel=1e-12)
+    C, orders = np.exp(-squared(X)), [list(s) for s in itertools.permutations(range(n))]
+    for loss, s in itertools.product(LOSSES.values(), orders):
+        moved = loss(C, student_softmax(Z)[np.ix_(s, s)]).sum()
+        assert moved == pytest.approx(loss(C, student_softmax(Z[s])).sum(), rel=1e-12)
     # at a global minimum, which PCA is, no permutation helps, and some hurt
     gram = centred(X @ X.T)
     best = spectral.kernel_pca(gram, 2).Z.numpy()
-    values = [
-        np.square(gram - (best @ best.T)[np.ix_(s, s)]).sum()
-        for s in map(list, itertools.permutations(range(n)))
-    ]
+    values = [np.square(gram - (best @ best.T)[np.ix_(s, s)]).sum() for s in orders]
     assert values[0] == pytest.approx(gram_minimum(gram, 2), rel=1e-10)
     assert min(values) >= values[0] - 1e-10 and max(values) > values[0] + 1
     value, sigma = drot.gromov_monge(gram, best @ best.T)
@@ -92,90 +86,73 @@ def test_lem_dr_gromov_monge():
     assert sigma.tolist() == list(range(n))
     # without equivariance it can help: an embedding with a built-in order
     order = np.abs(np.subtract.outer(np.arange(3), np.arange(3))) / 2
-    z = np.array([[-1.0], [0.0], [1.0]])
-    data = z @ z.T + order[np.ix_([0, 2, 1], [0, 2, 1])]
+    data = np.outer([-1, 0, 1], [-1, 0, 1]) + order[np.ix_([0, 2, 1], [0, 2, 1])]
     losses = [gram_minimum(data - order[np.ix_(s, s)], 1) for s in itertools.permutations(range(3))]
     assert min(losses) < 1e-10 and losses[0] > 0.1
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_prp_gw_contraction(loss):
+    """The three sums of matrices, symmetric or not, any marginals, against four indices."""
     rng = np.random.default_rng(1)
     C, D = rng.uniform(0.1, 3, size=(6, 6)), rng.uniform(0.1, 3, size=(4, 4))
     C, D = C + C.T, D + D.T
-    T = rng.dirichlet(np.ones(24)).reshape(6, 4)  # any marginals
-    assert float(drot.gw_objective(C, D, T, loss=loss)) == pytest.approx(
-        energy(C, D, T, loss), rel=1e-12
-    )
+    T = rng.dirichlet(np.ones(24)).reshape(6, 4)
     h, g = T.sum(axis=1), T.sum(axis=0)
-    if loss == "square":
-        parts = h @ C**2 @ h, g @ D**2 @ g, np.sum((C @ T @ (2 * D)) * T)
-    else:
-        parts = h @ (C * np.log(C) - C) @ h, g @ D @ g, np.sum((C @ T @ np.log(D)) * T)
-    assert parts[0] + parts[1] - parts[2] == pytest.approx(energy(C, D, T, loss), rel=1e-12)
-    # neither matrix need be symmetric: the second one transposed
-    C, D = np.triu(C) + 0.1, np.tril(D) + 0.1
-    if loss == "square":
-        f1, f2, h2 = C**2, D**2, 2 * D
-    else:
-        f1, f2, h2 = C * np.log(C) - C, D, np.log(D)
-    whole, whole_t = (h @ f1 @ h + g @ f2 @ g - np.sum((C @ T @ m) * T) for m in (h2.T, h2))
-    assert whole == pytest.approx(energy(C, D, T, loss), rel=1e-12)
-    assert whole_t != pytest.approx(whole, rel=1e-3)
+    found = float(drot.gw_objective(C, D, T, loss=loss))
+    assert found == pytest.approx(energy(C, D, T, loss), rel=1e-12)
+    for A, B in ((C, D), (np.triu(C) + 0.1, np.tril(D) + 0.1)):
+        if loss == "square":
+            f1, f2, h2 = A**2, B**2, 2 * B
+        else:
+            f1, f2, h2 = A * np.log(A) - A, B, np.log(B)
+        whole, turned = (h @ f1 @ h + g @ f2 @ g - np.sum((A @ T @ m) * T) for m in (h2.T, h2))
+        assert whole == pytest.approx(energy(A, B, T, loss), rel=1e-12)
+    assert turned != pytest.approx(whole, rel=1e-3)  # the second matrix is transposed
 
 
 def test_prp_stable_image():
-    rng = np.random.default_rng(2)
-    n, q = 6, 2
-    C = rng.normal(size=(n, n))  # not even symmetric
+    rng, n, q = np.random.default_rng(2), 6, 2
+    C, A = rng.normal(size=(n, n)), rng.uniform(size=(n, n))  # not even symmetric
     least = gram_minimum(C, q)
     for seed in range(40):
         S, Z = balanced(n, seed), rng.normal(size=(n, q))
-        shared = n * n * energy(C, Z @ Z.T, S / n, "square")
-        moved = np.square(C - (S @ Z) @ (S @ Z).T).sum()
+        Y = S @ Z
+        shared, moved = n * n * energy(C, Z @ Z.T, S / n), np.square(C - Y @ Y.T).sum()
         assert shared >= moved - 1e-9 >= least - 2e-9
+        # condition 2: a loss that is linear and non-decreasing, similarities that are convex
+        assert (S @ squared(Z) @ S.T >= squared(Y) - 1e-10).all()
+        shared = np.einsum("ij,kl,ik,jl", A, squared(Z), S, S)
+        assert shared >= (A * squared(Y)).sum() - 1e-10
     for P in permutations(3):  # and no gap at permutations
         Z = rng.normal(size=(3, q))
         moved = np.square(C[:3, :3] - (P @ Z) @ (P @ Z).T).sum()
-        assert 9 * energy(C[:3, :3], Z @ Z.T, P / 3, "square") == pytest.approx(moved, rel=1e-12)
-    # condition 2: a loss that is linear and non-decreasing, similarities that are convex
-    A = rng.uniform(size=(n, n))
-    for seed in range(40):
-        S, Z = balanced(n, seed), rng.normal(size=(n, q))
-        cost = np.square(Z[:, None] - Z).sum(axis=2)
-        Y = S @ Z
-        assert (S @ cost @ S.T >= np.square(Y[:, None] - Y).sum(axis=2) - 1e-10).all()
-        shared = np.einsum("ij,kl,ik,jl", A, cost, S, S)
-        assert shared >= (A * np.square(Y[:, None] - Y).sum(axis=2)).sum() - 1e-10
+        assert 9 * energy(C[:3, :3], Z @ Z.T, P / 3) == pytest.approx(moved, rel=1e-12)
 
 
 def test_prp_stable_image_by_means_of_similarities():
     """The hypothesis may hold for one C_X only; where it fails, another way may lead there."""
 
-    def C_Z(k):  # two points on a line, Gaussian kernel
-        return np.array([[1.0, k], [k, 1.0]])
-
     def mixed(s):
         return np.array([[1 - s, s], [s, 1 - s]])
 
-    kernels, shares = np.linspace(1e-3, 1, 400), np.linspace(0, 0.5, 51)
-    kl = LOSSES["kl"]
+    # two points on a line, Gaussian kernel
+    images = [np.array([[1.0, k], [k, 1.0]]) for k in np.linspace(1e-3, 1, 400)]
+    kl, every = LOSSES["kl"], np.linspace(0, 0.5, 51)
 
     def infima(C):
         """Of dimension reduction, of the means S C_Z S^T, and of Gromov-Wasserstein times n^2."""
-        reduced = min(kl(C, C_Z(k)).sum() for k in kernels)
-        means = min(kl(C, mixed(s) @ C_Z(k) @ mixed(s)).sum() for s in shares for k in kernels)
-        shared = min(
-            4 * energy(C, C_Z(k), mixed(s) / 2, "kl") for s in shares[::5] for k in kernels[::4]
-        )
-        return reduced, means, shared
+        reduced = min(kl(C, K).sum() for K in images)
+        means = min(kl(C, mixed(s) @ K @ mixed(s)).sum() for s in every for K in images)
+        shares = itertools.product(every[::5], images[::4])
+        return reduced, means, min(4 * energy(C, K, mixed(s) / 2, "kl") for s, K in shares)
 
     # an embedding's own similarity, although the set of all C_Z(Z) is left by taking means
-    reduced, means, shared = infima(C_Z(kernels[200]))
+    reduced, means, shared = infima(images[200])
     assert abs(reduced) < 1e-12 and abs(means) < 1e-12 and shared > -1e-12
-    assert mixed(0.25)[0] @ C_Z(0.5) @ mixed(0.25)[0] < 1 - 0.1
+    assert mixed(0.25)[0] @ [[1, 0.5], [0.5, 1]] @ mixed(0.25)[0] < 1 - 0.1
     # a mean that no embedding comes near to: the hypothesis fails, C is CPD, equality all the same
-    C = mixed(0.25) @ C_Z(kernels[50]) @ mixed(0.25)
+    C = mixed(0.25) @ images[50] @ mixed(0.25)
     reduced, means, shared = infima(C)
     assert is_cpd(C) and abs(means) < 1e-12 and reduced > 0.1
     assert shared > reduced - 1e-3
@@ -190,30 +167,23 @@ def test_prp_stable_image_by_means_of_similarities():
 
 def test_rem_equivariant():
     """phi(psi(z_i, z_j), g(Z)) turns with the points; without a symmetric g it does not."""
-    rng = np.random.default_rng(3)
-    Z, n = rng.normal(size=(5, 2)), 5
+    Z, n = np.random.default_rng(3).normal(size=(5, 2)), 5
 
     def kernel(Z):
-        return np.exp(-np.square(Z[:, None] - Z).sum(axis=2))
+        return np.exp(-squared(Z))
 
-    def rows(Z):
-        return kernel(Z) / kernel(Z).sum(axis=1, keepdims=True)
-
-    def scaled(Z):
-        return scaled_plan(kernel(Z), rounds=2000)
-
-    def uneven(Z):  # psi not symmetric, phi not a product, g permutation invariant
-        return np.tanh(Z[:, :1] + 2 * Z[:, 1]) ** 2 + np.sort(Z[:, 0]) @ np.arange(n)
-
-    for C_Z in (lambda Z: Z @ Z.T, lambda Z: kernel(Z) / kernel(Z).sum(), uneven, rows, scaled):
-        for P in permutations(n)[::7]:
-            np.testing.assert_allclose(C_Z(P @ Z), P @ C_Z(Z) @ P.T, rtol=1e-9, atol=1e-12)
-    P = permutations(n)[1]
-
-    def ordered(Z):
-        return Z @ Z.T + Z[0, 0]
-
-    assert np.abs(ordered(P[::-1] @ Z) - P[::-1] @ ordered(Z) @ P[::-1].T).max() > 0.1
+    functions = {
+        "gram": lambda Z: Z @ Z.T,
+        "sum": lambda Z: kernel(Z) / kernel(Z).sum(),
+        "rows": lambda Z: kernel(Z) / kernel(Z).sum(axis=1, keepdims=True),
+        "scaled": lambda Z: scaled_plan(kernel(Z), np.full(n, 1 / n), np.full(n, 1 / n), 2000),
+        # psi not symmetric, phi not a product, g permutation invariant
+        "uneven": lambda Z: np.tanh(Z[:, :1] + 2 * Z[:, 1]) ** 2 + np.sort(Z[:, 0]) @ np.arange(n),
+        "ordered": lambda Z: Z @ Z.T + Z[0, 0],
+    }
+    for name, C_Z in functions.items():
+        gaps = [np.abs(C_Z(P @ Z) - P @ C_Z(Z) @ P.T).max() for P in permutations(n)[::7]]
+        assert max(gaps) > 0.1 if name == "ordered" else max(gaps) < 1e-9, name
 
 
 def test_umap_as_dimension_reduction():
@@ -221,12 +191,9 @@ def test_umap_as_dimension_reduction():
     P = drot.fuzzy_union(drot.umap_membership(drot.sqeuclidean(drot.datasets.digits(40).X)))
     found = drot.umap(P, a=1.5, b=0.9, guard=1e-4, max_iter=5, on_failure="ignore")
     P, d = P.numpy(), drot.sqeuclidean(found.Z).dense().numpy()
-    total = 0.0
-    for i, j in itertools.permutations(range(40), 2):
-        q, p = 1 / (1 + 1.5 * (d[i, j] + 1e-4) ** 0.9), P[i, j]
-        total += p * math.log(p / q) if p else 0.0
-        total += (1 - p) * math.log((1 - p) / (1 - q)) if p < 1 else 0.0
-    assert total == pytest.approx(found.kl, rel=1e-10)
+    Q = 1 / (1 + 1.5 * (d + 1e-4) ** 0.9)
+    terms = xlogy(P, P / Q) + xlogy(1 - P, (1 - P) / (1 - Q))
+    assert terms[~np.eye(40, dtype=bool)].sum() == pytest.approx(found.kl, rel=1e-10)
 
 
 def test_lem_cpd():
@@ -235,120 +202,106 @@ def test_lem_cpd():
         Y, a = rng.normal(size=(n, 2)), rng.normal(size=n)
         C = Y @ Y.T + a[:, None] + a
         if not good:
-            C = C - 4 * np.outer(v := rng.normal(size=n) - 0, v)
-            C = (C + C.T) / 2
+            C = C - 4 * np.outer(v := rng.normal(size=n), v)
         assert is_cpd(C) == good
         # face 1: the quadratic form on vectors of sum 0, in a basis of differences
         differences = np.eye(n)[1:] - np.eye(n)[:-1]
         assert (np.linalg.eigvalsh(differences @ C @ differences.T).min() > -1e-10) == good
         # face 3: rebuilt from J C J and the row means
-        r = C.mean(axis=1)
-        shift = r - r.mean() / 2
+        shift = C.mean(axis=1) - C.mean() / 2
         assert np.allclose(centred(C) + shift[:, None] + shift, C)
         # face 4: every entrywise power of exp(C), large and small
-        powers = [np.linalg.eigvalsh(np.exp(t * C)).min() for t in (1e-3, 0.1, 1.0)]
-        scale = [np.exp(t * C).max() for t in (1e-3, 0.1, 1.0)]
-        holds = all(p > -1e-11 * s for p, s in zip(powers, scale, strict=True))
-        assert holds == good
+        powers = [np.exp(t * C) for t in (1e-3, 0.1, 1.0)]
+        assert all(np.linalg.eigvalsh(K).min() > -1e-11 * K.max() for K in powers) == good
     # a kernel that is positive semidefinite while its logarithm is not CPD
     K = np.array([[2.0, 1.0, 1.4], [1.0, 2.0, 1.4], [1.4, 1.4, 2.0]]) - 0.99
     assert np.linalg.eigvalsh(K).min() > 0 and not is_cpd(np.log(K))
     assert np.linalg.eigvalsh(K**0.05).min() < 0
 
 
+def sags(A, B, loss, plans) -> list[float]:
+    """The value half way between two plans, less the mean of theirs."""
+    ends = [energy(A, B, T, loss) for T in plans]
+    halves = [energy(A, B, (S + T) / 2, loss) for S, T in itertools.pairwise(plans)]
+    return [m - (a + b) / 2 for m, (a, b) in zip(halves, itertools.pairwise(ends), strict=True)]
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_prp_gw_concave(loss, sign):
-    rng = np.random.default_rng(4)
-    n = 5
+    rng, n = np.random.default_rng(4), 5
     X, Z = rng.normal(size=(n, 3)), rng.normal(size=(n, 2))
     A, B = (sign * (M @ M.T) for M in (X, Z))
     if loss == "kl":
         A, B = A - A.min() + 0.1, np.exp(B)
     plans = [balanced(n, seed) / n for seed in range(30)]
-    for T, other in itertools.pairwise(plans):
-        ends = [energy(A, B, end, loss) for end in (T, other)]
-        assert energy(A, B, (T + other) / 2, loss) >= np.mean(ends) - 1e-10
-    best = min(energy(A, B, P / n, loss) for P in permutations(n))
-    assert best <= min(energy(A, B, T, loss) for T in plans)
+    assert min(sags(A, B, loss, plans)) >= -1e-10
+    vertices = [energy(A, B, P / n, loss) for P in permutations(n)]
+    assert min(vertices) <= min(energy(A, B, T, loss) for T in plans)
     # nor is anything lower on the way from soft plans to permutations
-    near = min(
-        energy(A, B, (1 - t) * T + t * P / n, loss)
-        for T in plans[:6]
-        for P in permutations(n)
-        for t in (0.5, 0.9, 0.99)
-    )
-    assert best - 1e-10 <= near < np.mean([energy(A, B, P / n, loss) for P in permutations(n)])
+    ways = itertools.product(plans[:6], permutations(n), (0.5, 0.9, 0.99))
+    near = min(energy(A, B, (1 - t) * T + t * P / n, loss) for T, P, t in ways)
+    assert min(vertices) - 1e-10 <= near < np.mean(vertices)
     # concave for other weights and numbers of points as well
     rows, columns = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(3))
     wide = [scaled_plan(rng.gamma(0.3, size=(n, 3)) + 1e-9, rows, columns) for _ in range(12)]
-    for T, other in itertools.pairwise(wide):
-        np.testing.assert_allclose(T.sum(axis=0), columns, atol=1e-9)
-        mean = (energy(A, B[:3, :3], T, loss) + energy(A, B[:3, :3], other, loss)) / 2
-        assert energy(A, B[:3, :3], (T + other) / 2, loss) >= mean - 1e-10
+    assert max(abs(T.sum(axis=0) - columns).max() for T in wide) < 1e-9
+    assert min(sags(A, B[:3, :3], loss, wide)) >= -1e-10
     # with opposite signs the bend turns: the mean of two plans is no worse than their values
-    G = X @ X.T
-    ends = [energy(G, -G, T, "square") for T in plans[:2]]
-    middle = energy(G, -G, (plans[0] + plans[1]) / 2, "square")
-    assert middle < np.mean(ends) - 1e-6
+    assert sags(X @ X.T, -X @ X.T, "square", plans[:2])[0] < -1e-6
 
 
 def test_thm_dr_gw():
-    rng = np.random.default_rng(5)
-    n, q = 6, 2
+    rng, n, q = np.random.default_rng(5), 6, 2
     # (1) for a fixed plan the best Z is known: the Gram minimum of n^2 T^T C T
     C = rng.normal(size=(n, n))
-    least = gram_minimum(C, q)
     for seed in range(30):
-        T = balanced(n, seed) / n
-        pulled = n * n * T.T @ C @ T
+        S = balanced(n, seed)
+        pulled = S.T @ C @ S
         # n^2 E = |C|^2 - 2 <pulled, Z Z^T> + |Z Z^T|^2
         best = (C**2).sum() - (pulled**2).sum() + gram_minimum(pulled, q)
-        assert best >= least - 1e-10
+        assert best >= gram_minimum(C, q) - 1e-10
     P = permutations(3)[3]
     assert gram_minimum(P.T @ C[:3, :3] @ P, 1) == pytest.approx(gram_minimum(C[:3, :3], 1))
     # (2) Z and T free: minimise over both from many starts, and never end below reduction
     X = rng.normal(size=(n, 3))
-    cost = drot.sqeuclidean(X)
-    C_X = drot.symmetric_entropic_affinity(cost, 3).plan.numpy()
+    C_X = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 3).plan.numpy()
     assert is_cpd(C_X)
 
-    def reduce(z):
-        return LOSSES["kl"](C_X, student_softmax(z.reshape(n, q))).sum()
+    def shared(z, S):
+        return n * n * energy(C_X, student_softmax(z.reshape(n, q)), S / n, "kl")
 
     starts = rng.normal(size=(12, n * q))
-    reduction = min(minimize(reduce, start, method="BFGS").fun for start in starts)
+    reduction = min(minimize(shared, z, args=(np.eye(n),), method="BFGS").fun for z in starts)
     for seed in range(6):
         S, z = balanced(n, seed), starts[seed]
         for _ in range(15):  # blocks: Z for a fixed plan, then a step of the plan to a vertex
-
-            def shared(z, S=S):
-                return n * n * energy(C_X, student_softmax(z.reshape(n, q)), S / n, "kl")
-
-            z = minimize(shared, z, method="BFGS", options={"maxiter": 30}).x
+            z = minimize(shared, z, args=(S,), method="BFGS", options={"maxiter": 30}).x
             K = np.log(student_softmax(z.reshape(n, q)))
-            vertex = np.zeros((n, n))
-            vertex[linear_sum_assignment(-C_X @ S @ K)] = 1
+            vertex = np.eye(n)[linear_sum_assignment(-C_X @ S @ K)[1]]
             if shared(z, vertex) < shared(z, S):
                 S = vertex
         assert shared(z, S) >= reduction - 1e-6
-    # with factors on both sides of the kernel the objective is concave all the same
-    kernel = 1 / (1 + np.square(X[:, None, :q] - X[:, :q]).sum(axis=2))
+
+
+def test_thm_dr_gw_bend():
+    """Factors beside the kernel leave it concave; without self-loops it bends the other way."""
+    rng, n, q = np.random.default_rng(5), 6, 2
+    X = rng.normal(size=(n, 3))
+    C_X = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 3).plan.numpy()
+    kernel = 1 / (1 + squared(X[:, :q]))
     alpha, beta = np.exp(rng.normal(size=(2, n)))
     plans = [balanced(n, seed) / n for seed in range(20)]
     for factored in (kernel / kernel.sum(axis=1, keepdims=True), alpha[:, None] * kernel * beta):
-        for T, other in itertools.pairwise(plans):
-            mean = (energy(C_X, factored, T, "kl") + energy(C_X, factored, other, "kl")) / 2
-            assert energy(C_X, factored, (T + other) / 2, "kl") >= mean - 1e-10
-    # without self-loops C_X is not CPD, and the objective bends the other way along some move
-    bare = C_X * (1 - np.eye(n))
-    Q = student_softmax(X[:, :q])
+        assert min(sags(C_X, factored, "kl", plans)) >= -1e-10
+    # C_X is no longer CPD, and some move goes along
+    bare, Q = C_X * (1 - np.eye(n)), student_softmax(X[:, :q])
     i, j = np.unravel_index(bare.argmax(), bare.shape)
     k, m = np.unravel_index(Q.argmin(), Q.shape)
-    D = np.outer(np.eye(n)[i] - np.eye(n)[j], np.eye(n)[k] - np.eye(n)[m]) / n**2
-    for similarity, sign in ((C_X, -1), (bare, 1)):
-        values = [energy(similarity, Q, 1 / n**2 + t * D, "kl") for t in (-1, 0, 1)]
-        assert sign * (values[0] - 2 * values[1] + values[2]) > 1e-6
+    D = np.outer(np.eye(n)[i] - np.eye(n)[j], np.eye(n)[k] - np.eye(n)[m])
+    for similarity, sign in ((C_X, 1), (bare, -1)):
+        (gap,) = sags(similarity, Q, "kl", [(1 + s * D) / n**2 for s in (-1, 1)])
+        assert sign * gap > 5e-7
 
 
 def test_prp_student_cpd():
@@ -364,7 +317,7 @@ def test_prp_student_cpd():
             assert np.linalg.eigvalsh(np.exp(-r * cost)).min() > -1e-11
     # the diagonal need not be 0
     offset = rng.uniform(0, 2, size=80)
-    assert is_cpd(-np.log1p(np.square(Z[:, None] - Z).sum(axis=2) + offset[:, None] + offset))
+    assert is_cpd(-np.log1p(squared(Z) + offset[:, None] + offset))
     # C must be CND: squares of squared distances are not
     line = np.subtract.outer(np.arange(-1.0, 2), np.arange(-1.0, 2)) ** 4
     assert not is_cpd(-np.log1p(0.01 * line))
@@ -372,7 +325,7 @@ def test_prp_student_cpd():
 
 def test_cor_curve_cpd():
     rng = np.random.default_rng(7)
-    d = np.linalg.norm((Z := rng.normal(size=(60, 2)))[:, None] - Z, axis=2)
+    d = np.sqrt(squared(rng.normal(size=(60, 2))))
     for a, b in itertools.product((0.1, 1.6, 9.0), (0.3, 0.895, 1.0)):
         assert is_cpd(-np.log1p(a * d ** (2 * b)))
     v = np.array([1.0, -2, 1])
@@ -380,8 +333,7 @@ def test_cor_curve_cpd():
     for a, b in itertools.product((0.1, 1.6), (1.05, 1.33, 2.0)):
         forms = [v @ -np.log1p(a * (x * three) ** (2 * b)) @ v for x in (1e-3, 1e-2, 0.1)]
         assert forms[0] < 0
-        c = a * 1e-3 ** (2 * b)
-        assert forms[0] == pytest.approx((8 - 2 * 4**b) * c, rel=1e-2)
+        assert forms[0] == pytest.approx((8 - 2 * 4**b) * a * 1e-3 ** (2 * b), rel=1e-2)
     assert drot.umap_curve(min_dist=0.1)[1] < 1 < drot.umap_curve(min_dist=0.5)[1]
 
 
@@ -393,63 +345,51 @@ def test_prp_affinity_cpd():
     i, j = np.unravel_index(loopless.argmax(), loopless.shape)
     v = np.eye(40)[i] - np.eye(40)[j]
     assert v @ loopless @ v == pytest.approx(-2 * loopless.max()) and not is_cpd(loopless)
-    kernel = torch.exp(-cost.dense() / 2)
-    scaled = drot.doubly_stochastic_affinity(cost, bandwidth=2.0).plan
-    for P in (kernel, scaled):
-        assert np.linalg.eigvalsh(P.numpy()).min() > -1e-9
+    scaled = drot.doubly_stochastic_affinity(cost, bandwidth=2.0).plan.numpy()
+    for P in (np.exp(-cost.dense().numpy() / 2), scaled):
+        assert np.linalg.eigvalsh(P).min() > -1e-9
     # the counterexample
-    P = drot.symmetrize(
-        drot.entropic_affinity(drot.sqeuclidean([[0.0], [1.0], [2.0], [5.0]]), 3.9)
-    ).numpy()
+    few = drot.sqeuclidean([[0.0], [1.0], [2.0], [5.0]])
+    P = drot.symmetrize(drot.entropic_affinity(few, 3.9)).numpy()
     v = np.array([1.0, -2, 1, 0])
     assert v @ P @ v == pytest.approx(-3.54e-3, abs=1e-5)
-    # its rows are entropic affinities: sums 1, perplexity 3.9, by hand
-    c = np.subtract.outer([0.0, 1, 2, 5], [0.0, 1, 2, 5]) ** 2
-    rows = []
-    for i in range(4):
-        low, high = 1e-3, 1e3
-        for _ in range(200):
-            eps = math.sqrt(low * high)
-            p = np.exp(-c[i] / eps)
-            p = p / p.sum()
-            low, high = (eps, high) if np.exp(-(p * np.log(p)).sum()) < 3.9 else (low, eps)
-        rows.append(p)
-    by_hand = (np.array(rows) + np.array(rows).T) / 2
+    # its rows are entropic affinities: sums 1, perplexity 3.9, by bisection
+    rows = oracles.entropic_plan(np.subtract.outer([0.0, 1, 2, 5], [0.0, 1, 2, 5]) ** 2, 3.9)
+    by_hand = (rows + rows.T) / 2
     assert np.allclose(by_hand, P, atol=1e-8) and v @ by_hand @ v < -3e-3
 
 
 def test_prp_two_points():
+    def pair(own, other):
+        return np.array([[own, other], [other, own]])
+
+    k = np.linspace(1e-3, 1, 4000)
     for eps in (0.0, 0.2, 0.7, 0.99):
-        C = np.array([[eps, 1.0], [1.0, eps]])
+        C = pair(eps, 1.0)
         assert not is_cpd(C)
-        k = np.linspace(1e-3, 1, 4000)
-        matched, shared = [], []
-        for value in k:
-            D = np.array([[1, value], [value, 1]])
-            matched.append(4 * energy(C, D, np.eye(2) / 2, "kl"))
-            shared.append(4 * energy(C, D, np.full((2, 2), 0.25), "kl"))
+        matched, shared = (
+            [4 * energy(C, pair(1, x), T, "kl") for x in k]
+            for T in (np.eye(2) / 2, pair(0.25, 0.25))
+        )
         gap = 1 - eps + (1 + eps) * math.log((1 + eps) / 2)
         assert gap > 0 and min(matched) - min(shared) == pytest.approx(gap, abs=1e-6)
         assert k[np.argmin(shared)] == pytest.approx((1 + eps) / 2, abs=1e-3)
         assert np.argmin(matched) == len(k) - 1
     for eps in (1.0, 1.5):  # CPD: no plan helps
-        C = np.array([[eps, 1.0], [1.0, eps]])
+        C = pair(eps, 1.0)
         assert is_cpd(C)
-        for value, t in itertools.product((0.2, 0.6, 1.0), np.linspace(0, 1, 21)):
-            D = np.array([[1, value], [value, 1]])
-            T = np.array([[t, 1 - t], [1 - t, t]]) / 2
-            assert energy(C, D, T, "kl") >= energy(C, D, np.eye(2) / 2, "kl") - 1e-12
+        for x, t in itertools.product((0.2, 0.6, 1.0), np.linspace(0, 1, 21)):
+            values = [energy(C, pair(1, x), T, "kl") for T in (pair(t, 1 - t) / 2, np.eye(2) / 2)]
+            assert values[0] >= values[1] - 1e-12
 
 
 def test_cor_cross_entropy():
-    rng = np.random.default_rng(9)
-    n, q = 5, 2
+    rng, n, q = np.random.default_rng(9), 5, 2
     A = rng.uniform(size=(n, n))
 
     def parts(Z):
         """-log C_Z for f a Gaussian and R = 1 + sum |z_i - z_j|^2, convex and invariant."""
-        cost = np.square(Z[:, None] - Z).sum(axis=2)
-        return cost + math.log(1 + cost.sum())
+        return squared(Z) + math.log(1 + squared(Z).sum())
 
     for seed in range(40):
         S, Z = balanced(n, seed), rng.choice([0.3, 1, 5]) * rng.normal(size=(n, q))
@@ -458,84 +398,59 @@ def test_cor_cross_entropy():
         assert shared >= (A * parts(S @ Z)).sum() - 1e-10
     # f must be log-concave: Student's is not, far out
     Z, S = np.array([[0.0], [1.0], [9.0]]), np.array([[1, 0, 0], [0, 0.5, 0.5], [0, 0.5, 0.5]])
-
-    def heavy(Z):
-        return np.log1p(np.square(Z[:, None] - Z).sum(axis=2))
-
     assert (parts(S @ Z) <= S @ parts(Z) @ S.T + 1e-10).all()
-    assert (heavy(S @ Z) > S @ heavy(Z) @ S.T + 0.5)[0, 1]
+    assert (np.log1p(squared(S @ Z)) > S @ np.log1p(squared(Z)) @ S.T + 0.5)[0, 1]
     # with the usual normaliser the inequality fails
     # between two points that stay when two others meet half way
-    Z = np.array([[0.0], [0.5], [-3.0], [3.0]])
-    S = np.eye(4)
+    Z, S = np.array([[0.0], [0.5], [-3.0], [3.0]]), np.eye(4)
     S[2:, 2:] = 0.5
     usual = -np.log(student_softmax(Z)), -np.log(student_softmax(S @ Z))
     assert (usual[1] > S @ usual[0] @ S.T + 0.1)[0, 1]
 
 
 def test_prp_collapse():
-    rng = np.random.default_rng(10)
-    n = 6
+    rng, n = np.random.default_rng(10), 6
     A = rng.uniform(size=(n, n))
     A = A + A.T
 
+    def gaps(Z, shift):
+        return np.square(Z[:, None] - Z - shift).sum(axis=2)
+
     def objective(Z, shift):
         """f = exp(-|z - shift|^2), log-concave and not even; R convex and invariant."""
-        gaps = Z[:, None] - Z - shift
-        R = 1 + np.linalg.norm(Z, axis=1).sum()
-        return (A * (np.square(gaps).sum(axis=2) + math.log(R))).sum()
+        return (A * (gaps(Z, shift) + math.log(1 + np.linalg.norm(Z, axis=1).sum()))).sum()
 
-    for shift in (np.zeros(2), np.array([0.7, -0.2])):
-        for _ in range(50):
-            Z = rng.normal(size=(n, 2)) * rng.choice([0.01, 1, 10]) + rng.normal(size=2)
-            mean = np.broadcast_to(Z.mean(axis=0), Z.shape)
-            assert objective(Z, shift) >= objective(mean, shift) - 1e-9
-            # the place matters, as this R is not the same everywhere
-            assert objective(mean + 9 * np.sign(mean), shift) > objective(mean, shift)
-        # a lopsided C_X and an f that is not even: symmetry was needed
-        lopsided = np.triu(A, 1)
-        value = [
-            (lopsided * np.square(Z[:, None] - Z - 1.0).sum(axis=2)).sum()
-            for Z in (np.zeros((n, 1)), -np.arange(n)[:, None] / 2)
-        ]
-        assert value[1] < value[0] - 1  # spread out is better
+    for shift, _ in itertools.product((np.zeros(2), np.array([0.7, -0.2])), range(50)):
+        Z = rng.normal(size=(n, 2)) * rng.choice([0.01, 1, 10]) + rng.normal(size=2)
+        mean = np.broadcast_to(Z.mean(axis=0), Z.shape)
+        assert objective(Z, shift) >= objective(mean, shift) - 1e-9
+        # the place matters, as this R is not the same everywhere
+        assert objective(mean + 9 * np.sign(mean), shift) > objective(mean, shift)
+    # a lopsided C_X and an f that is not even: symmetry was needed, spread out is better
+    together, apart = np.zeros((n, 1)), -np.arange(n)[:, None] / 2
+    lopsided = np.triu(A, 1)
+    assert (lopsided * gaps(apart, 1.0)).sum() < (lopsided * gaps(together, 1.0)).sum() - 1
+    Z = rng.normal(size=(n, 2))
+    turns = [np.roll(Z, k, axis=0) for k in range(n)]  # their mean is one place
+    assert np.ptp(np.mean(turns, axis=0), axis=0).max() < 1e-12
     for phi in (lambda d: np.exp(-(d**2)), lambda d: 1 / (1 + d**2), lambda d: np.exp(-d)):
-
-        def R(Z, phi=phi):
-            return phi(np.linalg.norm(Z[:, None] - Z, axis=2)).sum()
-
-        Z = rng.normal(size=(n, 2))
-        turns = [np.roll(Z, k, axis=0) for k in range(n)]  # their mean is one place
-        assert np.ptp(np.mean(turns, axis=0), axis=0).max() < 1e-12
-        assert R(np.mean(turns, axis=0)) > np.mean([R(turn) for turn in turns]) + 1
+        R = [phi(np.sqrt(squared(Y))).sum() for Y in (np.mean(turns, axis=0), *turns)]
+        assert R[0] > np.mean(R[1:]) + 1
 
 
 def test_prp_bilinear():
-    rng = np.random.default_rng(11)
-    n = 4
+    """Over the permutations of B: one plan or two, hard or soft, is the same where concave."""
+    rng, n = np.random.default_rng(11), 4
     X, Y = rng.normal(size=(n, 2)), rng.normal(size=(n, 2))
-    A, B = X @ X.T, Y @ Y.T
-    group = permutations(n)
-    # C: the permutations of B. f by brute force over pairs
-    f = {
-        (a, b): min(np.square(A - P @ group[a] @ B @ group[b].T @ P.T).sum() for P in group)
-        for a, b in itertools.product(range(len(group)), repeat=2)
-        if a in (0, 5, 9)  # f depends on the pair through group[a]^-1 group[b] and the orbit
-    }
-    identity = f[0, 0]
-    orbit = min(np.square(A - P @ B @ P.T).sum() for P in group)
-    assert identity == pytest.approx(orbit)
-    # concave here (two Gram matrices): the two-plan minimum is the one-plan minimum
-    two = min(np.square(A - P @ B @ Q.T).sum() for P in group for Q in group)
-    assert two == pytest.approx(orbit) and min(f.values()) == pytest.approx(identity)
-    best = min(n * n * energy(A, B, P / n, "square") for P in group)
-    assert best == pytest.approx(orbit)
-    for seed in range(60):
-        assert n * n * energy(A, B, balanced(n, seed) / n, "square") >= orbit - 1e-9
-    # not concave: two plans do strictly better, so the second part needs its hypothesis
-    two = min(np.square(A + P @ B @ Q.T).sum() for P in group for Q in group)
-    one = min(np.square(A + P @ B @ P.T).sum() for P in group)
-    assert two < one - 1e-3
+    A, B, group = X @ X.T, Y @ Y.T, permutations(n)
+    for sign, same in ((1, True), (-1, False)):  # -1: not concave, two plans do strictly better
+        one = min(np.square(A - sign * P @ B @ P.T).sum() for P in group)
+        two = min(np.square(A - sign * P @ B @ Q.T).sum() for P in group for Q in group)
+        assert two == pytest.approx(one) if same else two < one - 1e-3
+        assert min(n * n * energy(A, sign * B, P / n) for P in group) == pytest.approx(one)
+        if same:
+            soft = [n * n * energy(A, B, balanced(n, seed) / n) for seed in range(60)]
+            assert min(soft) >= one - 1e-9
 
 
 def test_prp_bilinear_converse():
@@ -555,9 +470,8 @@ def test_prp_bilinear_converse():
     plans = [balanced(3, seed) for seed in range(60)] + permutations(3)
     for a, b in itertools.product(np.linspace(-9, 9, 37), np.linspace(-4, 4, 17)):
         D = a * np.eye(3) + b
-        constant = (C**2).sum() + (D**2).sum()
-        values = [constant - 2 * np.sum((C @ S @ D) * S) for S in plans]
-        assert min(values) >= 72 - 1e-9
+        products = [np.sum((C @ S @ D) * S) for S in plans]
+        assert (C**2).sum() + (D**2).sum() - 2 * max(products) >= 72 - 1e-9
     # the bound in the proof: <C, G> over the hull of the symmetric doubly stochastic matrices
     hull = [P for P in permutations(3) if (P == P.T).all()] + [(1 - np.eye(3)) / 2]
     assert sorted(round(float(np.sum(C * G))) for G in hull) == [-12, -3, 6, 6, 6]

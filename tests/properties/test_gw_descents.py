@@ -1,0 +1,444 @@
+"""Products with C and the descents of Gromov-Wasserstein, step by step, against sums."""
+
+from __future__ import annotations
+
+import itertools
+from functools import partial
+from itertools import islice
+from types import SimpleNamespace
+
+import drot
+import numpy as np
+import pytest
+import torch
+from drot.costs.array import Pairwise, as_pairwise
+from drot.gromov.barycenter import Reduced, polish, reassign, reduced_descent
+from drot.gromov.contraction import Contraction, contraction, hard_plan, standard
+from drot.gromov.descent import (
+    Line,
+    Problem,
+    _exchanged,
+    _on_face,
+    conditional_gradient,
+    descent,
+    mirror_descent,
+    row_moves,
+    together,
+)
+from drot.gromov.kmeans import Means
+from plans import LOSSES, cloud, energy, problem, soft, weights
+
+KINDS = ["matrix", "tiles", "factors"]
+losses = pytest.mark.parametrize("loss", LOSSES)
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+def both(kind: str, n: int = 30) -> tuple[Pairwise, torch.Tensor]:
+    """A cost of each kind, and the array that it stands for."""
+    X = cloud(n, 2)
+    D = drot.sqeuclidean(X).dense()
+    if kind == "factors":
+        return drot.factored_sqeuclidean(X, block=7), D
+    return (as_pairwise(D) if kind == "matrix" else drot.sqeuclidean(X, block=7)), D
+
+
+def parts(A: torch.Tensor, B: torch.Tensor, loss: str) -> tuple[torch.Tensor, ...]:
+    """f1(A), f2(B), h2(B), and A in the unit of a loss."""
+    if loss == "square":
+        return A.square(), B.square(), 2 * B, A.square()
+    return torch.xlogy(A, A) - A, B, B.log(), A
+
+
+def square(seed: int, n: int, k: int) -> tuple[Problem, torch.Tensor, torch.Tensor]:
+    """A problem under the square loss, and its similarities."""
+    A, B = problem(seed, n, k)
+    return Problem(contraction(A, B, "square"), weights(n, seed)), A, B
+
+
+@losses
+@kinds
+def test_products_are_those_of_the_array(kind, loss):
+    """Whatever holds C: each product, the constant, the scale, and how much was multiplied."""
+    cost, A = both(kind)
+    B = problem(0, 5, 5)[1]
+    terms, w, T = contraction(cost, B, loss), weights(30), soft(weights(30), 5)
+    f1, f2, h2, unit = parts(A, B, loss)
+    labels = torch.arange(30) % 4
+    hard = hard_plan(labels, w, 5)
+    few, many = torch.tensor([3, 0, 17]), torch.arange(29, 8, -1)
+    pairs = [
+        (hard, torch.eye(5)[labels] * w[:, None]),
+        (terms.product(T), A @ T @ h2),
+        (terms.times(hard), A @ hard),
+        (terms.product(hard), A @ hard @ h2),
+        (terms.columns(few, T[:3]), A[:, few] @ T[:3]),
+        (terms.columns(many, T[:21]), A[:, many] @ T[:21]),
+        (torch.tensor(terms.constant(w)), w @ f1 @ w),
+        (torch.tensor(terms.scale(w, terms.constant(w))), w @ unit @ w + f2.mean()),
+        (torch.tensor(Problem(terms, w).objective(T)), torch.tensor(energy(A, B, T, loss))),
+    ]
+    for found, expected in pairs:
+        torch.testing.assert_close(found, expected.to(found), rtol=1e-10, atol=1e-10)
+    assert terms.products == pytest.approx(4 + (3 + 21) / 30)
+    if kind == "factors" and loss == "square":  # of the factors, without a row of C
+        cost._evaluate = None
+        assert terms.constant(w) == pytest.approx(float(w @ f1 @ w), rel=1e-10)
+
+
+# ------------------------------------------------------------------------------------- descents
+@losses
+@kinds
+def test_each_step_of_a_descent(kind, loss):
+    """A plan, what the state knows of it, the gap, and a value that falls."""
+    cost, A = both(kind, 24)
+    B, w = problem(1, 4, 4)[1], weights(24)
+    _, f2, h2, unit = parts(A, B, loss)
+    terms, T = Problem(contraction(cost, B, loss), w), soft(w, 4, 3)
+    size = float(w @ unit @ w + f2.mean())
+    assert terms.scale == pytest.approx(size)
+    for fixed, steps in (
+        (False, conditional_gradient(terms, terms.state(T))),
+        (False, mirror_descent(terms, terms.state(T), None)),
+        (True, mirror_descent(terms, terms.state(T), 5.0)),
+        (False, row_moves(terms, terms.state(T), 1e-9)),
+    ):
+        values = []
+        for state, gap in islice(steps, 12):
+            torch.testing.assert_close(state.T.sum(dim=1), w, rtol=0, atol=1e-12)
+            assert bool((state.T >= 0).all())
+            torch.testing.assert_close(state.q, state.T.sum(dim=0), rtol=0, atol=1e-12)
+            torch.testing.assert_close(state.P, A @ state.T @ h2, rtol=1e-9, atol=1e-10)
+            assert state.value == pytest.approx(energy(A, B, state.T, loss), abs=1e-10)
+            G = 2 * (f2 @ state.q - A @ state.T @ h2)
+            slope = float((G * state.T).sum() - w @ G.min(dim=1).values)
+            assert gap == pytest.approx(slope / size, abs=1e-10)
+            values.append(state.value)
+        assert (np.diff(values) <= 1e-12).all() or fixed
+        assert len(values) > 2 and values[-1] < values[0] - 1e-3
+
+
+@pytest.mark.parametrize("unit", [2.0**20, 2.0**-20])
+@pytest.mark.parametrize("tol", [None, 1e-9, 1e-2])
+def test_descents_do_not_see_units(unit, tol):
+    """In another unit, a power of 2: the same steps to the bit, to the very end."""
+    for seed in range(3):
+        A, B = problem(seed, 12, 4)
+        w, plans = weights(12, seed), []
+        for size in (1.0, unit):
+            terms = Problem(contraction(size * A, size * B, "square"), w)
+            state = terms.state(soft(w, 4, seed))
+            steps = row_moves(terms, state, tol) if tol else mirror_descent(terms, state, None)
+            plans.append([state.T for state, _ in islice(steps, 300)])
+        assert tol is None or len(plans[0]) < 300
+        assert all(torch.equal(one, other) for one, other in zip(*plans, strict=True))
+
+
+@losses
+def test_adapted_epsilon(loss):
+    """Halved after each step, and doubled until the model lies above the objective, no further."""
+    A, B = problem(2, 8, 3)
+    w = weights(8)
+    terms, start = Problem(contraction(A, B, loss), w), soft(w, 3, 2)
+    plans = [state.T for state, _ in islice(mirror_descent(terms, terms.state(start), None), 9)]
+    gradient = partial(drot.gw_gradient, A, B, loss=loss)
+
+    def step(T, eps):
+        return torch.softmax(T.log() - gradient(T) / eps, dim=1) * w[:, None]
+
+    def fits(T, eps) -> bool:
+        S = step(T, eps)
+        model = float((gradient(T) * (S - T)).sum() + eps * torch.special.xlogy(S, S / T).sum())
+        return energy(A, B, S, loss) <= energy(A, B, T, loss) + model + 1e-12
+
+    eps, used = 0.1 * float(terms.half_gradient(terms.state(start)).std()), []
+    for T, S in itertools.pairwise(plans):
+        while eps < 1e6 and not fits(T, eps):
+            eps *= 2
+        used.append(eps)
+        torch.testing.assert_close(S, step(T, eps), rtol=1e-6, atol=1e-9)
+        eps /= 2
+    assert len(set(used)) > 1
+
+
+def test_a_gap_is_never_negative():
+    """Where the conditions hold it is 0, whatever rounding says."""
+    below = 0
+    for seed in range(10):
+        terms, *_ = square(seed, 9, 3)
+        for state, gap in row_moves(terms, terms.state(soft(terms.w, 3, seed)), 1e-9):
+            g = terms.half_gradient(state)
+            below += float((g * state.T).sum()) < float((terms.w * g.min(dim=1).values).sum())
+            assert gap >= 0
+    assert below
+
+
+def test_steps_go_on_while_they_gain_what_the_gap_promised():
+    """2 % of the gap in units of the scale; after that, moves, but for the state they begin with"""
+    states = [SimpleNamespace(value=value, T=value) for value in (10.0, 9.97, 9.955, 9.0, 8.0)]
+    gaps = [0.5, 0.5, 0.5, 0.5, 0.01]
+    asked = []
+
+    def moves(problem, state, tol):
+        asked.append((state, tol))
+        return iter([(state, 0.5), (states[4], 0.2)])
+
+    def followed(tol, moves=None) -> list:
+        steps = iter(zip(states, gaps, strict=True))
+        return [found[:2] for found in descent(SimpleNamespace(scale=2.0), steps, tol, moves)]
+
+    every = list(zip(states, gaps, strict=True))
+    assert followed(1e-3) == followed(0.01) == every and followed(0.5) == every[:1]
+    assert followed(1e-3, moves) == [*every[:3], (states[4], 0.2)]
+    assert asked == [(states[2], 1e-3)]
+
+
+# ------------------------------------------------------------------------ moves of rows and points
+def best_moves(A, B, T, loss: str = "square") -> tuple[torch.Tensor, torch.Tensor, list]:
+    """What entries add to the gap, the source of each row, and its best move by sums.
+
+    A move is its change, its target and its amount.
+    """
+    G, value = drot.gw_gradient(A, B, T, loss=loss), energy(A, B, T, loss)
+    blame = T * (G - G.min(dim=1, keepdim=True).values)
+    source = torch.where(blame.amax(dim=1) > 0, blame.argmax(dim=1), T.argmax(dim=1))
+    best = []
+    for i, a in enumerate(source.tolist()):
+        mass, ends = float(T[i, a]), []
+        for b in range(T.shape[1]):
+            D = torch.zeros_like(T)
+            D[i, b] = mass
+            D[i, a] -= mass
+            half, whole = (energy(A, B, T + t * D, loss) - value for t in (0.5, 1))
+            q, p = 2 * (whole - 2 * half), 4 * half - whole  # the change is p t + q t^2
+            t = min(max(-p / (2 * q), 0), 1) if q > 0 else float(p + q < 0)
+            ends.append((p * t + q * t * t, b, t * mass))
+        best.append(min(ends))
+    return blame, source, best
+
+
+@pytest.mark.parametrize("tol", [1e-5, 1e-3, 1e-2, 1e-1])
+def test_row_moves_end_where_the_tolerance_is_met(tol):
+    """No row gains more than a thousandth of it; no entry has more than its share of the gap."""
+    for seed in range(8):
+        terms, A, B = square(seed, 12, 3)
+        start = terms.state(soft(terms.w, 3, seed))
+        moves = list(row_moves(terms, start, tol, exchanges=False))
+        for step, (state, _) in enumerate(moves):
+            blame, _, best = best_moves(A, B, state.T)
+            left = min(best)[0] < -1e-3 * tol * terms.scale
+            left |= float(blame.max()) > tol * terms.scale / 36
+            assert left == (step < len(moves) - 1)
+        assert moves[-1][1] <= tol
+
+
+@losses
+@pytest.mark.parametrize("seed", range(8))
+def test_rows_move_by_their_best_amounts(loss, seed):
+    """From where it costs most to where it gains most, as sums tell; the same share of each."""
+    A, B = problem(seed, 8, 3)
+    w = weights(8, seed)
+    terms = Problem(contraction(A, B, loss), w)
+    steps = row_moves(terms, terms.state(soft(w, 3, seed)), 1e-9, exchanges=False)
+    old, counts = next(steps)[0].T.clone(), []
+    for new, _ in islice(steps, 7):  # conjugate gradient has the next
+        _, source, best = best_moves(A, B, old, loss)
+        gains = [gain for gain, _, _ in best]
+        if min(gains) > -1e-8:
+            break
+        D = new.T - old
+        moved = (D.abs().amax(dim=1) > 1e-9).nonzero()[:, 0].tolist()
+        counts.append(len(moved))
+        assert sorted(gains)[: len(moved)] == sorted(gains[i] for i in moved)
+        shares = []
+        for i in moved:
+            _, b, amount = best[i]
+            assert {int(source[i]), b} == set((D[i].abs() > 1e-12).nonzero()[:, 0].tolist())
+            assert float(D[i, b] + D[i, source[i]]) == pytest.approx(0, abs=1e-14)
+            shares.append(float(D[i, b]) / amount)
+        assert shares == pytest.approx([shares[0]] * len(shares), rel=1e-4)
+        change = energy(A, B, new.T, loss) - energy(A, B, old, loss)
+        assert change <= 0.3 * min(gains) + 1e-12
+        old = new.T.clone()
+    assert len(counts) > 2 and max(counts) > 1
+
+
+def test_fewer_move_where_many_do_not_pay():
+    """Those that gain most, down to one alone; twice as many may move next, or it is over."""
+    rows, gain, tried = torch.arange(40).flip(0), -torch.arange(1.0, 51.0), []
+
+    def move(some, fewest=0):
+        tried.append(some.tolist())
+        return "new", -100.0 if len(some) <= fewest else 0.0
+
+    assert together(rows, gain, 30, move) is None
+    assert tried[0] == list(range(39, 9, -1)) and tried[-1] == [39]
+    assert all(len(b) < len(a) and b == a[: len(b)] for a, b in itertools.pairwise(tried))
+    found, most = together(rows, gain, 30, partial(move, fewest=7))
+    assert found == "new" and most == 2 * len(tried[-1]) <= 14
+    assert together(rows, gain, 60, partial(move, fewest=40)) == ("new", 80)
+
+
+@losses
+def test_the_best_exchange_is_made(loss):
+    """The plan whose two columns change places for the best, or nothing where none gains."""
+    for seed in range(4):
+        A, B = problem(seed, 7, 4)
+        terms, T = Problem(contraction(A, B, loss), weights(7)), soft(weights(7), 4, seed)
+        for _ in range(20):
+            values = []
+            for a, b in itertools.combinations(range(4), 2):
+                order = torch.arange(4)
+                order[a], order[b] = b, a
+                values.append(energy(A, B, T[:, order], loss))
+            found, gain = _exchanged(terms, terms.state(T), 1e-9), energy(A, B, T, loss)
+            gain -= min(values)
+            if gain < 1e-9:
+                break
+            assert found.value == pytest.approx(min(values), abs=1e-12)
+            assert _exchanged(terms, terms.state(T), 1.0001 * gain) is None
+            assert _exchanged(terms, terms.state(T), 0.9999 * gain) is not None
+            T = found.T
+        assert found is None
+
+
+def test_polish_ends_where_nothing_moves(monkeypatch):
+    """At a plan that it leaves as it is, and at one that it would make worse."""
+    X = torch.cat([cloud(6, 2), cloud(6, 2, 1) + 20])
+    terms = Reduced(contraction(X @ X.T, torch.zeros(2, 2).double(), "square"), weights(12), 2)
+    apart = terms.hard(torch.arange(12) // 6)
+    assert [found for found, _ in islice(polish(terms, apart, 1e-9), 9)] == [apart]
+    mixed = terms.cell(0.9 * apart.T + 0.1 * apart.T.flip(1))
+    found = [cell.value for cell, _ in islice(polish(terms, mixed, 1e-9), 50)]
+    assert 1 < len(found) < 50 and (np.diff(found) <= 1e-14 * terms.scale).all()
+    worse = SimpleNamespace(T=mixed.T, value=mixed.value + 1e-6 * terms.scale)
+    monkeypatch.setattr(terms, "cell", lambda T: worse)
+    assert [found for found, _ in islice(polish(terms, mixed, 1e-9), 50)] == [mixed]
+
+
+def test_moves_of_kernel_kmeans():
+    """What each move of a point changes, means following, against two sums of squares."""
+    X, w, labels = cloud(12, 2), weights(12), torch.arange(12) % 3
+    labels[labels == 2], labels[3] = 1, 2  # 2 has one point, 3 has none
+    terms = Means(Contraction(as_pairwise(X @ X.T), None, "square"), w, 4)
+
+    def within(labels) -> float:
+        means = [w[labels == c] @ X[labels == c] / w[labels == c].sum() for c in range(4)]
+        return float(w @ (X - torch.stack(means)[labels]).square().sum(dim=1))
+
+    cell = terms.hard(labels)
+    assert cell.value == pytest.approx(within(labels), rel=1e-12)
+    changes = terms.changes(cell, labels, w)
+    for i, b in itertools.product(range(12), range(4)):
+        moved = labels.clone()
+        moved[i] = b
+        change = within(moved) - within(labels)
+        assert float(changes[i, b]) == pytest.approx(change, abs=1e-12)
+
+
+# ------------------------------------------------------------------------------ whole algorithms
+@pytest.mark.parametrize("refine", [True, False])
+@pytest.mark.parametrize("solver", ["conditional_gradient", "mirror_descent"])
+@pytest.mark.parametrize("seed", range(3))
+def test_alg_srgw(solver, refine, seed):
+    """Down to 1e-5, from the best end again to the tolerance, for as many steps as are allowed."""
+    X = cloud(40, 2, seed)
+    A, w, tol = X @ X.T, weights(40, seed), 1e-9
+    start, B = soft(w, 8, seed), A[:8, :8]
+    measured, unit = standard(as_pairwise(A), w, "square", B)
+
+    def descend(T, tol) -> list:
+        terms = Problem(measured, w)
+        make = conditional_gradient if solver == "conditional_gradient" else mirror_descent
+        steps = make(terms, terms.state(T), *[None] * (make is mirror_descent))
+        return list(islice(descent(terms, steps, tol, row_moves if refine else None), 3000))
+
+    ask = dict(weights_x=w, init=start, solver=solver, refine=refine, on_failure="ignore")
+    rough = descend(start, 1e-5)
+    fine = descend(rough[-1][2], tol) if rough[-1][1] > tol else rough[-1:]
+    for asked, every in ((1e-5, rough), (tol, [*rough[:-1], *fine])):
+        found = drot.semi_relaxed_gw(A, B, tol=asked, **ask)
+        trace = unit.objectives(state.value for state, *_ in every)
+        np.testing.assert_allclose(found.trace, trace, atol=1e-13)
+        assert found.residual == pytest.approx(every[-1][1], rel=1e-6, abs=1e-15)
+        assert found.values == (found.trace[-1],) and found.n_iter == len(every) - 1
+    torch.testing.assert_close(found.plan, every[-1][2])
+    for most in {1, 2, len(rough) - 1, len(rough), len(every) - 2} & set(range(1, len(every) - 1)):
+        part = drot.semi_relaxed_gw(A, B, tol=tol, max_iter=most, **ask)
+        np.testing.assert_allclose(part.trace[:-1], found.trace[:most], atol=1e-13)
+        assert part.n_iter == most
+
+
+@pytest.mark.parametrize("refine", [True, False])
+@pytest.mark.parametrize("seed", [0, 1, 5])
+@pytest.mark.parametrize("tol", [1e-9, 2e-4])
+def test_alg_barycenter(refine, seed, tol):
+    """Steps, whole points, then parts of points: A is indefinite, its best plans are soft."""
+    noise = torch.tensor(np.random.default_rng(seed).normal(size=(12, 12)))
+    core = torch.tensor([[3.0, 2.0, -3.0], [2.0, -1.0, 2.0], [-3.0, 2.0, 3.0]])
+    A = core.double().repeat(4, 4) + 0.2 * (noise + noise.T)
+    w = weights(12, seed)
+    start = soft(w, 2, seed)
+    measured, unit = standard(as_pairwise(A), w, "square")
+    terms = Reduced(measured, w, 2)
+
+    def moves(terms, cell, tol):
+        for cell, gap in reassign(terms, cell, tol):  # noqa: B020
+            yield cell, gap
+        yield from islice(polish(terms, cell, tol), 1, None)
+
+    steps = reduced_descent(terms, terms.cell(start))
+    kept = list(islice(descent(terms, steps, tol, moves if refine else None), 41))
+    ask = dict(weights_x=w, init=start, refine=refine, tol=tol, on_failure="ignore")
+    found = drot.srgw_barycenter(A, 2, max_iter=40, **ask)
+    trace = unit.objectives(cell.value for cell, *_ in kept)
+    np.testing.assert_allclose(found.trace, trace, atol=1e-12)
+    assert found.residual == pytest.approx(kept[-1][1], rel=1e-6, abs=1e-15)
+    torch.testing.assert_close(found.plan, kept[-1][2])
+    for most in {1, 3, len(kept) // 2, len(kept) - 2} & set(range(1, len(kept) - 1)):
+        part = drot.srgw_barycenter(A, 2, max_iter=most, **ask)
+        assert part.trace == found.trace[: most + 1]
+
+
+# ------------------------------------------------------------------------------------ soft plans
+@pytest.mark.parametrize("seed", [0, 5, 7])
+def test_soft_plans_in_few_rounds(seed):
+    """Distances against a kernel of four points; moves of rows alone take 1400 to 3500 rounds."""
+    X = cloud(36, 4, seed) + 4 * cloud(3, 4, seed + 50)[torch.arange(36) % 3]
+    C, Z = torch.cdist(X, X).square(), cloud(4, 2, seed + 9)
+    B = 1 / (1 + torch.cdist(Z, Z).square())
+    C, B, w = C / C.max(), B * C.mean() / C.max() / B.mean(), weights(36)
+    found = drot.semi_relaxed_gw(C, B, loss="kl", init=soft(w, 4, seed), weights_x=w, tol=1e-12)
+    assert found.n_iter < 400 and bool(((found.plan > 0).sum(dim=1) > 1).any())
+    assert found.objective == pytest.approx(energy(C, B, found.plan, "kl"), rel=1e-9)
+    G = drot.gw_gradient(C, B, found.plan, loss="kl")
+    gap = float((G * found.plan).sum() - w @ G.min(dim=1).values)
+    assert gap < 1e-11 and (np.diff(found.trace) <= 1e-12).all()
+
+
+def test_the_minimum_on_a_face(monkeypatch):
+    """Where E_L is convex: no slope is left between the places that have mass."""
+    w, X, Z = weights(8), cloud(8), cloud(3, 3, 1)
+    C, B = -(X @ X.T), Z @ Z.T  # <C T, T h2> is negative
+    terms = Problem(contraction(C, B, "square"), w)
+    T = soft(w, 3) * torch.tensor(np.random.default_rng(0).random((8, 3)) < 0.8)
+    T[:, 0] += w - T.sum(dim=1)
+    state = terms.state(T)
+    found = _on_face(terms, state, 1e-15)
+    assert found.value < state.value and bool((found.T >= 0).all())
+    torch.testing.assert_close(found.T.sum(dim=1), w, rtol=0, atol=1e-14)
+    assert bool((found.T[T == 0] == 0).all())
+    torch.testing.assert_close(found.P, terms.state(found.T).P, rtol=1e-10, atol=1e-12)
+    assert found.value == pytest.approx(energy(C, B, found.T), rel=1e-10)
+    G, inside = drot.gw_gradient(C, B, found.T), found.T > 0
+    spread = [float(g[some].max() - g[some].min()) for g, some in zip(G, inside, strict=True)]
+    assert max(spread) < 1e-8 and int((inside.sum(dim=1) > 1).sum()) > 1
+    # asked for more digits than there are, it ends, and never rises
+    values, start = [], state
+    for _ in range(20):
+        state = _on_face(terms, state, 0.0)
+        values.append(state.value)
+    assert values[0] - min(values) < 1e-12 * abs(values[0]) and max(values) == values[0]
+    torch.testing.assert_close(state.T.sum(dim=1), w, rtol=0, atol=1e-13)
+    # a direction that does not descend, by rounding, is not taken
+    monkeypatch.setattr(Problem, "line", lambda *_: Line(1.0, 0.0))
+    assert _on_face(terms, start, 0.0) is start

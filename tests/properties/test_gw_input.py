@@ -1,0 +1,178 @@
+"""Gromov-Wasserstein: matchings and transport, and what none of its functions takes."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from operator import attrgetter
+
+import drot
+import numpy as np
+import pytest
+import torch
+from drot.costs.array import Pairwise, as_pairwise
+from plans import energy, problem, soft, weights
+
+gw = drot.semi_relaxed_gw
+
+
+# --------------------------------------------------------------------------- matchings, transport
+def test_matchings_of_at_most_seven_points():
+    """Seven are allowed, and as many on both sides."""
+    A, order = problem(1, 7)[0], torch.tensor([2, 0, 6, 1, 5, 3, 4])
+    found = drot.gromov_monge(A, A[order][:, order])
+    assert found.value == 0 and torch.equal(order[found.permutation], torch.arange(7))
+    for n, k in ((4, 3), (3, 4), (8, 8)):
+        with pytest.raises(ValueError, match=f"at most 7 points; got {n} and {k}"):
+            drot.gromov_monge(np.ones((n, n)), np.ones((k, k)))
+    A, B = (x / 10 for x in problem(2, 3, 3))  # entries below 1
+    plans = [torch.eye(3).double()[list(p)] / 3 for p in itertools.permutations(range(3))]
+    least = min(energy(A, B, T, "kl") for T in plans)
+    assert drot.gromov_monge(A, B, loss="kl").value == pytest.approx(least, rel=1e-12)
+
+
+def test_start_of_transport_in_float32():
+    """Marginals that are right to rounding are right, and the dtype stays."""
+    pytest.importorskip("ot")
+    for seed in range(8):
+        A, B = (x.float() for x in problem(seed, 25 + seed, 4))
+        T = soft(weights(25 + seed, seed), 4, seed)
+        ask = dict(weights_x=T.sum(dim=1), weights_z=T.sum(dim=0), init=T)
+        found = drot.gromov_wasserstein(A, B, **ask)
+        assert found.plan.dtype == torch.float32
+        exact = drot.gromov_wasserstein(A.double(), B.double(), **ask)
+        assert found.value == pytest.approx(exact.value, rel=1e-4)
+
+
+# --------------------------------------------------------------------------------- what is refused
+SMALL = {"cost_x": np.ones((3, 3)), "cost_z": np.ones((2, 2))}
+GOOD = {
+    "semi_relaxed_gw": SMALL,
+    "gw_objective": SMALL,
+    "gw_gradient": SMALL,
+    "coarsen": {"cost_x": np.eye(3)},
+    "kernel_kmeans": {"gram": np.eye(3), "n_clusters": 2},
+    "srgw_barycenter": {"cost_x": np.eye(3)},
+    "costs.Factored": {"left": np.ones((3, 2))},
+}
+SRGW, VALUE, SLOPE, COARSE, KMEANS, BARY, FACTORS = GOOD
+BAD = [
+    (SRGW, {"cost_x": np.zeros((3, 4))}, "cost_x must be square"),
+    (SRGW, {"cost_x": np.triu(np.ones((3, 3)))}, r"must be symmetric; entries \(0, 1\)"),
+    (SRGW, {"cost_z": np.full((2, 2), np.nan)}, "cost_z has a non-finite entry"),
+    (SRGW, {"cost_z": np.zeros((0, 0))}, "cost_z needs at least 1 point; got"),
+    (SRGW, {"cost_z": np.ones((2, 2), np.float32)}, "float64 and cost_z is torch.float32"),
+    (SRGW, {"loss": "l1"}, "'square', 'kl'"),
+    (SRGW, {"solver": "adam"}, "'conditional_gradient', 'mirror_descent'"),
+    (SRGW, {"init": "fluid"}, "'kmeans', 'spectral', 'random', 'product'"),
+    (SRGW, {"init": np.ones((2, 2))}, r"init must be a \(3, 2\) plan"),
+    (SRGW, {"init": np.ones((3, 2))}, r"row 0 sums to 2, not 0.333"),
+    (SRGW, {"cost_z": [[1.0, -1.0], [-1.0, 1.0]], "loss": "kl"}, r"entry \(0, 1\) is -1"),
+    (SRGW, {"n_starts": 0}, "n_starts must be a whole number"),
+    (SRGW, {"epsilon": 0.0}, "epsilon must be positive"),
+    (SRGW, {"weights_x": [0.5, 0.5]}, r"one number per point \(3\); got shape \(2,\)"),
+    (SRGW, {"weights_x": [0.25] * 4}, r"one number per point \(3\); got shape \(4,\)"),
+    (SRGW, {"weights_x": [0.5, 0.75, -0.25]}, "negative; row 2 has -0.25"),
+    (SRGW, {"weights_x": [0.25, 0.25, 0.25]}, "weights_x must sum to 1; got 0.75"),
+    (SRGW, {"weights_x": [0.5, 0.5, 0.5]}, "must sum to 1; got 1.5"),
+    (VALUE, {"plan": np.full((4, 2), 1 / 8)}, r"\(3, 2\) plan, .*; got shape \(4, 2\)"),
+    (SLOPE, {"plan": np.full((3, 3), 1 / 9)}, r"\(3, 2\) plan, .*; got shape \(3, 3\)"),
+    (SLOPE, {"plan": [[0.5, 0.5], [0.5, 0], [0, -0.5]]}, "negative entries"),
+    (VALUE, {"plan": np.full((3, 2), 1 / 12)}, "total mass 1; got 0.5"),
+    (SLOPE, {"plan": np.full((3, 2), 1 / 3)}, "total mass 1; got 2"),
+    (COARSE, {"membership": 0}, "3 whole labels"),
+    (COARSE, {"membership": np.full((3, 1, 1), 1 / 3)}, "3 whole labels"),
+    (COARSE, {"membership": [0, 0, 1, 1]}, "3 whole labels"),
+    (COARSE, {"membership": [0, 1.5, 1]}, "3 whole labels"),
+    (COARSE, {"membership": [0, -1, 1]}, "3 whole labels"),
+    (COARSE, {"membership": [0, 1, 3]}, "has the label 3; 3 points have fewer"),
+    (COARSE, {"membership": [0, 2, 2]}, "leaves cluster 1 empty"),
+    (COARSE, {"membership": [[1 / 3, 0, 0, 0]] * 3}, "leaves cluster 1 empty"),
+    (KMEANS, {"max_iter": 0}, "max_iter must be a whole number"),
+    (KMEANS, {"n_clusters": 0}, "n_clusters must be a whole number"),
+    (KMEANS, {"n_clusters": 4}, "n_clusters must be a whole number"),
+    (KMEANS, {"init": "product"}, "'product' does not exist"),
+    (BARY, {"n_clusters": 4}, "n_clusters must be a whole number from 1 to 3"),
+    (FACTORS, {"right": np.ones((3, 1))}, "the factors must have as many columns"),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "says"), BAD)
+def test_bad_input(name, options, says):
+    with pytest.raises(ValueError, match=says):
+        attrgetter(name)(drot)(**GOOD[name] | options)
+
+
+@pytest.mark.parametrize(
+    ("name", "more"), [("gromov_wasserstein", np.eye(3)), ("coot_clustering", 2)]
+)
+def test_without_pot_the_sentence_names_it(name, more, monkeypatch):
+    """Good input, and the one optional library of this function is missed."""
+    for module in ("ot", "ot.lp", "ot.gromov"):
+        monkeypatch.setitem(sys.modules, module, None)
+    says = f"^{name} calls POT, which is not installed; pip install POT$"
+    with pytest.raises(ImportError, match=says) as caught:
+        getattr(drot, name)(np.eye(3), more)
+    assert caught.value.__suppress_context__  # one sentence, not two tracebacks
+
+
+@pytest.mark.parametrize(("off", "good"), [(9e-6, True), (1.1e-5, False), (-1.1e-5, False)])
+def test_masses_sum_to_one_up_to_rounding(off, good):
+    """Weights within 1e-5 are divided by their sum; a plan is taken as it is."""
+    A, B = problem(0, 4, 2)
+    w = torch.tensor([0.1, 0.2, 0.3, 0.4 + off], dtype=torch.float64)
+    T = w[:, None].expand(4, 2) / 2
+    if good:
+        found = gw(A, B, weights_x=w).plan.sum(dim=1)
+        torch.testing.assert_close(found, w / w.sum(), rtol=0, atol=1e-12)
+        assert drot.gw_objective(A, B, T) == pytest.approx(energy(A, B, T), rel=1e-12)
+        return
+    with pytest.raises(ValueError, match="weights_x must sum to 1"):
+        gw(A, B, weights_x=w)
+    with pytest.raises(ValueError, match="plan must have total mass 1"):
+        drot.gw_objective(A, B, T)
+
+
+@pytest.mark.parametrize("solve", [gw, drot.gromov_wasserstein])
+def test_starts_have_the_marginals(solve):
+    """To 1e-5 of the largest weight, rows then exactly; of the right shape."""
+    pytest.importorskip("ot")
+    A, T = problem(4, 20)[0], torch.full((20, 20), 1 / 400, dtype=torch.float64)
+    near, off = T.clone(), T.clone()
+    near[3, 1] += 4e-7
+    off[3, 1] += 6e-7
+    found = solve(A, A, init=near, max_iter=1, **{"on_failure": "ignore"} if solve is gw else {})
+    torch.testing.assert_close(found.plan.sum(dim=1), T.sum(dim=1), rtol=0, atol=1e-14)
+    for wrong in (off, torch.cat([T, T[:1]]), T[:, :19]):
+        with pytest.raises(ValueError, match=r"init must be (a \(20, 20\)|a plan.*row 3 sums to)"):
+            solve(A, A, init=wrong)
+
+
+@pytest.mark.parametrize("size", [1e-2, 1.0, 1e2])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_rounding_below_zero_under_kl(size, dtype):
+    """Of a factored similarity, as a share of its largest terms; of an array nothing."""
+    bound = 8 * torch.finfo(dtype).eps * 2**0.5 * 2  # two factors, terms of at most 1 + 1
+    B, T = torch.ones(2, 2, dtype=dtype), torch.eye(2, dtype=dtype) / 2
+    for share, good in ((0.5, True), (2.0, False)):
+        C = drot.gram(size * torch.tensor([[1, 0], [-share * bound, 1]], dtype=dtype))
+        if good:
+            value = energy(size**2 * np.eye(2), B, T, "kl")
+            assert drot.gw_objective(C, B, T, loss="kl") == pytest.approx(value, rel=1e-4)
+        else:
+            with pytest.raises(ValueError, match=r"cost_x without negative entries; entry \(0, 1"):
+                drot.gw_objective(C, B, T, loss="kl")
+        with pytest.raises(ValueError, match=r"cost_z without negative entries; entry \(0, 1"):
+            drot.gw_objective(B, C.dense(), T, loss="kl")
+
+
+def test_first_negative_entry_is_named():
+    """A zero is not negative, in tiles or of factors."""
+    A = 1 - torch.eye(9, dtype=torch.float64)
+    A[7, 4] = A[4, 7] = A[8, 5] = A[5, 8] = -2
+    like = as_pairwise(torch.zeros(9, 9, dtype=torch.float64))
+    tiles = Pairwise(lambda rows: A[rows], (9, 9), like, block=3)
+    factors = drot.gram([[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0]])
+    for cost, says in ((tiles, r"entry \(4, 7\) is -2"), (factors, r"entry \(0, 2\) is -1")):
+        with pytest.raises(ValueError, match=says):
+            gw(cost, np.ones((2, 2)), loss="kl")

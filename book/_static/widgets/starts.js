@@ -97,7 +97,7 @@
       state.run += 1;
       state.maps = maps.map((_, k) => core.begin(classes.length, first + k + 1));
       maps.forEach((map) => (map.heading.textContent = "\u2026"));
-      box.removeAttribute("data-ended");
+      set(box, { "data-running": "" });
       said.update({ low: "\u2026", high: "\u2026", shared: "\u2026", correlated: "\u2026" });
       show();
       schedule(state.run);
@@ -124,7 +124,7 @@
       const alike = core.agreement(state.maps.map(({ Z }) => Z), classes, NEAR);
       maps.forEach((map, k) => (map.heading.textContent = values[k].toFixed(3)));
       said.update({ low: Math.min(...values), high: Math.max(...values), ...alike });
-      set(box, { "data-ended": state.round });
+      box.removeAttribute("data-running");
     }
 
     for (const map of maps) {

@@ -1,0 +1,93 @@
+"""The first page's widget is t-SNE: its affinities, objective and gradient are the package's."""
+
+from __future__ import annotations
+
+import drot
+import numpy as np
+import pytest
+import torch
+from widget_page import readout
+
+WIDGET = "starts"
+MAPS = ".drot-five > :not(.drot-pick)"
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return drot.datasets.digits(500)
+
+
+@pytest.fixture(scope="module")
+def plan(digits) -> torch.Tensor:
+    rows = drot.entropic_affinity(drot.sqeuclidean(digits.X), 30, diagonal="drop", tol=1e-11)
+    return drot.symmetrize(rows)  # of mass n
+
+
+def divergence(P: torch.Tensor, Z: np.ndarray) -> float:
+    """KL(P, Q) for a joint distribution P."""
+    K = 1 / (1 + ((Z[:, None] - Z) ** 2).sum(axis=2))
+    np.fill_diagonal(K, 0)
+    P, Q = P.numpy(), K / K.sum()
+    return float((P[P > 0] * np.log(P[P > 0] / Q[P > 0])).sum())
+
+
+def maps_of(page) -> np.ndarray:
+    """Positions of the five maps, (5, 500, 2)."""
+    code = "drotStartsState.maps.map(map => Array.from(map.Z))"
+    return np.array(page.evaluate(code)).reshape(5, -1, 2)
+
+
+def test_core_is_tsne(core, digits, plan):
+    n = 60
+    X, P = digits.X[:n].numpy(), core("Array.from(c.affinities(c.squares(a[0], 64), 12))",
+                                      digits.X[:n].flatten().tolist())  # fmt: skip
+    rows = drot.entropic_affinity(drot.sqeuclidean(X), 12, diagonal="drop", tol=1e-11)
+    wanted = drot.symmetrize(rows)
+    np.testing.assert_allclose(np.reshape(P, (n, n)), wanted / n, rtol=1e-7, atol=1e-15)
+    Z = np.random.default_rng(0).normal(scale=3, size=(n, 2))
+    found = core("Array.from(c.gradient(a[0], a[1]))", P, Z.ravel())
+    gradient = drot.SNELoss(wanted, "student").evaluate(torch.from_numpy(Z)).gradient / n
+    np.testing.assert_allclose(np.reshape(found, (n, 2)), gradient, rtol=1e-6, atol=1e-12)
+    assert core("objective", P, Z.ravel()) == pytest.approx(divergence(wanted / n, Z), rel=1e-9)
+
+
+def test_page_says_what_its_maps_are(page, digits, plan):
+    maps, shown = maps_of(page), readout(page)
+    values = [divergence(plan / 500, Z) for Z in maps]
+    assert shown["low"] == pytest.approx(min(values), rel=1e-6)
+    assert shown["high"] == pytest.approx(max(values), rel=1e-6)
+    titles = page.locator(f"{page.box} {MAPS} .drot-title").all_inner_texts()
+    assert titles == [f"{value:.3f}" for value in values]
+    near = np.linalg.norm(maps[:, :, None] - maps[:, None], axis=3).argsort(axis=2)[:, :, 1:11]
+    pairs = [(a, b) for a in range(5) for b in range(a)]
+    shared = [len(set(p) & set(q)) / 10 for a, b in pairs for p, q in zip(near[a], near[b], strict=True)]
+    assert shown["shared"] == pytest.approx(np.mean(shared), abs=1e-9)
+    y = digits.y.numpy()
+    centres = np.stack([[Z[y == c].mean(axis=0) for c in range(10)] for Z in maps])
+    gaps = np.linalg.norm(centres[:, :, None] - centres[:, None], axis=3)
+    gaps = gaps[:, *np.triu_indices(10, 1)]
+    alike = [np.corrcoef(gaps[a], gaps[b])[0, 1] for a, b in pairs]
+    assert shown["correlated"] == pytest.approx(np.mean(alike), abs=1e-9)
+
+
+def test_new_starts_and_the_same_again(page, open_widget):
+    first = maps_of(page)
+    page.get_by_role("button", name="New random starts").click()
+    page.locator(f"{page.box}:not([data-running])").wait_for(timeout=120_000)
+    assert (np.abs(maps_of(page) - first).max(axis=(1, 2)) > 1).all()
+    np.testing.assert_array_equal(maps_of(open_widget(WIDGET)), first)  # the seeds are the page's
+
+
+def test_one_digit_is_ringed_in_all_maps(page, digits):
+    title, rings = f"{page.box} .drot-pick .drot-title", page.locator(f"{page.box} .drot-chosen")
+    before = page.locator(title).inner_text()
+    page.get_by_role("button", name="Another digit").click()
+    after = page.locator(title).inner_text()
+    assert before != after
+    image = int(after.split()[1].rstrip(",")) - 1
+    assert after.endswith(f"a {int(digits.y[image])}") and rings.count() == 5
+    box = rings.nth(3).bounding_box()
+    page.locator(f"{page.box} svg").nth(0).hover(position={"x": 5, "y": 5})  # no dot is near
+    assert page.locator(title).inner_text() == after
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert page.locator(title).inner_text() == after  # the ring is around its dot

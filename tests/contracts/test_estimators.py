@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
-import warnings
 
 import drot
 import faults
@@ -22,7 +21,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
 
 STOCHASTIC = [SNEkhorn, TSNEkhorn]
-ESTIMATORS = dict.fromkeys([SNE, TSNE, LargeVis, *STOCHASTIC], {"perplexity": 6.0})
+ESTIMATORS = {kind: {"perplexity": 6.0} for kind in (SNE, TSNE, LargeVis, *STOCHASTIC)}
 ESTIMATORS[UMAP] = {"n_neighbors": 6}
 NEIGHBOURS = ("perplexity", "n_neighbors")
 X = np.random.default_rng(0).normal(size=(30, 4))
@@ -183,7 +182,8 @@ def test_rules(estimator, capsys):
     with pytest.raises(AttributeError, match=r"has no 'nonsense'$"):
         _ = model.nonsense
     doc, parameters = inspect.getdoc(estimator), inspect.signature(estimator).parameters
-    assert list(parameters)[0] == "n_components" and list(parameters)[1] in NEIGHBOURS
+    first, second, *_ = parameters
+    assert first == "n_components" and second in NEIGHBOURS
     for parameter, one in parameters.items():
         assert parameter in doc
         assert (one.kind is one.KEYWORD_ONLY) == (parameter not in ("n_components", *NEIGHBOURS))

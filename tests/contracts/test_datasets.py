@@ -226,20 +226,22 @@ CLOTHES = (985, 1032, 985, 1011, 972, 1021, 982, 997, 1009, 1006)
 CELLS = (1144, 480, 342, 316, 154, 150, 37, 15)
 REAL_DATA = {  # shape, counts, a fact about X
     "snareseq_chromatin": (
-        (1047, 19), SNARE, lambda X: X.equal(X.round()) and (X.min(), X.max()) == (373, 460_596)
+        (1047, 19),
+        SNARE,
+        lambda X: X.equal(X.round()) and (X.min(), X.max()) == (373, 460_596),
     ),
     "snareseq_expression": (
-        (1047, 10), SNARE, lambda X: X.mean(dim=0).abs().max() < 1e-6 and X.abs().max() < 40
+        (1047, 10),
+        SNARE,
+        lambda X: X.mean(dim=0).abs().max() < 1e-6 and X.abs().max() < 40,
     ),
-    "scgem": (
-        (177, 34), (35, 40, 32, 36, 34), lambda X: 0.5 < (X == 0).double().mean() < 0.63
-    ),
+    "scgem": ((177, 34), (35, 40, 32, 36, 34), lambda X: 0.5 < (X == 0).double().mean() < 0.63),
     "coil20": ((1440, 50), (72,) * 20, principal),
     "mnist": ((10_000, 50), DIGITS, principal),
     "fashion_mnist": ((10_000, 50), CLOTHES, principal),
     "olivetti": ((400, 50), (10,) * 40, principal),
     "pbmc3k": ((2638, 50), CELLS, lambda X: X.equal(X.float().double())),
-}  # fmt: skip
+}
 
 
 @pytest.fixture

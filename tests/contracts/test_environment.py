@@ -138,26 +138,35 @@ def test_site_reads_the_cache_that_pytest_fills():
 
 
 def test_make_names_what_is_missing(tmp_path: Path):
-    """One sentence, nothing left behind: without a Python, with an old one, beside itself."""
+    """One sentence, nothing left behind: without a Python, an old one, no venv, beside itself."""
     for part in ("Makefile", "pkg/pyproject.toml", "pkg/constraints.txt"):
         (tmp_path / part).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / part, tmp_path / part)
-    old = tmp_path / "old"
-    old.write_text("#!/bin/sh\nexit 1\n")
-    old.chmod(0o755)
 
-    def make(**env: str) -> str:
+    def python(*version: int) -> str:
+        """One that runs programs, and no module."""
+        path = tmp_path / f"python{version[1]}"
+        program = f"import sys; sys.version_info = {version}; exec(sys.argv[1])"
+        path.write_text(f'#!/bin/sh\n[ "$1" = -c ] && exec {sys.executable} -c "{program}" "$2"\n')
+        path.chmod(0o755)
+        return str(path)
+
+    def make(python: str) -> str:
+        env = {name: value for name, value in os.environ.items() if "MAKE" not in name}
+        env |= {"PYTHON": python}
         command = ["make", "setup"]
-        env = os.environ | env
         answer = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
         assert answer.returncode != 0 and not (tmp_path / ".venv").exists()
-        return answer.stdout
+        (sentence,) = answer.stdout.splitlines()
+        return sentence
 
-    assert "There is no nowhere here" in make(PYTHON="nowhere")
-    assert "older than Python 3.11" in make(PYTHON=str(old))
-    with (tmp_path / "_build" / ".lock").open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert "another make is at work" in make()
+    assert make("nowhere").startswith("There is no nowhere here: install Python 3.11 or later")
+    assert "python10 is older than Python 3.11: install a later one" in make(python(3, 10, 14))
+    assert make(python(3, 11, 0)).startswith("Python could not create a virtual environment")
+    if shutil.which("flock"):
+        with (tmp_path / "_build" / ".lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            assert make("nowhere").startswith("another make is at work in this folder: wait")
 
 
 def test_code_is_clean():

@@ -153,7 +153,7 @@ def test_make_names_what_is_missing(tmp_path: Path):
 
     def make(python: str) -> str:
         env = {name: value for name, value in os.environ.items() if "MAKE" not in name}
-        env |= {"PYTHON": python}
+        env |= {"PYTHON": python, "PIP_NO_INDEX": "1"}
         command = ["make", "setup"]
         answer = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
         assert answer.returncode != 0 and not (tmp_path / ".venv").exists()

@@ -685,7 +685,7 @@ COLUMNS: dict[str, dict[str, list[Fault]]] = {
         "no name": NO_NAME,
     },
     "sizes": {
-        "no size": ways(SIZE, lambda v: (*v, 0), lambda v: (*v[:-1], True)),
+        "no size": ways(SIZE, lambda v: (*v[:-1], 0), lambda v: (*v[:-1], True)),
         "empty": ways(r"NAME must list .*; got \(\)", ()),
     },
     "scales": {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import os
 import subprocess
 import sys
@@ -17,8 +16,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 USER = ROOT / "tests" / "typing_user.py"
 SUBMODULES = ("datasets", "exercises", "hyperbolic", "metrics", "plot", "spectral")
-
-
 STRICT = ("--strict", "--follow-imports=silent", "--cache-dir=.mypy_cache/user")
 
 
@@ -68,10 +65,3 @@ def test_the_program_runs():
     command = [sys.executable, "-W", "error", str(USER)]
     answer = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert answer.returncode == 0, answer.stderr
-
-
-def test_public_results_are_annotated():
-    for name in drot.__all__:
-        member = getattr(drot, name)
-        if inspect.isfunction(member):
-            assert "return" in member.__annotations__, name

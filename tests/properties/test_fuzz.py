@@ -90,15 +90,19 @@ def attempt(request):
     assert ends["unfinished"] <= unfinished * ends["tried"], ends
 
 
-def ends(test: Callable) -> Callable:
-    """An example that is refused is over."""
+def drawn(*strategies):
+    """Examples, each of which is over where its input is refused."""
 
-    @functools.wraps(test)
-    def run(*args, **kwargs):
-        with contextlib.suppress(Refused):
-            test(*args, **kwargs)
+    def wrap(test: Callable) -> Callable:
+        @given(*strategies)
+        @functools.wraps(test)
+        def run(*args, **kwargs):
+            with contextlib.suppress(Refused):
+                test(*args, **kwargs)
 
-    return run
+        return run
+
+    return wrap
 
 
 def check_sentence(error: Exception) -> None:
@@ -140,8 +144,7 @@ def test_costs(X):
 # -------------------------------------------------------------------------------- affinities
 @kept(0.25)
 @fuzz(120)
-@given(wild_clouds(), shares, st.sampled_from(["keep", "drop"]))
-@ends
+@drawn(wild_clouds(), shares, st.sampled_from(["keep", "drop"]))
 def test_entropic(attempt, X, share, diagonal):
     """Rows of sum 1 with the perplexity asked for, and the form of a softmax of the cost."""
     n = len(X)
@@ -165,8 +168,7 @@ def test_entropic(attempt, X, share, diagonal):
 
 @kept(0.25, 0.02)
 @fuzz(60)
-@given(wild_clouds(), shares)
-@ends
+@drawn(wild_clouds(), shares)
 def test_symmetric(attempt, X, share):
     """Symmetric, rows of sum 1, perplexities reached or exceeded, and the form of the duals."""
     xi = perplexity_of(share, len(X))
@@ -191,8 +193,7 @@ def test_symmetric(attempt, X, share):
 @pytest.mark.parametrize("target", ["bandwidth", "perplexity"])
 @kept(0.25, 0.15)
 @fuzz(50)
-@given(wild_clouds(), shares, st.integers(-2, 2))
-@ends
+@drawn(wild_clouds(), shares, st.integers(-2, 2))
 def test_doubly_stochastic(attempt, target, X, share, power):
     """Symmetric, rows of sum 1, the form of a scaled kernel, and the perplexity on average."""
     cost = drot.sqeuclidean(X)
@@ -214,8 +215,7 @@ def test_doubly_stochastic(attempt, target, X, share, power):
 
 @kept(0.25)
 @fuzz(80)
-@given(wild_clouds(), shares)
-@ends
+@drawn(wild_clouds(), shares)
 def test_one_bandwidth(attempt, X, share):
     """Gaussian rows of one bandwidth: sums of 1, and the perplexity on average."""
     xi = perplexity_of(share, len(X))
@@ -228,8 +228,7 @@ def test_one_bandwidth(attempt, X, share):
 
 @kept(0.15)
 @fuzz(80)
-@given(wild_clouds(), counts)
-@ends
+@drawn(wild_clouds(), counts)
 def test_self_tuning(attempt, X, k):
     """The formula, from sorted distances."""
     cost = drot.sqeuclidean(X)
@@ -245,8 +244,7 @@ def test_self_tuning(attempt, X, k):
 
 @kept(0.25, 0.02)
 @fuzz(80)
-@given(wild_clouds(), st.integers(2, 10))
-@ends
+@drawn(wild_clouds(), st.integers(2, 10))
 def test_membership(attempt, X, k):
     """Entries from 0 to 1, one certain edge, and sums of log2 k where the floor is not reached."""
     cost = drot.sqeuclidean(X)
@@ -263,8 +261,7 @@ def test_membership(attempt, X, k):
 @pytest.mark.parametrize("method", ["pca", "classical_mds"])
 @kept(0.4)
 @fuzz(80)
-@given(wild_clouds(), st.integers(1, 3))
-@ends
+@drawn(wild_clouds(), st.integers(1, 3))
 def test_spectral(attempt, method, X, q):
     """Principal components and classical scaling against the singular values."""
     s = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
@@ -284,8 +281,7 @@ def test_spectral(attempt, method, X, q):
 )
 @kept(0.1)
 @fuzz(50)
-@given(wild_clouds(least=3), st.integers(1, 2), st.integers(2, 8), shares)
-@ends
+@drawn(wild_clouds(least=3), st.integers(1, 2), st.integers(2, 8), shares)
 def test_graphs_of_neighbours(attempt, method, X, q, k, share):
     """Isomap, locally linear embedding and eigenmaps: centred and finite, or the reason why not."""
     solve = getattr(drot.spectral, method)
@@ -307,8 +303,7 @@ def test_graphs_of_neighbours(attempt, method, X, q, k, share):
 
 @kept(0.1)
 @fuzz(40)
-@given(wild_clouds(least=3), shares, st.sampled_from(["row", "binary", "edges"]))
-@ends
+@drawn(wild_clouds(least=3), shares, st.sampled_from(["row", "binary", "edges"]))
 def test_ccpca(attempt, X, share, prior):
     """Means that keep the mean of the cloud, and their principal components."""
     xi = perplexity_of(share, len(X) - 1)
@@ -353,8 +348,7 @@ def slope(P: np.ndarray, Z: torch.Tensor, method: str) -> float:
 @pytest.mark.parametrize("method", ["tsne", "snekhorn"])
 @kept(0.25, 0.1)
 @fuzz(25)
-@given(wild_clouds(least=3, most=10), shares, st.integers(0, 3))
-@ends
+@drawn(wild_clouds(least=3, most=10), shares, st.integers(0, 3))
 def test_embeddings(attempt, method, X, share, seed):
     """Values that fall, and a slope that is what the residual says, by other means."""
     cost = drot.sqeuclidean(X)
@@ -381,8 +375,7 @@ def test_embeddings(attempt, method, X, share, seed):
 @pytest.mark.parametrize("loss", ["square", "kl"])
 @kept(0.9, 0.05)
 @fuzz(40)
-@given(wild_clouds(most=10), wild_clouds(most=4, powers=1), st.integers(0, 9))
-@ends
+@drawn(wild_clouds(most=10), wild_clouds(most=4, powers=1), st.integers(0, 9))
 def test_semi_relaxed(attempt, loss, X, Y, seed):
     """Row sums, an objective by its four sums, and no vertex that is better to first order."""
     A, B = drot.sqeuclidean(X).dense(), drot.sqeuclidean(Y).dense()
@@ -403,8 +396,7 @@ def test_semi_relaxed(attempt, loss, X, Y, seed):
 
 @kept(0.9, 0.05)
 @fuzz(40)
-@given(wild_clouds(most=10), st.integers(1, 4), st.integers(0, 9))
-@ends
+@drawn(wild_clouds(most=10), st.integers(1, 4), st.integers(0, 9))
 def test_barycentre(attempt, X, k, seed):
     """The structure is the mean of C between clusters, the objective its four sums."""
     k = min(k, len(X))
@@ -423,8 +415,7 @@ def test_barycentre(attempt, X, k, seed):
 
 @kept(0.2, 0.1)
 @fuzz(16)
-@given(wild_clouds(least=3, most=9), shares, st.integers(2, 3), st.integers(0, 9))
-@ends
+@drawn(wild_clouds(least=3, most=9), shares, st.integers(2, 3), st.integers(0, 9))
 def test_reduction(attempt, X, share, k, seed):
     """Row sums, a similarity of prototypes that is their kernel's, its objective, a fall."""
     cost = drot.sqeuclidean(X)
@@ -481,8 +472,7 @@ ESTIMATORS = {
     indirect=["attempt"],
 )
 @fuzz(8)
-@given(wild_clouds(least=4, most=10), shares, st.sampled_from(["float64", "float32"]))
-@ends
+@drawn(wild_clouds(least=4, most=10), shares, st.sampled_from(["float64", "float32"]))
 def test_estimators(attempt, name, X, share, dtype):
     """Numbers for every point, or the reason why not."""
     options = {**ESTIMATORS[name], "random_state": 0, "dtype": dtype}

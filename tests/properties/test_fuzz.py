@@ -279,7 +279,7 @@ def test_spectral(attempt, method, X, q):
 @pytest.mark.parametrize(
     "method", ["isomap", "locally_linear_embedding", "laplacian_eigenmaps", "diffusion_map"]
 )
-@kept(0.1)
+@kept(0.15)
 @fuzz(50)
 @drawn(wild_clouds(least=3), st.integers(1, 2), st.integers(2, 8), shares)
 def test_graphs_of_neighbours(attempt, method, X, q, k, share):

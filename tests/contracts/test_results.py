@@ -339,8 +339,10 @@ def test_options_are_keyword_only(name):
     """Data first, everything else by name only; a data set may take its one size or name first."""
     parameters = list(inspect.signature(FUNCTIONS[name]).parameters.values())
     for parameter in parameters[name.startswith("drot.datasets.") :]:
-        assert parameter.kind is parameter.KEYWORD_ONLY or parameter.name in DATA, parameter
-    assert all(parameter.annotation is not parameter.empty for parameter in parameters)
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            assert parameter.annotation is not parameter.empty
+        else:
+            assert parameter.name in DATA, f"{parameter.name} should be keyword-only"
 
 
 def sections(doc: str) -> dict[str, str]:

@@ -78,6 +78,22 @@ window.probe = (() => {
       };
     },
 
+    /* displayed formulas, those of proofs and solutions too, that are wider than their box; figures
+       that scroll and that the keyboard cannot reach */
+    async cut() {
+      all("details").forEach((e) => (e.open = true));
+      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+      const wider = (e) => e.scrollWidth > e.clientWidth + 1;
+      return {
+        cut: all('.bd-article mjx-container[display="true"]')
+          .filter((e) => wider(e) || wider(e.parentElement))
+          .map((e) => e.textContent.slice(0, 60)),
+        stuck: all(".bd-article figure")
+          .filter((e) => e.scrollWidth > e.clientWidth && e.tabIndex !== 0)
+          .map((e) => e.id),
+      };
+    },
+
     /* visible words, menus too, below a contrast of 4.5, or 3 if large; axe does the same, slowly */
     faint() {
       const ground = grounds();

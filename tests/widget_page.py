@@ -144,18 +144,4 @@ def height(page) -> float:
 
 def contrast(page, kind: str, attribute: str) -> float:
     """WCAG contrast of the first mark of a kind against the ground of the widget."""
-    pair = page.evaluate(
-        """([box, kind, attribute]) => [
-            getComputedStyle(document.querySelector(`${box} ${kind}`))[attribute],
-            getComputedStyle(document.querySelector(box)).backgroundColor,
-        ]""",
-        [page.box, kind, attribute],
-    )
-
-    def light(colour: str) -> float:
-        rgb = np.array([float(v) for v in re.findall(r"[\d.]+", colour)[:3]]) / 255
-        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-        return float(linear @ [0.2126, 0.7152, 0.0722])
-
-    low, high = sorted(map(light, pair))
-    return (high + 0.05) / (low + 0.05)
+    return page.evaluate("given => probe.contrast(...given)", [page.box, kind, attribute])

@@ -78,9 +78,6 @@ SOURCES = sorted(sourced())
 def test_the_tables_were_read():
     assert set(TABLES) == set(PAPERS)
     assert all(len(row) == 4 for table in TABLES.values() for row in table)
-    assert {("Proposition", "1"), ("Lemma", "9")} <= MAPPED["snekhorn"]
-    assert {("Theorem", "2"), ("Algorithm", "1")} <= MAPPED["graphcoupling"]
-    assert {("Lemma", "C.3"), ("Corollary", "B.3")} <= MAPPED["distr"]
 
 
 def test_the_chapters_were_read():

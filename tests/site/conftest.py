@@ -117,16 +117,13 @@ def page(request, open_widget):
 
 @pytest.fixture(scope="module")
 def core(request, browser, widget_files):
-    """Calls a function of the core in Chromium by its name, or code with the core as ``c``."""
+    """Calls a function of the core in Chromium by its name."""
     widget = request.module.WIDGET
     page = widget_page.open_page(browser, widget_files(widget).as_uri(), widget)
 
-    def evaluate(code: str, *given):
-        call = f"c.{code}(...a)" if code.isidentifier() else code
+    def evaluate(name: str, *given):
         given = [g.tolist() if isinstance(g, np.ndarray) else g for g in given]
-        return page.evaluate(
-            f"a => {{ const c = drot{widget.capitalize()}; return {call}; }}", given
-        )
+        return page.evaluate(f"given => drot{widget.capitalize()}.{name}(...given)", given)
 
     yield evaluate
     assert not page.said

@@ -111,6 +111,14 @@ window.probe = (() => {
       return found;
     },
 
+    /* contrast of the first mark of a kind against the ground of its widget */
+    contrast(box, kind, attribute) {
+      const [mark, ground] = [document.querySelector(`${box} ${kind}`), document.querySelector(box)];
+      return contrast(
+        getComputedStyle(mark)[attribute], rgb(getComputedStyle(ground).backgroundColor)
+      );
+    },
+
     /* the concept map's boxes, as left, top, right, bottom */
     map() {
       const map = document.querySelector("svg.drot-map");

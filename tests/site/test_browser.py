@@ -200,16 +200,6 @@ def test_tab_reaches_all_that_can_be_operated(page):
     assert not missed, [page.locator(f'[data-number="{k}"]').inner_text() for k in missed]
 
 
-def test_proof_opens_by_keyboard(page):
-    proof = page.locator("article details.sd-dropdown").first
-    proof.locator("summary").focus()
-    page.keyboard.press("Enter")
-    assert proof.evaluate("e => e.open")
-    assert proof.locator("mjx-container").first.is_visible()
-    page.keyboard.press("Enter")
-    assert not proof.evaluate("e => e.open")
-
-
 def test_solution_opens_by_click_and_by_keyboard(page):
     solution = page.locator("article .solution.dropdown").first
     inside, button = (
@@ -232,16 +222,6 @@ def test_on_paper_proofs_and_solutions_are_open(page):
     page.emulate_media(media="print")
     assert all(part.is_visible() for part in shown)
     assert not page.locator("article details.hide").first.is_visible()  # code that is folded
-
-
-def test_launch_menu_opens_by_keyboard(page):
-    page.locator(".dropdown-launch-buttons > button").focus()
-    page.keyboard.press("Enter")
-    offered = []
-    for _ in range(2):
-        page.keyboard.press("ArrowDown")
-        offered.append(page.locator(":focus").inner_text().strip())
-    assert offered == ["Binder", "Colab"]
 
 
 def test_reference_shows_a_preview(page):

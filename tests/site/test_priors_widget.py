@@ -71,23 +71,6 @@ def alone(points, tau: float, prior: str) -> np.ndarray:
     return (1 - degrees(P) / len(P)) ** len(P) if prior == "edges" else np.zeros(len(P))
 
 
-@pytest.mark.parametrize("prior", PRIORS)
-def test_lonely_points_by_listing_all_graphs(prior):
-    """The oracle of the chances of no edge, against the law itself."""
-    points, tau = [[0, 0], [1, 0], [0, 2]], 0.7
-    total, lonely = 0.0, np.zeros(3)
-    for counts in itertools.product(range(4), repeat=6):
-        if max(counts) > 1 and sum(counts) != 3:
-            continue  # no law allows it
-        W = np.zeros((3, 3))
-        W[~np.eye(3, dtype=bool)] = counts
-        chance = drot.graph_log_probability(W, log_kernel(points, tau), prior=prior).exp()
-        total += float(chance)
-        lonely += float(chance) * (degrees(W) == 0)
-    assert total == pytest.approx(1)
-    np.testing.assert_allclose(alone(points, tau, prior), lonely, rtol=0, atol=1e-12)
-
-
 # ---------------------------------------------------------------------------------- in the page
 
 

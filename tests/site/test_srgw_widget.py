@@ -146,17 +146,13 @@ def assert_agrees(page) -> dict[str, float]:
 
 def test_first_numbers(page):
     """The page opens on three clouds, on the way from a jumble to the clouds."""
-    shown = assert_agrees(page)
+    shown, values = assert_agrees(page), curve(page, "reduced")
     assert shown["t"] == 0.3 and clusters_of(page) == 3
     assert says(page, "verdict").startswith("Sharing does not pay")
-    values = curve(page, "reduced")
     assert values[0] > 5 * values[-1]
     assert (np.diff(values, 2) < 1e-9).all(), "the curve must be concave"
-    C = similarity(page)
-    best = min(
-        value_of(C, plan_of(labels, 3))
-        for labels in ([0] * 4 + [1] * 4 + [2] * 4, [0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2])
-    )
+    groups = ([0] * 4 + [1] * 4 + [2] * 4, [0] * 4 + [1] * 3 + [2] * 5)
+    best = min(value_of(similarity(page), plan_of(labels, 3)) for labels in groups)
     assert values[-1] == pytest.approx(best)
 
 
@@ -196,8 +192,7 @@ def test_sliders_by_keyboard(page):
 
 
 def test_points_move_by_keyboard_and_click(page):
-    slider(page, "From").focus()
-    page.keyboard.press("End")
+    slider(page, "From").press("End")
     page.keyboard.press("Tab")  # the button
     assert page.locator(":focus").inner_text().startswith("Descend")
     page.keyboard.press("Tab")  # the first point
@@ -217,8 +212,7 @@ def test_points_move_by_keyboard_and_click(page):
     page.locator(f'{page.box} [data-point="11"]').click()
     assert plan_shown(page)[11].argmax() == 0
     assert_agrees(page)
-    slider(page, "From").focus()
-    page.keyboard.press("PageDown")  # 0.9 of the last move
+    slider(page, "From").press("PageDown")  # 0.9 of the last move
     T = plan_shown(page)
     assert T[11, 0] * 12 == pytest.approx(0.9) and T[11, 2] * 12 == pytest.approx(0.1)
     assert_agrees(page)

@@ -113,18 +113,6 @@ def test_announced_and_labelled(open_widget, widget):
         assert group.get_attribute("aria-label")
 
 
-@widgets
-def test_focus_is_seen(open_widget, widget):
-    """One sees where Tab has led: at a slider, a button, in a picture."""
-    page = open_widget(widget)
-    page.keyboard.press("Tab")  # from here on the keyboard leads
-    for kind in ("input", "button", "svg [tabindex='0']", "svg[tabindex='0']"):
-        for one in page.locator(f"{page.box} {kind}").all()[:1]:
-            one.focus()
-            assert one.evaluate("e => getComputedStyle(e).outlineStyle") != "none", kind
-            assert one.evaluate("e => parseFloat(getComputedStyle(e).outlineWidth)") >= 2, kind
-
-
 @pytest.mark.parametrize(
     ("widget", "mark"), [("row", ".drot-probability"), ("explorer", "[role=option]")]
 )

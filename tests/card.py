@@ -1,11 +1,8 @@
 """A make-believe GPU: a device of its own whose tensors lie in this machine's memory.
 
-What runs on the CPU and breaks on a GPU nearly always mixes tensors of two devices, makes a tensor
-on the wrong one, or hands one to NumPy that NumPy cannot read. All three show without a GPU. Here a
-tensor of the device ``card`` wraps one of the CPU; each operation first asks whether its arguments
-lie on one device, as CUDA does, and then runs on the wrapped tensors. What would make a GPU wait
-is counted: kernels, numbers that are read, bytes that travel. Other roundings, races and speed show
-on a real GPU only.
+A tensor of the device ``card`` wraps one of the CPU; each operation first asks whether its
+arguments lie on one device, as CUDA does, and then runs on the wrapped tensors. What would make a
+GPU wait is counted. Roundings, races and speed show on a real GPU only.
 """
 
 from __future__ import annotations
@@ -34,17 +31,12 @@ _POSITIONS |= {_aten._index_put_impl_.default}  # positions may lie on the CPU
 
 @dataclass
 class Traffic:
-    """What crossed between the devices since the last ``clear``."""
+    """What crossed between the devices."""
 
-    kernels: int = 0
     reads: int = 0  # of one number, which wait for all kernels before
     moved: int = 0  # bytes, in either direction
 
-    def clear(self) -> None:
-        self.kernels = self.reads = self.moved = 0
-
     def count(self, function, tensors: list[Tensor], found) -> None:
-        self.kernels += 1
         self.reads += function is _aten._local_scalar_dense.default
         if function in _COPIES:
             ends = {isinstance(x, _Card) for x in (*tensors, found)}
@@ -61,14 +53,9 @@ class _Card(Tensor):
 
     @staticmethod
     def __new__(cls, inner: Tensor) -> _Card:
-        outer = Tensor._make_wrapper_subclass(
-            cls,
-            inner.size(),
-            strides=inner.stride(),
-            storage_offset=inner.storage_offset(),
-            dtype=inner.dtype,
-            device=torch.device(NAME, 0),
-        )
+        where = {"strides": inner.stride(), "storage_offset": inner.storage_offset()}
+        where |= {"dtype": inner.dtype, "device": torch.device(NAME, 0)}
+        outer = Tensor._make_wrapper_subclass(cls, inner.size(), **where)
         outer.inner = inner
         return outer
 
@@ -159,7 +146,7 @@ def make_believe() -> Iterator[Traffic]:
     torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device=) through the mode
     try:
         with _Maker():
-            _TRAFFIC.clear()
+            _TRAFFIC.reads = _TRAFFIC.moved = 0
             yield _TRAFFIC
     finally:
         torch._C._set_only_lift_cpu_tensors(lifted)

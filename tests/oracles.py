@@ -13,32 +13,11 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable
+from fractions import Fraction
 from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
-
-__all__ = [
-    "Conic",
-    "bandwidth_by_bisection",
-    "central_difference",
-    "doubly_stochastic_projection",
-    "entropic_plan",
-    "entropic_projection",
-    "entropic_transport",
-    "exact_sqeuclidean",
-    "jacobian",
-    "log_perplexity",
-    "nearest_symmetric",
-    "optimal_width",
-    "sinkhorn",
-    "softmax",
-    "symmetric_dual",
-    "symmetric_dual_gradient",
-    "symmetric_entropic_projection",
-    "symmetric_entropic_transport",
-    "symmetric_transport",
-]
 
 
 class Conic(NamedTuple):
@@ -74,14 +53,21 @@ def _minimise(objective: cp.Expression, constraints: list[cp.Constraint]) -> tup
     raise AssertionError(f"no scale of the objective gives full accuracy: {problem.status}")
 
 
-def entropic_transport(cost: np.ndarray, perplexity: float | np.ndarray) -> Conic:
-    """(EA as OT): min <P, C> with rows of sum 1 and of entropy at least log xi + 1."""
-    n, m = cost.shape
-    plan = cp.Variable((n, m))
-    level = np.log(np.broadcast_to(perplexity, n)) + 1
+def _transport(cost: np.ndarray, perplexity: float | np.ndarray, plan: cp.Variable) -> Conic:
+    level = np.log(np.broadcast_to(perplexity, len(cost))) + 1
     sums, entropies = cp.sum(plan, axis=1) == 1, _entropies(plan) >= level
     value, scale = _minimise(cp.sum(cp.multiply(plan, cost)), [sums, entropies])
     return Conic(plan.value, value, entropies.dual_value / scale, -sums.dual_value / scale)
+
+
+def entropic_transport(cost: np.ndarray, perplexity: float | np.ndarray) -> Conic:
+    """(EA as OT): min <P, C> with rows of sum 1 and of entropy at least log xi + 1."""
+    return _transport(cost, perplexity, cp.Variable(cost.shape))
+
+
+def symmetric_entropic_transport(cost: np.ndarray, perplexity: float | np.ndarray) -> Conic:
+    """(SEA): the same over symmetric P."""
+    return _transport(cost, perplexity, cp.Variable(cost.shape, symmetric=True))
 
 
 def optimal_width(
@@ -109,15 +95,6 @@ def symmetric_transport(cost: np.ndarray, total_entropy: float) -> Conic:
     entropy = cp.sum(_entropies(plan)) >= total_entropy
     value, scale = _minimise(cp.sum(cp.multiply(plan, cost)), [sums, entropy, plan >= 0])
     return Conic(plan.value, value, float(entropy.dual_value) / scale, -sums.dual_value / scale)
-
-
-def symmetric_entropic_transport(cost: np.ndarray, perplexity: float | np.ndarray) -> Conic:
-    """(SEA): min <P, C> over symmetric P with rows of sum 1 and of entropy at least log xi + 1."""
-    plan = cp.Variable(cost.shape, symmetric=True)
-    level = np.log(np.broadcast_to(perplexity, len(cost))) + 1
-    sums, entropies = cp.sum(plan, axis=1) == 1, _entropies(plan) >= level
-    value, scale = _minimise(cp.sum(cp.multiply(plan, cost)), [sums, entropies])
-    return Conic(plan.value, value, entropies.dual_value / scale, -sums.dual_value / scale)
 
 
 def symmetric_dual(
@@ -153,22 +130,21 @@ def _divergence(plan: cp.Expression, log_kernel: np.ndarray) -> cp.Expression:
     return linear - cp.sum(cp.entr(plan))
 
 
-def entropic_projection(log_kernel: np.ndarray, perplexity: float) -> Conic:
-    """Generalised KL projection of K onto rows of sum 1 and entropy at least log xi + 1."""
-    plan = cp.Variable(log_kernel.shape)
+def _projection(log_kernel: np.ndarray, perplexity: float, plan: cp.Variable) -> Conic:
     sums = cp.sum(plan, axis=1) == 1
     entropies = _entropies(plan) >= np.log(perplexity) + 1
     value, scale = _minimise(_divergence(plan, log_kernel), [sums, entropies])
     return Conic(plan.value, value, entropies.dual_value / scale, -sums.dual_value / scale)
+
+
+def entropic_projection(log_kernel: np.ndarray, perplexity: float) -> Conic:
+    """Generalised KL projection of K onto rows of sum 1 and entropy at least log xi + 1."""
+    return _projection(log_kernel, perplexity, cp.Variable(log_kernel.shape))
 
 
 def symmetric_entropic_projection(log_kernel: np.ndarray, perplexity: float) -> Conic:
     """The same with symmetric matrices only: the projection onto the feasible set of (SEA)."""
-    plan = cp.Variable(log_kernel.shape, symmetric=True)
-    sums = cp.sum(plan, axis=1) == 1
-    entropies = _entropies(plan) >= np.log(perplexity) + 1
-    value, scale = _minimise(_divergence(plan, log_kernel), [sums, entropies])
-    return Conic(plan.value, value, entropies.dual_value / scale, -sums.dual_value / scale)
+    return _projection(log_kernel, perplexity, cp.Variable(log_kernel.shape, symmetric=True))
 
 
 def doubly_stochastic_projection(log_kernel: np.ndarray) -> Conic:
@@ -215,8 +191,7 @@ def bandwidth_by_bisection(row: np.ndarray, perplexity: float, halvings: int = 2
 
 def entropic_plan(cost: np.ndarray, perplexity: float | np.ndarray) -> np.ndarray:
     """The entropic affinity, row by row, with bandwidths found by bisection."""
-    targets = np.broadcast_to(perplexity, len(cost))
-    pairs = zip(cost, targets, strict=True)
+    pairs = zip(cost, np.broadcast_to(perplexity, len(cost)), strict=True)
     return np.stack([softmax(row, bandwidth_by_bisection(row, xi)) for row, xi in pairs])
 
 
@@ -233,12 +208,7 @@ def sinkhorn(cost: np.ndarray, nu: float, sweeps: int = 20_000) -> np.ndarray:
 
 def exact_sqeuclidean(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """Squared distances in rational arithmetic, rounded once at the end."""
-    from fractions import Fraction
-
-    def exact(cloud: np.ndarray) -> list[list[Fraction]]:
-        return [[Fraction(float(v)) for v in point] for point in cloud]
-
-    left, right = exact(X), exact(Y)
+    left, right = ([[Fraction(float(v)) for v in point] for point in cloud] for cloud in (X, Y))
     return np.array(
         [[float(sum((a - b) ** 2 for a, b in zip(x, y, strict=True))) for y in right] for x in left]
     )

@@ -5,6 +5,7 @@ python ranks_worker.py TASK RANK SIZE FOLDER
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -12,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import drot
@@ -61,7 +63,6 @@ def equal(rank: int) -> dict:
     for block in (None, 7):
         C = drot.sqeuclidean(cloud(), block=block)
         mine = drot.shard(C)
-        own = mine.own.stop - mine.own.start
         for name, solve in SOLVERS.items():
             alone, shared = solve(C), solve(mine)
             rows = sum(tile.shape[0] for _, tile in shared.tiles())
@@ -71,26 +72,21 @@ def equal(rank: int) -> dict:
                 "perplexity": float((alone.perplexity - shared.perplexity).abs().max()),
                 "passes": [alone.passes, shared.passes],
                 "trace": [len(alone.trace), len(shared.trace)],
-                "rows": [own, rows],
+                "rows": [mine.own.stop - mine.own.start, rows],
                 "bits": plan.double().sum().item().hex(),
             }
         if block is None:
             found["kept rows"] = mine._dense.shape[0]
-    alone, shared = (
-        drot.symmetric_entropic_affinity(C, 1.5)
-        for C in (drot.sqeuclidean(SLACK), drot.shard(drot.sqeuclidean(SLACK)))
-    )
-    found["slack"] = [alone.slack.tolist(), shared.slack.tolist()]
+    C = drot.sqeuclidean(SLACK)
+    both = [drot.symmetric_entropic_affinity(cost, 1.5) for cost in (C, drot.shard(C))]
+    found["slack"] = [affinity.slack.tolist() for affinity in both]
     C, Z = drot.sqeuclidean(cloud()), drot.sqeuclidean(cloud(5)).dense() + 0.1
     for loss in ("square", "kl"):
-        one, two = (
+        both = [
             drot.semi_relaxed_gw(cost, Z, loss=loss, random_state=0) for cost in (C, drot.shard(C))
-        )
-        found[f"srgw {loss}"] = [
-            one.objective,
-            two.objective,
-            float((one.plan - two.plan).abs().max()),
         ]
+        gap = float((both[0].plan - both[1].plan).abs().max())
+        found[f"srgw {loss}"] = [both[0].objective, both[1].objective, gap]
     return found
 
 
@@ -132,16 +128,16 @@ def forms(value, kind: str) -> dict[str, Callable[[], object]]:
     array, found = torch.from_numpy(value), {}
     if array.shape[0] != array.shape[1]:
         for block in (None, 3):
-            found[f"cost {block}"] = lambda block=block: drot.sqeuclidean(array, block=block)
-        return found | {"factors": lambda: drot.factored_sqeuclidean(array, block=3)}
+            found[f"cost {block}"] = partial(drot.sqeuclidean, array, block=block)
+        return found | {"factors": partial(drot.factored_sqeuclidean, array, block=3)}
     log = array if kind == "log_kernel" else array.log()
     for block in (None, 3):
-        found[f"cost {block}"] = lambda block=block: met(array, block)
+        found[f"cost {block}"] = partial(met, array, block)
         if not log.isnan().any():
             found[f"affinity {block}"] = lambda block=block: known(met(-log, block))
     if array.isfinite().all():
         unit = torch.eye(len(array), dtype=array.dtype)
-        found["factors"] = lambda: drot.costs.Factored(array, unit, block=3)
+        found["factors"] = partial(drot.costs.Factored, array, unit, block=3)
     return found
 
 
@@ -166,29 +162,22 @@ def numbers(found) -> list[torch.Tensor]:
 
 
 def everything(rank: int) -> dict:
-    """Each array of each public function as a cost, whole and shared; what is refused whole is not
-    asked for.
-    """
+    """Each array of each public function as a cost, whole and shared, where it may be whole."""
     torch.use_deterministic_algorithms(True)  # memory that nobody wrote is NaN
     warnings.simplefilter("ignore")
     found = {}
     for name, row in faults.ROWS.items():
         good = row.good()
-        made = {
-            parameter: forms(value, faults.kind(name, parameter))
-            for parameter, value in good.items()
-        }
-        for form in FORMS:
-            given = {parameter: some[form] for parameter, some in made.items() if form in some}
-            for option in options(name):
-                taken = {}
-                for parameter, make in given.items():
-                    end = compare(name, good | option, {parameter: make})
-                    if end is not None:
-                        taken[parameter] = make
-                        found[f"{name} {parameter} {form} {option}"] = end
-                if len(taken) > 1:
-                    found[f"{name} all {form} {option}"] = compare(name, good | option, taken)
+        made = {key: forms(value, faults.kind(name, key)) for key, value in good.items()}
+        for form, option in itertools.product(FORMS, options(name)):
+            taken = {}
+            for parameter in (key for key, some in made.items() if form in some):
+                make = {parameter: made[parameter][form]}
+                if end := compare(name, good | option, make):
+                    taken |= make
+                    found[f"{name} {parameter} {form} {option}"] = end
+            if len(taken) > 1:
+                found[f"{name} all {form} {option}"] = compare(name, good | option, taken)
     return found
 
 
@@ -209,9 +198,8 @@ def compare(name: str, good: dict, given: dict[str, Callable]) -> str | None:
     except (TypeError, ValueError, AttributeError):
         return None
     try:
-        two = numbers(
-            faults.call(name, good | {key: shared(make()) for key, make in given.items()})
-        )
+        parts = {key: shared(make()) for key, make in given.items()}
+        two = numbers(faults.call(name, good | parts))
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     same = len(one) == len(two) and all(
@@ -224,13 +212,8 @@ def compare(name: str, good: dict, given: dict[str, Callable]) -> str | None:
 if __name__ == "__main__":
     task, rank, size, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     torch.set_num_threads(1)
-    dist.init_process_group(
-        "gloo",
-        init_method=f"file://{folder / 'meeting'}",
-        rank=rank,
-        world_size=size,
-        timeout=timedelta(seconds=20),
-    )
+    meeting, limit = f"file://{folder / 'meeting'}", timedelta(seconds=20)
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=size, timeout=limit)
     found = {"equal": equal, "fails": fails, "everything": everything}[task](rank)
     (folder / f"{rank}.json").write_text(json.dumps(found))
     os._exit(0)  # a group whose member died cannot be taken down in good order

@@ -23,6 +23,10 @@ CHAPTERS = {
     "prototypes": "12_distributional",
     "explorer": "explorer",
 }
+SHEETS = [
+    Path(str(resources.files(theme))) / f"theme/{theme}/static/styles/{theme.replace('_', '-')}.css"
+    for theme in ("pydata_sphinx_theme", "sphinx_book_theme")
+]
 COSTS = [0.0, 1.1, 1.6, 2.0, 2.3, 3.1, 4.0, 4.4, 5.8, 7.2, 8.5, 9.9]
 
 
@@ -35,14 +39,9 @@ def embedded(widget: str) -> str:
 
 def write_page(folder: Path, body: str) -> Path:
     """A widget as a chapter embeds it, under the theme's own style sheets, in one file."""
-    sheets = [
-        Path(str(resources.files(theme)))
-        / f"theme/{theme}/static/styles/{theme.replace('_', '-')}.css"
-        for theme in ("pydata_sphinx_theme", "sphinx_book_theme")
-    ]
     links = "".join(
         f'<link rel="stylesheet" href="{sheet.as_uri()}">'
-        for sheet in (*sheets, STATIC / "book.css")
+        for sheet in (*SHEETS, STATIC / "book.css")
     )
     body = body.replace("../_static", STATIC.as_uri()).replace("{costs}", json.dumps(COSTS))
     file = folder / "page.html"
@@ -91,21 +90,36 @@ def readout(page) -> dict[str, float]:
     return numbers
 
 
+def marks(found, *names: str) -> np.ndarray:
+    """Numbers that marks hold, (marks, names)."""
+    read = "(all, names) => all.map(e => names.map(name => Number(e.getAttribute(name))))"
+    return np.array(found.evaluate_all(read, list(names))).reshape(-1, len(names))
+
+
+def labels_of(page) -> list[str]:
+    """Names of the points."""
+    points = page.locator(f"{page.box} svg [role=button]")
+    return points.evaluate_all("all => all.map(e => e.getAttribute('aria-label'))")
+
+
 def points_of(page) -> list[list[float]]:
     """Where the points are, from their names; two decimals are all they have."""
-    names = page.locator(f"{page.box} svg [role=button]").evaluate_all(
-        "all => all.map(e => e.getAttribute('aria-label'))"
-    )
-    return [[float(v) for v in re.search(r"\((.*?), (.*?)\)", name).groups()] for name in names]
+    found = (re.search(r"\((.*?), (.*?)\)", name).groups() for name in labels_of(page))
+    return [[float(v) for v in pair] for pair in found]
+
+
+def squared(points) -> np.ndarray:
+    """Squared distances, (n, n)."""
+    X = np.asarray(points, dtype=float)
+    return ((X[:, None] - X) ** 2).sum(axis=-1)
 
 
 def chosen(page) -> int:
     """Number of the one point that is pressed."""
-    pressed = page.locator(f"{page.box} svg [role=button]").evaluate_all(
+    (one,) = page.locator(f"{page.box} svg [role=button]").evaluate_all(
         "all => all.flatMap((e, i) => e.getAttribute('aria-pressed') === 'true' ? [i] : [])"
     )
-    assert len(pressed) == 1
-    return pressed[0]
+    return one
 
 
 def table(page) -> list[list[str]]:
@@ -130,18 +144,4 @@ def height(page) -> float:
 
 def contrast(page, kind: str, attribute: str) -> float:
     """WCAG contrast of the first mark of a kind against the ground of the widget."""
-    pair = page.evaluate(
-        """([box, kind, attribute]) => [
-            getComputedStyle(document.querySelector(`${box} ${kind}`))[attribute],
-            getComputedStyle(document.querySelector(box)).backgroundColor,
-        ]""",
-        [page.box, kind, attribute],
-    )
-
-    def light(colour: str) -> float:
-        rgb = np.array([float(v) for v in re.findall(r"[\d.]+", colour)[:3]]) / 255
-        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-        return float(linear @ [0.2126, 0.7152, 0.0722])
-
-    low, high = sorted(map(light, pair))
-    return (high + 0.05) / (low + 0.05)
+    return page.evaluate("given => probe.contrast(...given)", [page.box, kind, attribute])

@@ -1,4 +1,4 @@
-"""The pages fit together: headers, labels, exercises, and nothing that needs a network."""
+"""Pages fit together and lead a reader: headers, labels, exercises, neighbours, words, index."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ import yaml
 from myst_nb.core.read import is_myst_markdown_notebook
 
 ROOT = Path(__file__).resolve().parents[2]
-TOC = re.findall(r"^\s*(?:- file|root): (\S+)", (ROOT / "_toc.yml").read_text("utf8"), re.M)
+CONTENTS = (ROOT / "_toc.yml").read_text("utf8")
+TOC = re.findall(r"^\s*(?:- file|root): (\S+)", CONTENTS, re.M)
 PAGES = {name: (ROOT / f"{name}.md").read_text("utf8") for name in TOC}
-CHAPTERS = [name for name, text in PAGES.items() if "{code-cell}" in text]
+WITH_CODE = [name for name, text in PAGES.items() if "{code-cell}" in text]
+CHAPTERS = [name for name in TOC if re.match(r"book/\d\d_", name)]
+TAUGHT = [name for name in CHAPTERS if name < "book/13"]
+
+every_page = pytest.mark.parametrize("name", PAGES)
+every_chapter = pytest.mark.parametrize("name", CHAPTERS)
+every_taught = pytest.mark.parametrize("name", TAUGHT)
 
 
-def cells(text: str) -> list[str]:
-    return re.findall(r"^```\{code-cell\}.*?\n(.*?)^```$", text, re.M | re.S)
+def cells(text: str) -> str:
+    return "\n".join(re.findall(r"^```\{code-cell\}.*?\n(.*?)^```$", text, re.M | re.S))
 
 
 def test_contents_list_every_page():
@@ -26,9 +33,10 @@ def test_contents_list_every_page():
         if not any(part.startswith(("_", ".")) for part in path.relative_to(ROOT).parts)
     }
     assert files == set(TOC) - {"genindex"}  # which Sphinx writes
+    assert [name[5:7] for name in TAUGHT] == [f"{k:02d}" for k in range(13)]
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
+@pytest.mark.parametrize("name", WITH_CODE)
 def test_chapter_has_a_whole_header(name: str):
     assert is_myst_markdown_notebook(PAGES[name]), "code cells, but no Jupytext header"
     header = yaml.safe_load(PAGES[name].split("---")[1])
@@ -37,14 +45,48 @@ def test_chapter_has_a_whole_header(name: str):
     assert header["jupytext"]["text_representation"]["format_name"] == "myst"
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
+@pytest.mark.parametrize("name", WITH_CODE)
 def test_chapter_needs_no_network_and_no_installation(name: str):
-    text = "\n".join(cells(PAGES[name]))
-    found = re.search(r"^\s*[!%].*|pip install|\burllib\b|\brequests\b|sys\.path", text, re.M)
-    assert not found, found and found[0]
+    barred = r"^\s*[!%].*|pip install|\burllib\b|\brequests\b|sys\.path"
+    assert not re.findall(barred, cells(PAGES[name]), re.M)
 
 
-@pytest.mark.parametrize("name", PAGES)
+@every_page
+def test_every_theorem_is_followed_by_its_proof(name: str):
+    """A folded prf:proof breaks a script of the site, and every solution stays open."""
+    assert "{prf:proof}" not in PAGES[name]
+    statement = r"^[`:]{3,}\{prf:(?:theorem|proposition|lemma|corollary)\}"
+    for rest in re.split(statement, PAGES[name], flags=re.M)[1:]:
+        assert re.search(r"^[`:]{3,}\{dropdown\}.*\bproof\b", rest, re.M | re.I), rest[:80]
+
+
+def test_labels_and_glued_keys_are_unique():
+    labels, keys = [], []
+    for text in PAGES.values():
+        labels += re.findall(r"^:label: *(\S+)|^\((\S+)\)=$|^\$\$ *\(([\w-]+)\)$", text, re.M)
+        keys += set(re.findall(r"""\bglue\(\s*["']([^"']+)["']""", cells(text)))
+    for names in (["".join(groups) for groups in labels], keys):
+        assert names and not {x for x in names if names.count(x) > 1}
+
+
+def test_table_of_chapters_in_the_status_is_that_of_the_contents():
+    table = re.findall(r"^\|[^|]*\| \{doc\}`([^`]+)` \| (\w+) \|$", PAGES["book/status"], re.M)
+    assert {f"book/{name}" for name, _ in table} == {
+        name for name in TOC if name in CHAPTERS or name.startswith("book/reproductions/")
+    }
+    assert {state for _, state in table} <= {"here", "begun"}
+
+
+# -------------------------------------------------------------------------------------- exercises
+
+KINDS = (r", by hand$", r"[,?] [Ii]n code$", r"^Break\b", r"^Open: ")
+EXERCISE = re.compile(
+    r"^```\{exercise-start\} ([^\n]+)\n:label: (\S+)\n```\n(.*?)^```\{exercise-end\}", re.M | re.S
+)
+SOLUTION = re.compile(r"^```\{solution-start\} (\S+)\n(.*?)^```\{solution-end\}", re.M | re.S)
+
+
+@every_page
 def test_every_exercise_has_a_closed_solution(name: str):
     exercises = re.findall(r"\{exercise(?:-start)?\}.*\n(?::.*\n)*?:label: (\S+)", PAGES[name])
     solutions = re.findall(r"\{solution(?:-start)?\} *(\S+)\n((?::.*\n)*)", PAGES[name])
@@ -53,26 +95,102 @@ def test_every_exercise_has_a_closed_solution(name: str):
         assert re.search(r"^:class: dropdown$", options, re.M), f"the solution of {label} is open"
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_proofs_fold_with_a_dropdown(name: str):
-    """A folded prf:proof breaks a script of the site, and every solution stays open."""
-    assert "{prf:proof}" not in PAGES[name]
+@every_taught
+def test_exercises_are_of_four_kinds(name: str):
+    """Each is of one kind, and every kind is there."""
+    titles = [title for title, _, _ in EXERCISE.findall(PAGES[name])]
+    assert len(titles) == PAGES[name].count("{exercise-start}")
+    kinds = [[kind for kind in KINDS if re.search(kind, title)] for title in titles]
+    assert all(len(found) == 1 for found in kinds), titles
+    assert {found[0] for found in kinds} == set(KINDS)
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_every_theorem_is_followed_by_its_proof(name: str):
-    statement = re.compile(r"^[`:]{3,}\{prf:(?:theorem|proposition|lemma|corollary)\}", re.M)
-    parts = statement.split(PAGES[name])
-    for rest in parts[1:]:
-        folded = re.search(r"^[`:]{3,}\{dropdown\}.*\bproof\b", rest, re.M | re.I)
-        assert folded, f"no proof follows the statement {rest[:80]!r}"
+@every_taught
+def test_every_solution_asserts_and_a_cell_judges_the_answer(name: str):
+    """A stub runs as it stands; its solution holds a right answer and a wrong one against it."""
+    solutions, judged = dict(SOLUTION.findall(PAGES[name])), 0
+    for _, label, body in EXERCISE.findall(PAGES[name]):
+        held, stub = cells(solutions[label]), cells(body)
+        assert re.search(r"\bassert\b|assert_(close|allclose|array_equal)\b", held), label
+        if stub:
+            judged += 1
+            assert "from drot.exercises import check" in stub, label
+            assert re.search(r"^answer = None  # \S", stub, re.M), f"{label}: no stub"
+            test = re.search(r"^check\(answer, (\w+)\)$", stub, re.M)
+            assert test, f"{label}: the cell must end with its verdict"
+            assert re.search(rf"assert check\(.*, {test[1]}\)\.right\b(?! is False)", held), label
+            wrong = rf"{test[1]}\)\.right is False|not check\(|verdict\.right is False"
+            assert re.search(wrong, held), label
+    assert judged >= 1
 
 
-def test_labels_and_glued_keys_are_unique():
-    labels, keys = [], []
-    for text in PAGES.values():
-        labels += re.findall(r"^:label: *(\S+)|^\((\S+)\)=$|^\$\$ *\(([\w-]+)\)$", text, re.M)
-        keys += set(re.findall(r"""\bglue\(\s*["']([^"']+)["']""", "\n".join(cells(text))))
-    labels = [next(filter(None, groups)) for groups in labels]
-    for names in (labels, keys):
-        assert not {x for x in names if names.count(x) > 1}
+# ------------------------------------------------------------------------------------ corrections
+
+ENTRY = re.compile(r"^\((err-[\w-]+)\)=\n## ([^\n]+)\n(.*?)(?=^\(|\Z)", re.M | re.S)
+
+
+def test_corrections_are_whole_and_named_once_at_the_top():
+    """Each says what is printed and what holds, and runs a check."""
+    page = PAGES["book/14_errata"]
+    entries = {label: text for label, _, text in ENTRY.findall(page)}
+    top = re.findall(r"\{ref\}`(err-[\w-]+)`", page[: page.index(f"({next(iter(entries))})=")])
+    assert sorted(top) == sorted(entries)
+    for label, text in entries.items():
+        assert "**Printed**" in text and "**holds**" in text.lower(), label
+        assert "{code-cell}" in text and "assert" in text, label
+
+
+# ------------------------------------------------------------------------- neighbours, words, index
+
+TERM = re.compile(r"\{term\}`(?:[^`<]*<)?([^`<>]+)>?`")
+GLOSSARY = PAGES["book/glossary"].split("```{glossary}\n")[1].rsplit("```", 1)[0]
+WORDS = [line.strip() for line in GLOSSARY.splitlines() if line and not line.startswith(" ")]
+INDEX = re.compile(r"(.*)\n(.*)\n```\{index\} (.+)\n(.*)\n(.*)\n(.*)")
+
+
+@every_chapter
+def test_chapter_names_its_neighbours(name: str):
+    """The last lines sum up the page before and the page after, by their labels."""
+    files = [page for page in TOC if page.startswith("book/") and page != "book/index"]
+    at = files.index(name)
+    for word, other in (("Behind us", files[at - 1]), ("Ahead", files[at + 1])):
+        (line,) = re.findall(rf"^\*\*{word}:\*\* (.+)$", PAGES[name], re.M)
+        refs = re.findall(r"\{ref\}`(?:[^`<]*<)?(ch-[\w-]+)>?`", line)
+        label = re.search(r"^\((ch-[\w-]+)\)=$", PAGES[other], re.M)[1]
+        assert label in refs, f"{word} must name {other}"
+        assert line.endswith(".") and line.count(". ") <= 1, "a sentence, or two"
+
+
+def test_glossary_is_sorted_and_every_word_is_linked():
+    assert sorted(set(WORDS), key=str.lower) == WORDS
+    linking = [*CHAPTERS, "book/notation"]
+    found = {word for text in [GLOSSARY, *map(PAGES.get, linking)] for word in TERM.findall(text)}
+    assert set(WORDS) <= found, sorted(set(WORDS) - found)
+
+
+@every_page
+def test_linked_words_are_in_the_glossary(name: str):
+    found = set(TERM.findall(PAGES[name]))
+    assert found <= set(WORDS)
+    assert len(found) >= 3 or name not in TAUGHT
+
+
+@every_page
+def test_index_entries_stand_alone(name: str):
+    """One line between blank ones, which takes no label from what it precedes."""
+    found = INDEX.findall(PAGES[name])
+    assert len(found) == PAGES[name].count("{index}"), "an entry is not written as ```{index} a; b"
+    for before, blank, _, fence, after, heading in found:
+        assert (blank, fence, after) == ("", "```", ""), before
+        assert not re.match(r"\([\w-]+\)=$", before), f"{before} has lost its heading"
+        assert not heading.startswith(("#", "(")), f"an entry before a heading: {heading}"
+
+
+@every_chapter
+def test_index_entries_are_single(name: str):
+    """Six or more in a chapter, each once; an entry and at most one level below it."""
+    lines = [found[2] for found in INDEX.findall(PAGES[name])]
+    entries = [e.strip().removeprefix("!").strip() for line in lines for e in line.split(",")]
+    assert len(entries) >= 6 and len(set(entries)) == len(entries)
+    for entry in entries:
+        assert re.fullmatch(r"[^;$*`{}:!]+(; [^;$*`{}:!]+)?", entry), entry

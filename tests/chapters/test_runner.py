@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -89,28 +90,31 @@ def executions(project: Path, report: str):
     return module
 
 
-def verdicts(report: str, name: str) -> list[str]:
-    return re.findall(rf"{name}\.md::cell \d+ \(line \d+\) (\w+)", report)
-
-
 def stored(executions) -> dict[str, object]:
     return {Path(r.uri).stem: r for r in executions.open_cache().list_cache_records()}
 
 
-def test_chapter_passes_cell_by_cell(report: str):
-    assert verdicts(report, "good") == ["PASSED", "PASSED"]
+def outputs(executions, name: str) -> list:
+    """The outputs of each cell of a chapter, as they are stored."""
+    found = executions.open_cache().get_cache_bundle(stored(executions)[name].pk)
+    return [cell.outputs for cell in found.nb.cells if cell.cell_type == "code"]
 
 
-def test_failure_names_the_line_and_skips_the_rest(report: str):
-    assert verdicts(report, "failing") == ["FAILED", "SKIPPED"]
-    line = page("failing").splitlines().index("```{code-cell} ipython3") + 1
-    assert f"failing.md:{line}" in report and "assert 1 + 1 == 3" in report
-
-
-def test_announced_exception_must_come(report: str):
-    assert verdicts(report, "loud") == ["PASSED"]
-    assert verdicts(report, "quiet") == ["FAILED"]
-    assert "nothing was raised" in report
+@pytest.mark.parametrize(
+    ("name", "verdicts", "said"),
+    [
+        ("good", ["PASSED", "PASSED"], ""),
+        ("failing", ["FAILED", "SKIPPED"], "assert 1 + 1 == 3"),
+        ("loud", ["PASSED"], ""),
+        ("quiet", ["FAILED"], "nothing was raised"),
+        ("stuck", ["FAILED", "SKIPPED"], "Timeout of 5 seconds"),
+    ],
+)
+def test_a_failure_skips_the_rest(report: str, name: str, verdicts: list[str], said: str):
+    """Cell by cell; an announced exception must come, and a stuck cell is stopped."""
+    assert re.findall(rf"{name}\.md::cell \d+ \(line \d+\) (\w+)", report) == verdicts
+    line = page(name).splitlines().index("```{code-cell} ipython3") + 1
+    assert said in report and (not said or f"{name}.md:{line}" in report)
 
 
 def test_a_cell_that_raises_is_shown_on_one_screen(report: str):
@@ -121,29 +125,32 @@ def test_a_cell_that_raises_is_shown_on_one_screen(report: str):
     assert shown.count("\n") < 40
 
 
-def test_stuck_cell_is_stopped(report: str):
-    assert verdicts(report, "stuck") == ["FAILED", "SKIPPED"]
-    assert "Timeout of 5 seconds" in report
-
-
 def test_slow_chapters_are_named_and_fail_nothing(project: Path, executions):
     """Kernels of two workers have half of the cores each."""
     said = execute(project, "-n2", "slow", "good", code=0)
-    assert re.search(r"chapters over 1 s[^\n]*\n[^=]*\d s  book/slow\.md\n", said)
-    notebook = executions.open_cache().get_cache_bundle(stored(executions)["slow"].pk).nb
+    named = re.search(r"chapters over 1 s[^\n]*\n+((?:\d+ s  book/\w+\.md\n)+)", said)
+    assert "book/slow.md" in named[1]
     half = max(1, len(os.sched_getaffinity(0)) // 2)
-    assert notebook.cells[-1].outputs[0]["text"].strip() == str(half)
+    assert outputs(executions, "slow")[-1][0]["text"].strip() == str(half)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 1000])
+def test_workers_share_the_cores(monkeypatch, workers: int):
+    """Each has a thread at least; your own OMP_NUM_THREADS is kept."""
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", str(workers))
+    monkeypatch.setenv("OMP_NUM_THREADS", "77")
+    runpy.run_path(str(ROOT / "conftest.py"))
+    assert os.environ["OMP_NUM_THREADS"] == "77"
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    runpy.run_path(str(ROOT / "conftest.py"))
+    assert int(os.environ["OMP_NUM_THREADS"]) == max(1, len(os.sched_getaffinity(0)) // workers)
 
 
 def test_only_whole_chapters_are_stored(executions):
+    """A semicolon silences a cell, as in Jupyter."""
     assert set(stored(executions)) == {"good", "loud", "slow"}
-
-
-def test_semicolon_silences_as_in_jupyter(executions):
-    record = stored(executions)["good"]
-    cells = executions.open_cache().get_cache_bundle(record.pk).nb.cells
-    assert cells[0].outputs == []
-    assert cells[1].outputs[0]["data"]["text/plain"] == "1"
+    silenced, shown = outputs(executions, "good")
+    assert silenced == [] and shown[0]["data"]["text/plain"] == "1"
 
 
 def test_stored_chapters_are_reused_only_when_asked(project: Path, executions):
@@ -176,19 +183,14 @@ def test_cache_knows_the_package(project: Path, executions, monkeypatch):
     """A change of the package, of a pin, of the data at hand, or a damaged entry ends its life."""
     monkeypatch.delenv("DROT_DATA", raising=False)
     assert executions.sound()
-    module = project / "pkg" / "src" / "toy" / "__init__.py"
-    module.write_text("changed = True\n", "utf8")
-    assert not executions.sound()
-    module.write_text("", "utf8")
-    assert executions.sound()
-    monkeypatch.setenv("DROT_DATA", str(project))
-    assert not executions.sound()
-    monkeypatch.delenv("DROT_DATA")
-    pins = project / "pkg" / "constraints.txt"
-    pins.write_text("numpy==0\n", "utf8")
-    assert not executions.sound()
-    pins.unlink()
-    assert executions.sound()
+    for name in ("pkg/src/toy/more.py", "pkg/constraints.txt"):
+        (project / name).write_text("numpy==0\n", "utf8")
+        assert not executions.sound(), name
+        (project / name).unlink()
+        assert executions.sound(), name
+    with monkeypatch.context() as patch:
+        patch.setenv("DROT_DATA", str(project))
+        assert not executions.sound()
     record = stored(executions)["good"]
     entry = executions.CACHE / "executed" / record.hashkey / "base.ipynb"
     entry.write_text(entry.read_text("utf8")[:20], "utf8")

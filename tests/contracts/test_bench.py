@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import inspect
 import math
 import subprocess
 import sys
 import tomllib
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+import drot
 import pytest
 import torch
 from packaging.requirements import Requirement
@@ -22,21 +25,14 @@ OURS = ("drot", "Adam")  # the Adam of the papers runs on our objective
 
 
 @pytest.fixture(scope="module", autouse=True)
-def path():
+def machine():
     """The scripts import their neighbours."""
     sys.path.insert(0, str(BENCHMARKS))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
+    yield importlib.import_module("machine")
     torch.set_num_threads(threads)
     sys.path.remove(str(BENCHMARKS))
-
-
-@pytest.fixture(scope="module")
-def machine(path):
-    import machine
-
-    return machine
 
 
 @pytest.fixture(scope="module")
@@ -44,52 +40,56 @@ def rates(machine):
     return machine.measure(threads=[1], seconds=0.05)
 
 
-def smallest(name: str, rates) -> list[dict]:
-    """Rows of the smallest problem of a case."""
+def compared(name: str, rates, **setting) -> list[dict]:
+    """Rows of one problem of a case."""
     from cases import case
     from cases.pairing import compare
 
-    rows = []
-    for setting in case(name).SETTINGS["small"]:
-        problem = case(name).problem(**setting)
-        (fitting,) = (r for r in rates if r.dtype == problem.dtype)
-        rows += compare(problem, fitting, repeats=1)
-    return rows
+    problem = case(name).problem(**setting)
+    (fitting,) = (r for r in rates if r.dtype == problem.dtype)
+    return compare(problem, fitting, repeats=1)
 
 
-def check(rows: list[dict]) -> None:
-    """Numbers are numbers, memory is there, ratio is seconds by floor; peers may be absent.
+@pytest.fixture
+def smallest(rates):
+    """Rows of the smallest problem of a case: numbers are numbers, memory is there.
 
-    A look at a run on its way is before its end, and has no memory of its own.
+    Peers may be absent. A look at a run on its way is before its end, without memory of its own.
     """
-    for row, after in zip(rows, [*rows[1:], None], strict=True):
-        if row["note"] == "absent":
-            assert not row["method"].startswith(OURS)
-            continue
-        assert "seconds" in row, row["note"]
-        if "repeats" not in row:
-            assert math.isfinite(row["reached"]) and row["method"] == after["method"]
-            assert row["seconds"] <= after["seconds"] and row["steps"] <= after["steps"]
-            continue
-        for name in ("seconds", "cpu_seconds", "reached", "spread"):
-            assert math.isfinite(row[name]), row
-        assert row["seconds"] > 0 and row["repeats"] == 1
-        assert 0 < row["base_rss_mb"] <= row["peak_rss_mb"]
-        assert row["version"].split()[-1][0].isdigit()
-        if row["floor_s"] is not None:
-            assert row["floor_s"] > 0
-            assert row["ratio"] == pytest.approx(row["seconds"] / row["floor_s"], rel=2e-3)
+    from cases import case
+
+    def smallest(name: str) -> list[dict]:
+        settings = case(name).SETTINGS["small"]
+        rows = [row for setting in settings for row in compared(name, rates, **setting)]
+        for row, after in zip(rows, [*rows[1:], None], strict=True):
+            if row["note"] == "absent":
+                assert not row["method"].startswith(OURS)
+                continue
+            assert "seconds" in row, row["note"]
+            if "repeats" not in row:
+                assert math.isfinite(row["reached"]) and row["method"] == after["method"]
+                assert row["seconds"] <= after["seconds"] and row["steps"] <= after["steps"]
+                continue
+            for number in ("seconds", "cpu_seconds", "reached", "spread"):
+                assert math.isfinite(row[number]), row
+            assert row["seconds"] > 0 and row["repeats"] == 1
+            assert 0 < row["base_rss_mb"] <= row["peak_rss_mb"]
+            assert row["version"].split()[-1][0].isdigit()
+            if row["floor_s"] is not None:
+                ratio = row["seconds"] / row["floor_s"]
+                assert ratio > 0 and row["ratio"] == pytest.approx(ratio, rel=2e-3)
+        return rows
+
+    return smallest
 
 
 def by_method(rows: list[dict]) -> dict[str, dict]:
     return {row["method"]: row for row in rows}
 
 
-def test_entropic_affinity(rates):
+def test_entropic_affinity(smallest):
     """All reach their tolerance; the bisection makes several times our passes."""
-    rows = smallest("ea", rates)
-    check(rows)
-    found = by_method(rows)
+    found = by_method(smallest("ea"))
     for name in ("drot dense", "drot tiles"):
         assert found[name]["reached"] <= 1e-9 * (1 + 1e-3)
         assert found[name]["passes"] <= 10
@@ -98,7 +98,7 @@ def test_entropic_affinity(rates):
     assert found["openTSNE"]["passes"] > 3 * found["drot dense"]["passes"]
 
 
-def test_passes_of_the_bisection_are_those_of_the_software(path):
+def test_passes_of_the_bisection_are_those_of_the_software():
     """Replayed on a problem that takes a known number: eps = 1 is right at once."""
     from cases.entropic import bisection_passes, without_diagonal
 
@@ -111,37 +111,30 @@ def test_passes_of_the_bisection_are_those_of_the_software(path):
     assert 1 < bisection_passes(X, xi, 1e-9, 200) < 60
 
 
-def test_symmetric_entropic_affinity(rates):
-    rows = smallest("sea", rates)
-    check(rows)
-    found = by_method(rows)
+def test_symmetric_entropic_affinity(smallest):
+    found = by_method(smallest("sea"))
     assert found["drot dense, to 1e-08"]["reached"] <= 1e-8
     assert found["drot tiles, to 1e-03"]["reached"] <= 1e-3
     assert found["drot dense, to 1e-08"]["products"] > found["drot dense, to 1e-03"]["products"]
-    for name, row in found.items():
-        if "0.1" in name and row["note"] != "absent":
-            assert row["reached"] < 1  # on its way after 60 evaluations
+    on_their_way = [row for name, row in found.items() if "0.1" in name and "reached" in row]
+    assert all(row["reached"] < 1 for row in on_their_way)  # after 60 evaluations
 
 
-def test_tsnekhorn(rates):
+def test_tsnekhorn(smallest):
     """Ours stops at Adam's best; TorchDR descends on the same objective from the same start."""
-    rows = smallest("tsnekhorn", rates)
-    check(rows)
-    found = by_method(rows)
+    found = by_method(smallest("tsnekhorn"))
     adam = [found[f"Adam, rate {rate}, 20 steps"] for rate in ("0.1", "1")]
-    least = min(row["reached"] for row in adam)
     ours, theirs = found["drot, to Adam's objective"], found["TorchDR, 20 steps"]
-    assert ours["reached"] <= least * (1 + 1e-4)
+    assert ours["reached"] <= min(row["reached"] for row in adam) * (1 + 1e-4)
     assert adam[0]["passes"] == 21
     assert found["drot, to 1e-03"]["reached"] < ours["reached"]
     if theirs["note"] != "absent":
         assert theirs["reached"] == pytest.approx(adam[1]["reached"], rel=0.1)
 
 
-def test_race(rates):
+def test_race(smallest):
     """Both descents of ours are looked at, openTSNE where it stops by default; same measure."""
-    rows = smallest("race", rates)
-    check(rows)
+    rows = smallest("race")
     assert {row["quantity"] for row in rows} == {"KL divergence", "cross-entropy"}
     for name, looks in (("drot t-SNE", 2), ("drot UMAP", 2), ("openTSNE", 15)):
         some = [row for row in rows if row["method"] == name and row["note"] != "absent"]
@@ -150,47 +143,42 @@ def test_race(rates):
     assert all(0 < row["reached"] < 3 for row in ends if row["quantity"] == "KL divergence")
 
 
-def test_steps(path, monkeypatch):
+def test_semi_relaxed_gw(smallest):
+    found = by_method(smallest("srgw"))
+    one, *same = (f"drot, product, {kind}" for kind in ("dense", "factors"))
+    for name in (*same, "POT, product"):
+        assert found[name]["reached"] == pytest.approx(found[one]["reached"], rel=1e-9)
+    assert found["drot"]["reached"] <= found["POT, all starts"]["reached"] * (1 + 1e-9)
+
+
+def test_growth(smallest):
+    assert smallest("growth")
+
+
+@pytest.mark.parametrize("objective", ["t-SNE", "t-SNEkhorn"])
+def test_steps(objective, monkeypatch):
     """A line is a descent of the package, without its tolerance."""
-    import drot
     import steps
 
     monkeypatch.setattr(steps, "MARKS", (5, 10, 40))
     assert len({str(case) for case in steps.cases()}) == len(steps.cases())
-    for objective, solve in (("t-SNE", drot.tsne), ("t-SNEkhorn", drot.snekhorn)):
-        found = steps.measure("even_100", objective, "random 0", 0.1, 0.1, "float64")
-        plan = steps.plan_of("even_100", objective)
-        options = {"kernel": "student"} if "khorn" in objective else {}
-        options |= {"init": "random", "random_state": 0, "on_failure": "ignore"}
-        same = solve(plan, **options, max_iter=10, tol=1e-9)
-        assert float(found["kl_10"]) == pytest.approx(same.kl / 100, abs=1e-4)
-        assert found["n"] == 100 and set(found) >= {"steps", "kl", "kl_5", "size"}
-
-
-def test_semi_relaxed_gw(rates):
-    rows = smallest("srgw", rates)
-    check(rows)
-    found = by_method(rows)
-    same = [found[f"drot, product, {kind}"]["reached"] for kind in ("dense", "factors")]
-    assert same[0] == pytest.approx(same[1], rel=1e-9)
-    assert same[0] == pytest.approx(found["POT, product"]["reached"], rel=1e-9)
-    assert found["drot"]["reached"] <= found["POT, all starts"]["reached"] * (1 + 1e-9)
-
-
-def test_growth(rates):
-    check(smallest("growth", rates))
+    found = steps.measure("even_100", objective, "random 0", 0.1, 0.1, "float64")
+    solve = drot.tsne if objective == "t-SNE" else partial(drot.snekhorn, kernel="student")
+    options = {"init": "random", "random_state": 0, "on_failure": "ignore"}
+    same = solve(steps.plan_of("even_100", objective), **options, max_iter=10, tol=1e-9)
+    assert float(found["kl_10"]) == pytest.approx(same.kl / 100, abs=1e-4)
+    assert found["n"] == 100 and set(found) >= {"steps", "kl", "kl_5", "size"}
 
 
 @pytest.fixture
-def gpu_meters(gpu, machine, monkeypatch):
+def gpu_meters(gpu, monkeypatch):
     """The device, with the meters of CUDA where it is a make-believe one."""
     if gpu != "cuda":
-        for name in ("empty_cache", "synchronize", "reset_peak_memory_stats"):
-            monkeypatch.setattr(f"torch.cuda.{name}", lambda device=None: None)
-        monkeypatch.setattr("torch.cuda.max_memory_allocated", lambda device: 5 * 10**6)
-        monkeypatch.setattr("torch.cuda.get_device_name", lambda device: "a card")
         facts = SimpleNamespace(L2_cache_size=2**25)
-        monkeypatch.setattr("torch.cuda.get_device_properties", lambda device: facts)
+        meters = {"max_memory_allocated": 5 * 10**6, "get_device_name": "a card"}
+        meters |= dict.fromkeys(["empty_cache", "synchronize", "reset_peak_memory_stats"])
+        for name, found in (meters | {"get_device_properties": facts}).items():
+            monkeypatch.setattr(f"torch.cuda.{name}", lambda device=None, found=found: found)
     return gpu
 
 
@@ -198,21 +186,19 @@ def gpu_meters(gpu, machine, monkeypatch):
 def test_the_section_of_a_gpu(name, rates, gpu_meters):
     """Each method that runs there runs, on the smallest cloud, and meets the memory of the card."""
     from cases import case
-    from cases.pairing import compare
 
-    tried = set()
+    def part(setting: dict, *keys: str) -> dict:
+        return {key: setting[key] for key in keys if key in setting}
+
+    tried = {}
     for setting in case(name).SETTINGS["cuda"]:
         inspect.signature(case(name).problem).bind(**setting, device=gpu_meters)  # it can be called
-        named = {key: setting[key] for key in ("kind", "method") if key in setting}
+        named = part(setting, "kind", "method")
         small = next(s for s in case(name).SETTINGS["small"] if named.items() <= s.items())
-        same = {key: setting[key] for key in ("methods", "dtype") if key in setting}
-        chosen = small | same | named
-        if str(chosen) in tried:
-            continue
-        tried.add(str(chosen))
-        problem = case(name).problem(**chosen, device=gpu_meters)
-        (fitting,) = (r for r in rates if r.dtype == problem.dtype)
-        for row in compare(problem, fitting, repeats=1):
+        chosen = small | part(setting, "methods", "dtype", "kind", "method")
+        tried[str(chosen)] = chosen
+    for chosen in tried.values():
+        for row in compared(name, rates, **chosen, device=gpu_meters):
             if row["note"] == "absent":
                 assert row["method"].startswith("TorchDR")
                 continue
@@ -225,14 +211,11 @@ def test_the_section_of_a_gpu(name, rates, gpu_meters):
 def test_a_method_that_fails_does_not_stop_the_others(rates):
     from cases.pairing import Method, Outcome, Problem, compare
 
-    def fail():
-        raise ArithmeticError("no step")
-
     good = Method("good", "drot", lambda: 1, lambda one: Outcome(one))
-    methods = [Method("bad", "drot", fail), good, Method("gone", "no-such-software")]
+    methods = [Method("bad", "drot", lambda: 1 / 0), good, Method("gone", "no-such-software")]
     problem = Problem("none", 1, 1, "float64", "cpu", "one", methods)
     bad, fine, gone = compare(problem, rates[0], repeats=3)
-    assert bad["note"] == "ArithmeticError: no step" and "seconds" not in bad
+    assert bad["note"] == "ZeroDivisionError: division by zero" and "seconds" not in bad
     assert fine["repeats"] == 3 and fine["reached"] == 1 and fine["floor_s"] is None
     assert gone["note"] == "absent"
 
@@ -252,17 +235,16 @@ def test_tiles_are_recorded_by_size(tmp_path, monkeypatch):
     import affinities
 
     def line(kind: str, n: int, residual: str) -> list:
-        rest = len(affinities.TILE_FIELDS) - 4
-        return [kind, "blobs", n, residual, *rest * [0]]
+        return [kind, "blobs", n, residual, *[0] * (len(affinities.TILE_FIELDS) - 4)]
 
     monkeypatch.setattr(affinities, "RESULTS", tmp_path)
     monkeypatch.setattr(affinities, "apart", lambda *order: [line(order[1], order[2], "new")])
-    old = [("symmetric", 10), ("symmetric", 200), ("entropic", 10), ("entropic", 200)]
-    affinities.write("tiles.csv", affinities.TILE_FIELDS, [line(*one, "old") for one in old])
+    old = [line(kind, n, "old") for kind in ("symmetric", "entropic") for n in (10, 200)]
+    affinities.write("tiles.csv", affinities.TILE_FIELDS, old)
     affinities.run_tiles(["symmetric"], [30, 10])
     found = [(row[0], int(row[2]), row[3]) for row in affinities.recorded("tiles.csv")]
-    kept = [("symmetric", 200, "old"), ("entropic", 10, "old"), ("entropic", 200, "old")]
-    assert found == [("symmetric", 10, "new"), ("symmetric", 30, "new"), *kept]
+    wanted = [("symmetric", 10, "new"), ("symmetric", 30, "new"), ("symmetric", 200, "old")]
+    assert found == [*wanted, ("entropic", 10, "old"), ("entropic", 200, "old")]
 
 
 def test_floor_is_the_longest_part(machine):

@@ -7,17 +7,16 @@ refuses what CUDA refuses.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import drot
 import numpy as np
 import pytest
 import torch
-from card import NAME, Traffic, make_believe
+from card import NAME, make_believe
 from drot._core import memory as _memory
 from faults import ROWS, call, is_estimator, parameters
 from torch import Tensor
-
-MIXED = r"expected all tensors to be on the same device"
 
 
 # --------------------------------------------------------------------- the make-believe device
@@ -28,7 +27,7 @@ def card():
 
 
 def test_it_is_another_device(card):
-    """What is made there is there, and what is computed from it."""
+    """What is made there is there, and what is computed from it; NumPy cannot read it."""
     X = torch.arange(6.0).reshape(2, 3)
     Y = X.to(card)
     made = (torch.zeros(2, device=card), torch.tensor([1.0], device=card), torch.ones_like(Y))
@@ -37,11 +36,18 @@ def test_it_is_another_device(card):
     assert all(y.device == torch.device(card, 0) for y in made)
     assert torch.equal(Y.cpu(), X) and Y.cpu().device.type == "cpu" and Y.tolist() == X.tolist()
     assert float(Y.sum()) == 15.0 and Y[1, 2].item() == 5.0 and bool((Y >= 0).all())
+    for read in (Tensor.numpy, np.asarray):
+        with pytest.raises((TypeError, RuntimeError)):
+            read(Y)
+    with make_believe():
+        pass
+    assert type(torch.ones(2)) is Tensor  # the inner one has left, the outer one is there still
+    assert torch.ones(2, device=card).device.type == card
 
 
 def test_it_writes_in_place(card):
     """Into the same memory, also through a view; a new shape in place shows."""
-    Y = torch.zeros(2, 3, device=card)
+    Y, here = torch.zeros(2, 3, device=card), torch.zeros(2, 3)
     assert Y.add_(1) is Y and torch.mul(Y, 2, out=Y) is Y
     Y[0].sub_(2)
     Y[:, 1] = 7.0
@@ -50,7 +56,6 @@ def test_it_writes_in_place(card):
     line.squeeze_(0)
     assert line.shape == (3,) and line.tolist() == [0.0, 7.0, 0.0]
     Y.copy_(torch.ones(2, 3))
-    here = torch.zeros(2, 3)
     assert here.copy_(Y) is here and torch.equal(here, torch.ones(2, 3))
     assert here.device.type == "cpu" and Y.device.type == card
 
@@ -59,22 +64,20 @@ def test_it_writes_in_place(card):
     "mix",
     [
         lambda x, y: x + y,
-        lambda x, y: y + x,
         lambda x, y: x @ y.T,
-        lambda x, y: torch.maximum(y, x),
         lambda x, y: torch.cat([x, y]),
         lambda x, y: torch.where(y > 0, y, x),
         lambda x, y: x[(y > 0).nonzero()[:, 0]],
         lambda x, y: y.index_select(0, torch.tensor([0])),
+        lambda x, y: y.index_put_((torch.tensor([0]),), x[:1]),
         lambda x, y: torch.add(x, 1, out=y),
         lambda x, y: torch.tensor(0.0).add_(y[0, 0]),
-        lambda x, y: y.mv(torch.ones(3)),
         lambda x, y: y.unbind()[0].dot(x[0]),
     ],
 )
 def test_it_mixes_with_no_other(card, mix):
     X = torch.arange(6.0).reshape(2, 3)
-    with pytest.raises(RuntimeError, match=MIXED):
+    with pytest.raises(RuntimeError, match=r"expected all tensors to be on the same device"):
         mix(X, X.to(card))
 
 
@@ -85,33 +88,15 @@ def test_it_meets_numbers_and_positions(card):
         assert found.device.type == card
     Y[torch.tensor([0])] = torch.tensor(-1.0)
     assert Y.tolist() == [[-1.0] * 3, [3.0, 4.0, 5.0]]
-    with pytest.raises(RuntimeError, match=MIXED):
-        Y[torch.tensor([0])] = torch.ones(1, 3)
-
-
-@pytest.mark.parametrize("read", [Tensor.numpy, np.asarray])
-def test_numpy_cannot_read_it(card, read):
-    with pytest.raises((TypeError, RuntimeError)):
-        read(torch.ones(2, device=card))
-
-
-def test_it_leaves(card):
-    """Outside, nothing is changed: tensors are those of torch."""
-    with make_believe():
-        pass
-    assert type(torch.ones(2)) is Tensor
-    assert torch.ones(2, device=card).device.type == card  # the outer one is there still
 
 
 def test_it_counts(card):
-    """Kernels, reads and the bytes that travel; a copy on the device does not."""
+    """Reads and the bytes that travel; a copy on the device does not."""
     with make_believe() as traffic:
         X = torch.ones(10, 3)
-        assert traffic == Traffic()
         Y = X.to(card)
-        assert traffic == Traffic(kernels=1, moved=120)
         Z = (Y + 1).clone()
-        assert traffic.moved == 120 and traffic.reads == 0 and traffic.kernels >= 3
+        assert (traffic.moved, traffic.reads) == (120, 0)
         assert float(Z.sum()) == 60.0 and traffic.reads == 1
         X.copy_(Z[:, :1])
         assert traffic.moved == 240
@@ -137,26 +122,14 @@ def leaves(found) -> list[Tensor | float]:
         return [found]
     if isinstance(found, drot.costs.Pairwise):
         return [found.dense()]
-    if isinstance(found, tuple | list):
-        return [x for value in found for x in leaves(value)]
-    values = vars(found).values() if hasattr(found, "__dict__") else ()
-    return [
-        x for value in values if isinstance(value, Tensor | float | list) for x in leaves(value)
-    ]
-
-
-def agree(found, wanted, device: str) -> None:
-    assert len(found) == len(wanted) > 0
-    for x, y in zip(found, wanted, strict=True):
-        assert isinstance(x, float) or x.device.type == device
-        x, y = torch.as_tensor(x).cpu(), torch.as_tensor(y)
-        torch.testing.assert_close(x, y, rtol=1e-6, atol=1e-8, equal_nan=True)
+    if not isinstance(found, tuple | list):
+        values = vars(found).values() if hasattr(found, "__dict__") else ()
+        found = [value for value in values if isinstance(value, Tensor | float | list)]
+    return [x for value in found for x in leaves(value)]
 
 
 FUNCTIONS = [name for name in ROWS if not is_estimator(name) and arrays(ROWS[name].good())]
 ESTIMATORS = [name for name in ROWS if is_estimator(name) and "device" in parameters(name)]
-
-
 # Compiled loops on the CPU and sweeps elsewhere round differently: in single precision descents
 # end at different places within their tolerance, of the same objective.
 DESCENTS = {"drot.distributional_reduction", "drot.cluster_then_reduce"}
@@ -175,13 +148,12 @@ def test_function(name, dtype, gpu):
         assert found.Z.device.type == found.plan.device.type == gpu
         assert found.objective == pytest.approx(wanted.objective, rel=1e-4)
         return
-    wanted, found = leaves(wanted), leaves(found)
-    assert len(found) == len(wanted) > 0
-    for x, y in zip(found, wanted, strict=True):
+    close = 1e-4 if dtype == torch.float32 else 1e-8
+    assert leaves(found)
+    for x, y in zip(leaves(found), leaves(wanted), strict=True):
         assert isinstance(x, float) or x.device.type == ("cpu" if name in HERE else gpu)
         x, y = (torch.as_tensor(z).cpu() for z in (x, y))
         size = float(y.double().abs().nan_to_num(posinf=0).max()) if y.numel() else 1.0
-        close = 1e-4 if dtype == torch.float32 else 1e-8
         torch.testing.assert_close(x, y, rtol=0, atol=close * max(1.0, size), equal_nan=True)
 
 
@@ -208,19 +180,12 @@ def test_random_start(gpu):
 POINTS = 120
 
 
-def symmetric(cost: Tensor):
-    return drot.symmetric_entropic_affinity(cost, 10.0)
-
-
-def picture(method, **options):
+def picture(method, diagonal: str = "keep", **options):
     """From the plan of a cost to some iterations of an embedding."""
 
     def run(cost: Tensor):
-        plan = (
-            symmetric(cost).plan.fill_diagonal_(0.0)
-            if method is drot.largevis
-            else symmetric(cost).plan
-        )
+        plan = drot.symmetric_entropic_affinity(cost, 10.0).plan
+        plan = plan.fill_diagonal_(0.0) if diagonal == "drop" else plan
         return method(plan, max_iter=10, on_failure="ignore", **options)
 
     return run
@@ -229,11 +194,11 @@ def picture(method, **options):
 CALLS = {  # numbers that may be read, an iteration
     "entropic": (lambda C: drot.entropic_affinity(C, 10.0), 6),
     "doubly stochastic": (lambda C: drot.doubly_stochastic_affinity(C, bandwidth=1.0), 3),
-    "symmetric": (symmetric, 25),
+    "symmetric": (lambda C: drot.symmetric_entropic_affinity(C, 10.0), 25),
     "SNEkhorn": (picture(drot.snekhorn), 60),
     "t-SNEkhorn": (picture(drot.snekhorn, kernel="student"), 60),
-    "t-SNE": (picture(drot.tsne, diagonal="keep"), 60),
-    "LargeVis": (picture(drot.largevis), 60),
+    "t-SNE": (picture(partial(drot.tsne, diagonal="keep")), 60),
+    "LargeVis": (picture(drot.largevis, diagonal="drop"), 60),
 }
 
 

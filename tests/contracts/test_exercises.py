@@ -12,28 +12,28 @@ def small(answer):
     assert answer < 2, f"{answer} is not below 2"
 
 
+def never(answer):
+    raise RuntimeError("called")
+
+
+def mute(answer):
+    raise AssertionError
+
+
 def unwritten(x):
     raise NotImplementedError
 
 
-@pytest.mark.parametrize("stub", [None, ...])
-def test_a_stub_is_not_an_attempt(stub):
-    """The test is not even called: it could not be with a stub."""
-
-    def never(answer):
-        raise RuntimeError("called")
-
-    assert check(stub, never) == Verdict(None, "not attempted")
-
-
-def test_an_unwritten_function_is_not_an_attempt():
-    assert check(unwritten, lambda f: f(1) == 1).right is None
+@pytest.mark.parametrize(
+    ("answer", "test"), [(None, never), (..., never), (unwritten, lambda f: f(1) == 1)]
+)
+def test_a_stub_is_not_an_attempt(answer, test):
+    assert check(answer, test) == Verdict(None, "not attempted")
 
 
 @pytest.mark.parametrize("held", [None, True, np.True_, torch.tensor(True), 1, np.array([2.0])])
 def test_right(held):
     assert check(1, lambda answer: held) == Verdict(True, "right")
-    assert check(1, small).right is True
     assert check(0, small).right is True  # an answer that is falsy is still an answer
 
 
@@ -43,30 +43,19 @@ def test_a_test_that_returns_false(held):
 
 
 def test_why_not():
-    assert check(3, small) == Verdict(False, "not yet: 3 is not below 2")
-
-    def mute(answer):
-        raise AssertionError
-
+    """A notebook shows the sentence."""
+    verdict = check(3, small)
+    assert verdict == Verdict(False, "not yet: 3 is not below 2")
+    assert repr(verdict) == str(verdict) == verdict.reason
     assert check(3, mute) == Verdict(False, "not yet: the test does not hold")
+    wrong = check("three", small)
+    assert wrong.right is False and wrong.reason.startswith("not yet: TypeError, ")
 
 
-def test_an_answer_of_the_wrong_kind_is_told_so():
-    verdict = check("three", small)
-    assert verdict.right is False
-    assert verdict.reason.startswith("not yet: TypeError, ")
-
-
-def test_a_notebook_shows_the_sentence():
-    assert repr(check(3, small)) == str(check(3, small)) == "not yet: 3 is not below 2"
-
-
-def test_a_test_must_be_callable():
+def test_what_is_no_answer():
     with pytest.raises(TypeError, match="function of the answer"):
         check(1, 2)
 
-
-def test_interruption_is_not_an_answer():
     def stop(answer):
         raise KeyboardInterrupt
 

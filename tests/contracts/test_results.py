@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import importlib
 import inspect
 import re
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
 
 import drot
 import numpy as np
 import pytest
 import torch
-from drot.affinities.base import restore
 from memory import needs_linux, numbers
 
 
@@ -72,31 +73,19 @@ def same(left: drot.affinities.Affinity, right: drot.affinities.Affinity) -> Non
 
 # ------------------------------------------------------------------------------- no effects
 @pytest.mark.parametrize("solve", RESULTS.values(), ids=RESULTS)
-def test_inputs_are_not_changed(solve):
-    """Clouds, matrices and perplexities hold the same bytes after a call and its readings."""
+def test_inputs_and_global_seeds_are_left_alone(solve):
+    """A result and its readings change no byte of their data, and draw from no global seed."""
+    state, legacy = torch.random.get_rng_state(), np.random.get_state()  # noqa: NPY002
     X, C = points().numpy(), drot.sqeuclidean(points()).dense().numpy()
     before = X.tobytes(), C.tobytes()
     for cost in (C, torch.from_numpy(C), drot.sqeuclidean(X), drot.sqeuclidean(X, block=4)):
         affinity = solve(cost)
-        _ = affinity.plan, affinity.log_plan, affinity.perplexity
-        drot.symmetrize(affinity)
-        for _ in affinity.tiles():
-            pass
+        _ = affinity.plan, affinity.log_plan, affinity.perplexity, list(affinity.tiles())
+        drot.metrics.spectral_clustering_ari(drot.symmetrize(affinity), [0, 1] * 6)
     assert (X.tobytes(), C.tobytes()) == before
-
-
-def test_perplexities_and_plans_are_not_changed():
-    """Nor are the other arrays that functions read."""
-    xi = np.linspace(2, 6, 12)
-    P = np.random.default_rng(0).dirichlet(np.ones(12), size=12)
-    P[0, 0] = 0.0
-    before = xi.tobytes(), P.tobytes()
-    drot.entropic_affinity(drot.sqeuclidean(points()), xi)
-    drot.symmetric_entropic_affinity(drot.sqeuclidean(points()), xi)
-    drot.row_entropy(P), drot.row_perplexity(P), drot.kl_divergence(P, P), drot.symmetrize(P)
-    drot.nearest(P, 3).dense()
-    drot.metrics.constraint_errors(P, 3.0)
-    assert (xi.tobytes(), P.tobytes()) == before
+    assert torch.equal(torch.random.get_rng_state(), state)
+    after = np.random.get_state()  # noqa: NPY002
+    assert (after[1] == legacy[1]).all() and after[2:] == legacy[2:]
 
 
 def test_a_cost_does_not_follow_its_cloud():
@@ -112,18 +101,6 @@ def test_a_cost_does_not_follow_its_cloud():
 
 
 @pytest.mark.parametrize("solve", RESULTS.values(), ids=RESULTS)
-def test_global_seeds_are_left_alone(solve):
-    """No call draws from, or seeds, the generators of torch and NumPy."""
-    state, legacy = torch.random.get_rng_state(), np.random.get_state()  # noqa: NPY002
-    affinity = solve(drot.sqeuclidean(points()))
-    _ = affinity.plan
-    drot.metrics.spectral_clustering_ari(drot.symmetrize(affinity), [0, 1] * 6)
-    assert torch.equal(torch.random.get_rng_state(), state)
-    after = np.random.get_state()  # noqa: NPY002
-    assert (after[1] == legacy[1]).all() and after[2:] == legacy[2:]
-
-
-@pytest.mark.parametrize("solve", RESULTS.values(), ids=RESULTS)
 def test_same_call_same_bits(solve, device):
     """The same call twice gives the same bits, on the device of its input."""
     X = points(40).to(device)
@@ -134,16 +111,6 @@ def test_same_call_same_bits(solve, device):
         for field in dataclasses.fields(first):
             value = getattr(first, field.name)
             assert not isinstance(value, torch.Tensor) or value.device.type == device
-
-
-@pytest.mark.parametrize("solve", RESULTS.values(), ids=RESULTS)
-def test_devices_agree(solve, gpu):
-    """Another device gives the same plan, to rounding."""
-    here, there = (
-        solve(drot.sqeuclidean(points(40))),
-        solve(drot.sqeuclidean(points(40).to(gpu))),
-    )
-    torch.testing.assert_close(there.plan.cpu(), here.plan, rtol=1e-6, atol=1e-9)
 
 
 # ---------------------------------------------------------------------------------- results
@@ -229,28 +196,19 @@ def test_save_and_load_factors(cost, diagonal, tmp_path):
 
 
 def test_save_and_load_unfinished(tmp_path):
-    """A run that did not converge says so after loading too."""
+    """A run that did not converge says so after loading too; the path is kept as it is told."""
     options = {"max_iter": 2, "tol": 1e-12, "on_failure": "ignore"}
-    for k, affinity in enumerate(
-        (
-            drot.entropic_affinity(drot.sqeuclidean(points()), 4.0, **options),
-            drot.doubly_stochastic_affinity(drot.sqeuclidean(points()), bandwidth=0.1, **options),
-            drot.symmetric_entropic_affinity(drot.sqeuclidean(points()), 4.0, **options),
-        )
+    cost, path = drot.sqeuclidean(points()), tmp_path / "as told"
+    path.write_text("old")
+    for affinity in (
+        drot.entropic_affinity(cost, 4.0, **options),
+        drot.doubly_stochastic_affinity(cost, bandwidth=0.1, **options),
+        drot.symmetric_entropic_affinity(cost, 4.0, **options),
     ):
-        affinity.save(str(tmp_path / f"{k}.npz"))
-        back = drot.load(str(tmp_path / f"{k}.npz"))
+        affinity.save(str(path))
+        back = drot.load(str(path))
         same(back, affinity)
         assert back.converged is False
-
-
-def test_save_names_the_file_as_told(tmp_path):
-    """The path is kept as it is, with or without an ending, and an old file is replaced."""
-    affinity = drot.entropic_affinity(drot.sqeuclidean(points()), 4.0)
-    path = tmp_path / "plan"
-    path.write_text("old")
-    affinity.save(path)
-    same(drot.load(path), affinity)
 
 
 @pytest.mark.parametrize("solve", [RESULTS["entropic"], RESULTS["entropic-drop"]])
@@ -262,35 +220,6 @@ def test_save_refuses_callables(solve, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_save_is_atomic(tmp_path, monkeypatch):
-    """A save that fails half-way leaves the old file whole and nothing beside it."""
-    affinity = drot.entropic_affinity(drot.sqeuclidean(points()), 4.0)
-    path = tmp_path / "result.npz"
-    affinity.save(path)
-    before = path.read_bytes()
-
-    def full_disk(file, **arrays):
-        file.write(b"half a result")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(np, "savez", full_disk)
-    with pytest.raises(OSError, match="No space left"):
-        drot.gaussian_affinity(drot.sqeuclidean(points()), bandwidth=1.0).save(path)
-    assert path.read_bytes() == before
-    assert [found.name for found in tmp_path.iterdir()] == ["result.npz"]
-
-
-def test_save_replaces_in_one_step(tmp_path):
-    """Who is reading the old file while a new one is saved still reads the old one, whole."""
-    path = tmp_path / "result.npz"
-    drot.entropic_affinity(drot.sqeuclidean(points()), 4.0).save(path)
-    before = path.read_bytes()
-    with path.open("rb") as reader:
-        drot.gaussian_affinity(drot.sqeuclidean(points()), bandwidth=1.0).save(path)
-        assert reader.read() == before
-    assert path.read_bytes() != before
-
-
 class Trap:
     """Unpickling this would run code."""
 
@@ -300,88 +229,97 @@ class Trap:
         return (setattr, (Trap, "sprung", True))
 
 
+def stored(path: Path) -> dict[str, np.ndarray]:
+    """What a saved affinity is made of."""
+    drot.entropic_affinity(drot.sqeuclidean(points()), 4.0).save(path)
+    with np.load(path) as file:
+        return dict(file)
+
+
 @pytest.mark.parametrize("where", ["kind", "eps", "cost.sqeuclidean", "extra"])
 def test_load_never_unpickles(where, tmp_path):
     """A file with a pickled object is refused, wherever it hides, and nothing in it runs."""
     path = tmp_path / "hostile.npz"
-    drot.entropic_affinity(drot.sqeuclidean(points()), 4.0).save(path)
-    with np.load(path) as file:
-        arrays = dict(file)
-    arrays[where] = np.array([Trap()], dtype=object)
-    np.savez(path, **arrays)
+    np.savez(path, **stored(path) | {where: np.array([Trap()], dtype=object)})
     with pytest.raises(ValueError, match=r"allow_pickle|does not hold a result"):
         drot.load(path)
     assert not Trap.sprung
 
 
-FAULTS = ["text", "npy", "empty", "other", "unknown kind", "unknown cost", "a part lacks"]
+def header(shape: str) -> bytes:
+    """An .npy that claims a shape and holds nothing."""
+    head = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}"
+    head = head + " " * (63 - (10 + len(head)) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode()
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_load_says_what_is_not_an_affinity(fault, tmp_path):
-    """A file of another kind, or with a part missing, is one clear ValueError."""
-    path = tmp_path / "file.npz"
-    drot.entropic_affinity(drot.sqeuclidean(points()), 4.0).save(path)
-    with np.load(path) as file:
-        arrays = dict(file)
-    match fault:
-        case "text":
-            path.write_text("not an archive")
-        case "npy":
-            with path.open("wb") as file:
-                np.save(file, np.zeros(3))
-        case "empty":
-            path.write_bytes(b"")
-        case "other":
-            np.savez(path, X=np.zeros((3, 2)))
-        case "unknown kind":
-            np.savez(path, **{**arrays, "kind": np.array("Pairwise")})
-        case "unknown cost":
-            arrays["cost.cosine"] = arrays.pop("cost.sqeuclidean")
-            with pytest.raises(ValueError, match=r"^no cost is made of the arrays cosine, other$"):
-                restore({"other": torch.eye(2), "cosine": torch.eye(2)}, None)
-            np.savez(path, **arrays)
-        case "a part lacks":
-            del arrays["eps"]
-            np.savez(path, **arrays)
+def members(kind: str, body: bytes) -> Callable[[Path], None]:
+    """A result whose arrays are such bytes."""
+
+    def write(path: Path) -> None:
+        np.savez(path, kind=np.array(kind))
+        with zipfile.ZipFile(path, "a") as archive:
+            for name in ("plan", "Z", "eps", "block"):
+                archive.writestr(f"{name}.npy", body)
+
+    return write
+
+
+def but(change: Callable[[dict], dict]) -> Callable[[Path], None]:
+    """An affinity with other arrays."""
+    return lambda path: np.savez(path, **change(stored(path)))
+
+
+NO_RESULT = {
+    "text": lambda path: path.write_text("not an archive"),
+    "one array": lambda path: path.write_bytes(header("(3,)") + bytes(24)),
+    "empty": lambda path: path.write_bytes(b""),
+    "another archive": lambda path: np.savez(path, X=np.zeros((3, 2))),
+    "unknown kind": but(lambda a: a | {"kind": np.array("Pairwise")}),
+    "unknown cost": but(lambda a: {"cost.cosine": a.pop("cost.sqeuclidean"), **a}),
+    "a part lacks": but(lambda a: {key: a[key] for key in a if key != "eps"}),
+    **{
+        f"{kind} {name}": members(kind, body)
+        for kind in ("EntropicAffinity", "Embedding", "SemiRelaxedGW")
+        for name, body in (
+            ("cut short", header("(3,)")),
+            ("of ten million million numbers", header("(10000000000000,)")),
+            ("of nothing", b""),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("write", NO_RESULT.values(), ids=NO_RESULT)
+def test_load_says_what_is_no_result(write, tmp_path):
+    """A file of another kind, cut short, or that claims more than it has: one clear ValueError."""
+    write(tmp_path / "file.npz")
     with pytest.raises(ValueError, match=r"file.npz does not hold a result saved by drot"):
-        drot.load(path)
+        drot.load(tmp_path / "file.npz")
     with pytest.raises(FileNotFoundError):
         drot.load(tmp_path / "absent.npz")
 
 
 # ------------------------------------------------------------------------------- signatures
-def public_functions() -> dict[str, object]:
-    """Functions and classes of the public modules, and the methods of the classes."""
-    found = {}
-    for module in (drot, drot.metrics, importlib.import_module("drot.datasets")):
-        for name in module.__all__:
-            thing = getattr(module, name, None)
-            if inspect.isfunction(thing) or inspect.isclass(thing):
-                found[f"{module.__name__}.{name}"] = thing
-    return found
+PUBLIC = {  # functions and classes
+    f"{module.__name__}.{name}": getattr(module, name)
+    for module in (drot, drot.metrics, drot.datasets)
+    for name in module.__all__
+    if inspect.isfunction(getattr(module, name, None))
+    or (
+        inspect.isclass(getattr(module, name, None))
+        and not issubclass(getattr(module, name), Exception | tuple)
+    )
+}
+FUNCTIONS = {name: thing for name, thing in PUBLIC.items() if inspect.isfunction(thing)}
 
 
-FUNCTIONS = {name: thing for name, thing in public_functions().items() if inspect.isfunction(thing)}
-
-
-def test_public_names_are_found():
-    """The list that the next tests run over is not empty by mistake."""
-    assert {"drot.entropic_affinity", "drot.sqeuclidean"} <= FUNCTIONS.keys()
-    assert len(FUNCTIONS) >= 12
-
-
-@pytest.mark.parametrize("name", public_functions())
+@pytest.mark.parametrize("name", PUBLIC)
 def test_no_variable_keywords(name):
     """A misspelt option is an error: no public callable takes **kwargs or *args."""
-    thing = public_functions()[name]
-    members = [thing]
-    if inspect.isclass(thing) and not issubclass(thing, Exception | tuple):
-        methods = (f for _, f in inspect.getmembers(thing, inspect.isfunction))
-        members += [f for f in methods if f.__module__.startswith("drot")]  # not scikit-learn's
-    for member in members:
-        if inspect.isclass(member) and issubclass(member, Exception | tuple):
-            continue
+    methods = (f for _, f in inspect.getmembers(PUBLIC[name], inspect.isfunction))
+    ours = [f for f in methods if f.__module__.startswith("drot")]  # not scikit-learn's
+    for member in (PUBLIC[name], *ours):
         for parameter in inspect.signature(member).parameters.values():
             assert parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
 
@@ -401,14 +339,10 @@ def test_options_are_keyword_only(name):
     """Data first, everything else by name only; a data set may take its one size or name first."""
     parameters = list(inspect.signature(FUNCTIONS[name]).parameters.values())
     for parameter in parameters[name.startswith("drot.datasets.") :]:
-        if parameter.kind is not parameter.KEYWORD_ONLY:
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            assert parameter.annotation is not parameter.empty
+        else:
             assert parameter.name in DATA, f"{parameter.name} should be keyword-only"
-
-
-def test_a_misspelt_option_is_an_error():
-    """Python says which option does not exist."""
-    with pytest.raises(TypeError, match="perplexty"):
-        drot.gaussian_affinity(np.eye(3), perplexty=2.0)
 
 
 def sections(doc: str) -> dict[str, str]:
@@ -419,47 +353,31 @@ def sections(doc: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_docstrings(name):
-    """Plain words, a source, parameters, what is returned, an example, in this order."""
+    """Plain words, a source, parameters, what is returned, an example, in this order.
+
+    Every parameter is described, as in the signature, with its default; no other.
+    """
     found = sections(inspect.getdoc(FUNCTIONS[name]))
     first = found[""].split("\n\n")[0]
     assert first.endswith(".") and len(first) < 200
     assert re.search(r"^Source: ", found[""], re.MULTILINE)
-    for title in ("Parameters", "Returns", "Examples"):
-        assert title in found, f"{name} has no section {title}"
+    assert found.keys() >= {"Parameters", "Returns", "Examples"}
     order = ["", "Parameters", "Returns", "Raises", "Notes", "Examples"]
     assert [title for title in order if title in found] == list(found)
     assert ">>> " in found["Examples"]
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_parameters_are_documented(name):
-    """Every parameter is described, in the order of the signature, and no other."""
-    listed = [
-        part.strip()
-        for line in sections(inspect.getdoc(FUNCTIONS[name]))["Parameters"].splitlines()
-        if line and not line[0].isspace()
-        for part in line.split(" : ")[0].split(",")
-    ]
-    assert listed == list(inspect.signature(FUNCTIONS[name]).parameters)
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_documented_defaults(name):
-    """A default that a docstring states is the one of the signature, and `optional` has one."""
-    found = sections(inspect.getdoc(FUNCTIONS[name]))["Parameters"]
-    signature = inspect.signature(FUNCTIONS[name]).parameters
-    for entry in re.split(r"\n(?=\S)", found.strip()):
+    signature, listed = inspect.signature(FUNCTIONS[name]).parameters, []
+    for entry in re.split(r"\n(?=\S)", found["Parameters"].strip()):
         head = entry.splitlines()[0]
+        options = re.search(r"\{(\"[^}]*)\}", head)
         for parameter in (part.strip() for part in head.split(" : ")[0].split(",")):
+            listed.append(parameter)
             default = signature[parameter].default
-            if "optional" in head:
-                assert default is not inspect.Parameter.empty
+            assert "optional" not in head or default is not inspect.Parameter.empty
             for literal in re.findall(r"[Dd]efault(?:s to|:)? `*([\w.'\"-]+)", entry):
-                if default is not None:
-                    assert repr(default).strip("'") == literal.strip("'\"`.")
-            options = re.search(r"\{(\"[^}]*)\}", head)
+                assert default is None or repr(default).strip("'") == literal.strip("'\"`.")
             if options and default not in (inspect.Parameter.empty, None):
                 assert f'"{default}"' in options.group(1)
+    assert listed == list(signature)
 
 
 def test_default_tolerance_is_the_documented_one():
@@ -476,24 +394,6 @@ def test_default_tolerance_is_the_documented_one():
                 solve(cost, perplexity=4.0, max_iter=1)
             assert solve(cost, perplexity=4.0).residual <= tol
             assert "1e-9" in solve.__doc__ and "1e-4" in solve.__doc__
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_annotations(name):
-    """Every function says what it returns, and every option its type."""
-    signature = inspect.signature(FUNCTIONS[name])
-    assert signature.return_annotation is not inspect.Signature.empty
-    for parameter in signature.parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            assert parameter.annotation is not parameter.empty
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_docstring_examples_parse(name):
-    """An example that the doctest run would skip as text is none."""
-    source = sections(inspect.getdoc(FUNCTIONS[name]))["Examples"]
-    lines = [line[4:] for line in source.splitlines() if line.startswith((">>> ", "... "))]
-    ast.parse("\n".join(lines))
 
 
 # ----------------------------------------------------------------------------------- memory

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,10 @@ CASES = [
 FIELDS = ["value", "note"]
 
 # A grid in a process of its own. Each case leaves a mark, so that what ran twice can be seen.
-PROGRAM = """
+PROGRAM = f"""
 import functools, sys, time
 from pathlib import Path
-sys.path.insert(0, {folder!r})
+sys.path.insert(0, {str(BENCHMARKS)!r})
 import sweep
 
 marks, path, pause, jobs = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
@@ -39,17 +40,8 @@ def work(data, xi, seed):
     return {{"value": load(xi) + seed, "note": f"{{data}}, {{seed}}"}}
 
 if __name__ == "__main__":
-    cases = {cases!r}
-    print(sweep.run(cases, work, path, fields={fields!r}, facts="# a fact\\n", n_jobs=jobs))
+    print(sweep.run({CASES}, work, path, fields={FIELDS}, facts="# a fact\\n", n_jobs=jobs))
 """
-
-
-@pytest.fixture
-def sweep(monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    import sweep
-
-    return sweep
 
 
 def work(data: str, xi: int, seed: int) -> dict:
@@ -65,35 +57,49 @@ def expected(fact: str = "") -> str:
     return "".join(lines)
 
 
-def test_rows_are_those_of_the_function_in_the_order_of_the_cases(sweep, tmp_path):
-    path = tmp_path / "grid.csv"
-    swept = sweep.run(CASES, work, path, fields=FIELDS, facts="# a fact\n")
-    assert swept == (len(CASES), 0, 0)
-    assert path.read_text("utf8") == expected("# a fact\n")
-    assert os.listdir(tmp_path) == ["grid.csv"]  # no lock and no part of a file is left
+@pytest.fixture
+def path(tmp_path) -> Path:
+    (tmp_path / "marks").mkdir()
+    return tmp_path / "grid.csv"
 
 
-def start(tmp_path: Path, name: str, pause: float, jobs: int = 1) -> subprocess.Popen:
-    program = tmp_path / "program.py"
-    program.write_text(
-        PROGRAM.format(folder=str(BENCHMARKS), cases=CASES, fields=FIELDS), encoding="utf8"
+@pytest.fixture
+def sweep(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return importlib.import_module("sweep")
+
+
+@pytest.fixture
+def run(sweep, path):
+    """The grid, or a part of it, here."""
+    return lambda cases=CASES, work=work, **options: sweep.run(
+        cases, work, path, **{"fields": FIELDS} | options
     )
-    (tmp_path / name).mkdir(exist_ok=True)
-    command = [sys.executable, program, tmp_path / name, tmp_path / f"{name}.csv", pause, jobs]
-    return subprocess.Popen(
+
+
+def start(path: Path, pause: float, jobs: int = 1, rows: int = 0) -> subprocess.Popen:
+    """The grid in a process of its own, which has written some rows."""
+    program = path.with_name("program.py")
+    program.write_text(PROGRAM, encoding="utf8")
+    command = [sys.executable, program, path.with_name("marks"), path, pause, jobs]
+    process = subprocess.Popen(
         [str(part) for part in command],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-
-
-def wait_for_rows(path: Path, rows: int, process: subprocess.Popen) -> None:
     until = time.monotonic() + 60
-    while not path.exists() or path.read_bytes().count(b"\n") < 2 + rows:
+    while rows and (not path.exists() or path.read_bytes().count(b"\n") < 2 + rows):
         assert process.poll() is None and time.monotonic() < until, process.communicate()
         time.sleep(0.01)
+    return process
+
+
+def test_rows_are_those_of_the_function_in_the_order_of_the_cases(run, path):
+    assert run(facts="# a fact\n") == (len(CASES), 0, 0)
+    assert path.read_text("utf8") == expected("# a fact\n")
+    assert {p.name for p in path.parent.iterdir()} == {"grid.csv", "marks"}  # no lock, no draft
 
 
 @pytest.mark.parametrize(
@@ -105,16 +111,14 @@ def wait_for_rows(path: Path, rows: int, process: subprocess.Popen) -> None:
         (signal.SIGINT, -signal.SIGINT, 1),
     ],
 )
-def test_a_run_that_was_ended_goes_on_where_it_was(tmp_path, sign, code, jobs):
+def test_a_run_that_was_ended_goes_on_where_it_was(path, sign, code, jobs):
     """The same bytes as an uninterrupted run, and no finished case is computed twice."""
-    first = start(tmp_path, "grid", 0.5, jobs)  # the signal has seconds to come
-    path = tmp_path / "grid.csv"
-    wait_for_rows(path, 3, first)
+    first = start(path, 0.5, jobs, rows=3)  # the signal has seconds to come
     first.send_signal(sign)
     assert first.wait(timeout=60) == code
     kept = path.read_text("utf8").splitlines()[2:]
     assert 3 <= len(kept) < len(CASES)
-    again = start(tmp_path, "grid", 0)  # workers that outlive who was killed hold no lock
+    again = start(path, 0)  # workers that outlive who was killed hold no lock
     out, err = again.communicate(timeout=60)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(first.pid, signal.SIGKILL)
@@ -124,134 +128,113 @@ def test_a_run_that_was_ended_goes_on_where_it_was(tmp_path, sign, code, jobs):
     assert path.read_text("utf8") == expected("# a fact\n")
     for line in kept:
         mark = "".join(line.split(",")[:3])
-        assert (tmp_path / "grid" / mark).read_text() == "x", f"{mark} ran twice"
+        assert (path.with_name("marks") / mark).read_text() == "x", f"{mark} ran twice"
 
 
-def test_two_sweeps_on_one_file_are_refused(sweep, tmp_path):
-    first = start(tmp_path, "grid", 0.3)
-    path = tmp_path / "grid.csv"
-    wait_for_rows(path, 1, first)
+def test_two_sweeps_on_one_file_are_refused(sweep, run, path):
+    first = start(path, 0.3, rows=1)
     with pytest.raises(sweep.Busy, match="another sweep is writing"):
-        sweep.run(CASES, work, path, fields=FIELDS)
+        run()
     out, err = first.communicate(timeout=60)
     assert first.returncode == 0 and "done=8" in out, err
     assert path.read_text("utf8") == expected("# a fact\n")
-    assert sweep.run(CASES, work, path, fields=FIELDS) == (0, len(CASES), 0)
+    assert run() == (0, len(CASES), 0)
 
 
 @pytest.mark.parametrize("cut", [1, 9, 20, 45])
-def test_a_torn_last_line_is_dropped(sweep, tmp_path, cut):
+def test_a_torn_last_line_is_dropped(run, path, cut):
     """A line without its end was cut short, however whole it looks; so was a short head."""
-    path = tmp_path / "grid.csv"
-    sweep.run(CASES, work, path, fields=FIELDS, facts="# a fact\n")
+    run(facts="# a fact\n")
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
     lost = whole[-cut:].count(b"\n")
-    assert sweep.run(CASES, work, path, fields=FIELDS) == (lost, len(CASES) - lost, 0)
+    assert run() == (lost, len(CASES) - lost, 0)
     assert path.read_bytes() == whole
     path.write_bytes(whole[:20])  # the comment, and a part of the columns
-    sweep.run(CASES, work, path, fields=FIELDS, facts="# a fact\n")
+    run(facts="# a fact\n")
     assert path.read_bytes() == whole
 
 
-def test_a_damaged_line_is_not_read_over(sweep, tmp_path):
-    path = tmp_path / "grid.csv"
-    sweep.run(CASES, work, path, fields=FIELDS)
+def test_a_damaged_line_is_not_read_over(run, path):
+    run()
     path.write_text(path.read_text("utf8").replace("a,30,0,", "a,30,", 1), "utf8")
     with pytest.raises(ValueError, match="has 5 fields, not 6"):
-        sweep.run(CASES, work, path, fields=FIELDS)
+        run()
 
 
-def test_a_case_that_raises_is_recorded_and_tried_again(sweep, tmp_path):
-    path = tmp_path / "grid.csv"
-
+def test_a_case_that_raises_is_recorded_and_tried_again(run, path):
     def broken(data: str, xi: int, seed: int) -> dict:
         if xi == 30 and seed == 1:
             raise ArithmeticError("no step,\nat all")
         return work(data, xi, seed)
 
-    assert sweep.run(CASES, broken, path, fields=FIELDS) == (6, 0, 2)
+    assert run(work=broken) == (6, 0, 2)
     lines = path.read_text("utf8").splitlines()
     assert lines[4] == 'a,30,1,,,"ArithmeticError: no step, at all"'
-    assert sweep.run(CASES, broken, path, fields=FIELDS) == (0, 6, 2)
+    assert run(work=broken) == (0, 6, 2)
     assert len(path.read_text("utf8").splitlines()) == 1 + len(CASES)
-    assert sweep.run(CASES, work, path, fields=FIELDS) == (2, 6, 0)
+    assert run() == (2, 6, 0)
     assert path.read_text("utf8") == expected()
 
 
-def test_without_the_column_a_failed_case_leaves_no_line(sweep, tmp_path, capsys):
-    path = tmp_path / "grid.csv"
-
-    def broken(data: str, xi: int, seed: int) -> dict:
-        return work(data, xi, 1 // seed)
-
-    done = sweep.run(CASES, broken, path, fields=FIELDS, error_column=False)
+def test_without_the_column_a_failed_case_leaves_no_line(run, path, capsys):
+    done = run(work=lambda data, xi, seed: work(data, xi, 1 // seed), error_column=False)
     assert done == (4, 0, 4) and "ZeroDivisionError" in capsys.readouterr().out
     assert len(path.read_text("utf8").splitlines()) == 5
-    assert sweep.run(CASES, work, path, fields=FIELDS, error_column=False) == (4, 4, 0)
+    assert run(error_column=False) == (4, 4, 0)
     lines = path.read_text("utf8").splitlines()
     assert lines[0] == "data,xi,seed,value,note" and len(lines) == 9
 
 
-def test_what_the_function_returns_is_checked(sweep, tmp_path):
-    for wrong in ({"value": 1}, {"value": 1, "note": "two\nlines"}, {"value": [1], "note": ""}):
-        path = tmp_path / f"{len(os.listdir(tmp_path))}.csv"
-        swept = sweep.run(CASES, lambda wrong=wrong, **case: wrong, path, fields=FIELDS)
-        assert swept.failed == len(CASES)
-        assert "ValueError" in path.read_text("utf8")
+@pytest.mark.parametrize(
+    "wrong", [{"value": 1}, {"value": 1, "note": "two\nlines"}, {"value": [1], "note": ""}]
+)
+def test_what_the_function_returns_is_checked(run, path, wrong):
+    assert run(work=lambda **case: wrong).failed == len(CASES)
+    assert "ValueError" in path.read_text("utf8")
 
 
-def test_rows_can_be_placed_and_old_ones_stay(sweep, tmp_path):
-    path = tmp_path / "grid.csv"
-    sweep.run(CASES[:4], work, path, fields=FIELDS)
-
-    def place(row: dict[str, str]) -> tuple:
-        return -int(row["seed"]), row["data"], int(row["xi"])
-
-    sweep.run(CASES[4:], work, path, fields=FIELDS, place=place)
+def test_rows_can_be_placed_and_old_ones_stay(run, path):
+    run(CASES[:4])
+    run(CASES[4:], place=lambda row: (-int(row["seed"]), row["data"], int(row["xi"])))
     keys = [line.split(",")[:3] for line in path.read_text("utf8").splitlines()[1:]]
     wanted = sorted(CASES, key=lambda case: (-case["seed"], case["data"], case["xi"]))
     assert keys == [[str(part) for part in case.values()] for case in wanted]
 
 
-def test_cases_must_be_told_apart(sweep, tmp_path):
-    path = tmp_path / "grid.csv"
-    with pytest.raises(ValueError, match="written alike"):
-        sweep.run([{"a": 1}, {"a": "1"}], work, path, fields=FIELDS)
-    with pytest.raises(ValueError, match="stands twice"):
-        sweep.run([{"value": 1}], work, path, fields=FIELDS)
-    with pytest.raises(ValueError, match="lacks b"):
-        sweep.run([{"a": 1, "b": 1}, {"a": 2}], work, path, fields=FIELDS)
+def test_cases_must_be_told_apart(run, path):
+    for says, cases in (
+        ("written alike", [{"a": 1}, {"a": "1"}]),
+        ("stands twice", [{"value": 1}]),
+        ("lacks b", [{"a": 1, "b": 1}, {"a": 2}]),
+    ):
+        with pytest.raises(ValueError, match=says):
+            run(cases)
     assert not path.exists()
-    sweep.run(CASES, work, path, fields=FIELDS)
+    run()
     with pytest.raises(ValueError, match="move the file away"):
-        sweep.run(CASES, work, path, fields=["value"])
+        run(fields=["value"])
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_a_dask_cluster_gives_the_same_rows(sweep, tmp_path):
+def test_a_dask_cluster_gives_the_same_rows(run, path):
     """By the address of a scheduler, as a cluster is reached."""
     from distributed import LocalCluster
 
-    path = tmp_path / "grid.csv"
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
-    ) as cluster:
-        address = cluster.scheduler_address
-        swept = sweep.run(CASES[:3], work, path, fields=FIELDS, scheduler=address)
-        assert swept == (3, 0, 0)
-        swept = sweep.run(CASES, work, path, fields=FIELDS, scheduler=address)
-    assert swept == (len(CASES) - 3, 3, 0)
+    threads = {"n_workers": 2, "threads_per_worker": 1, "processes": False}
+    with LocalCluster(**threads, dashboard_address=None) as cluster:
+        there = partial(run, scheduler=cluster.scheduler_address)
+        assert there(CASES[:3]) == (3, 0, 0)
+        assert there() == (len(CASES) - 3, 3, 0)
     assert path.read_text("utf8") == expected()
 
 
 @pytest.mark.parametrize("name", ["graph_coupling_tables", "table3_scores"])
-def test_recorded_grids_stand_as_they_are(sweep, tmp_path, monkeypatch, name):
+def test_recorded_grids_stand_as_they_are(sweep, path, monkeypatch, name):
     """The scripts find all of their cases in their files, and leave them to the bit."""
     script = importlib.import_module(name)
-    record = BENCHMARKS / "results" / f"{name}.csv"
-    path = tmp_path / record.name
-    path.write_bytes(record.read_bytes())
+    record = (BENCHMARKS / "results" / f"{name}.csv").read_bytes()
+    path.write_bytes(record)
     monkeypatch.setattr(script, "OUT", path)
     monkeypatch.setattr(sys, "argv", [name])
     try:
@@ -260,4 +243,4 @@ def test_recorded_grids_stand_as_they_are(sweep, tmp_path, monkeypatch, name):
     except OSError as problem:
         pytest.skip(f"the data sets of the grid are not all here: {problem}")
     assert left.value.code == 0
-    assert path.read_bytes() == record.read_bytes()
+    assert path.read_bytes() == record

@@ -22,13 +22,16 @@ SITE = ROOT / "_build" / "html"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
+def without(what: str, variable: str) -> None:
+    """Skip, or fail where the variable says that it must be there."""
+    (pytest.fail if os.environ.get(variable) == "1" else pytest.skip)(what)
+
+
 @pytest.fixture(scope="session")
 def site() -> Path:
     """Folder of the built site."""
     if not (SITE / "index.html").is_file():
-        (pytest.fail if os.environ.get("DROT_REQUIRE_SITE") == "1" else pytest.skip)(
-            "there is no built site in _build/html: `make book` builds it"
-        )
+        without("no built site in _build/html: `make book` builds it", "DROT_REQUIRE_SITE")
     return SITE
 
 
@@ -37,8 +40,7 @@ def site_url(site: Path) -> Iterator[str]:
     """Address of the built site, with a closing slash."""
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *args):
-            pass
+        log_message = lambda *_: None  # noqa: E731
 
     handler = functools.partial(Quiet, directory=str(site))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -50,12 +52,10 @@ def site_url(site: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator:
-    """A Playwright browser; without Chromium a skip, or a failure under DROT_REQUIRE_BROWSER=1."""
+    """A Playwright browser."""
     executable = next(filter(None, map(shutil.which, BROWSERS)), None)
     if executable is None:
-        (pytest.fail if os.environ.get("DROT_REQUIRE_BROWSER") == "1" else pytest.skip)(
-            "no Chromium on this machine: the browser tests did not run"
-        )
+        without("no Chromium on this machine", "DROT_REQUIRE_BROWSER")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -117,16 +117,13 @@ def page(request, open_widget):
 
 @pytest.fixture(scope="module")
 def core(request, browser, widget_files):
-    """Calls a function of the core in Chromium by its name, or code with the core as ``c``."""
+    """Calls a function of the core in Chromium by its name."""
     widget = request.module.WIDGET
     page = widget_page.open_page(browser, widget_files(widget).as_uri(), widget)
 
-    def evaluate(code: str, *given):
-        call = f"c.{code}(...a)" if code.isidentifier() else code
+    def evaluate(name: str, *given):
         given = [g.tolist() if isinstance(g, np.ndarray) else g for g in given]
-        return page.evaluate(
-            f"a => {{ const c = drot{widget.capitalize()}; return {call}; }}", given
-        )
+        return page.evaluate(f"given => drot{widget.capitalize()}.{name}(...given)", given)
 
     yield evaluate
     assert not page.said

@@ -78,6 +78,22 @@ window.probe = (() => {
       };
     },
 
+    /* displayed formulas, those of proofs and solutions too, that are wider than their box; figures
+       that scroll and that the keyboard cannot reach */
+    async cut() {
+      all("details").forEach((e) => (e.open = true));
+      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+      const wider = (e) => e.scrollWidth > e.clientWidth + 1;
+      return {
+        cut: all('.bd-article mjx-container[display="true"]')
+          .filter((e) => wider(e) || wider(e.parentElement))
+          .map((e) => e.textContent.slice(0, 60)),
+        stuck: all(".bd-article figure")
+          .filter((e) => e.scrollWidth > e.clientWidth && e.tabIndex !== 0)
+          .map((e) => e.id),
+      };
+    },
+
     /* visible words, menus too, below a contrast of 4.5, or 3 if large; axe does the same, slowly */
     faint() {
       const ground = grounds();
@@ -93,6 +109,14 @@ window.probe = (() => {
         if (ratio < (large ? 3 : 4.5)) found.push(ratio.toFixed(2) + " " + name(e));
       }
       return found;
+    },
+
+    /* contrast of the first mark of a kind against the ground of its widget */
+    contrast(box, kind, attribute) {
+      const [mark, ground] = [document.querySelector(`${box} ${kind}`), document.querySelector(box)];
+      return contrast(
+        getComputedStyle(mark)[attribute], rgb(getComputedStyle(ground).backgroundColor)
+      );
     },
 
     /* the concept map's boxes, as left, top, right, bottom */

@@ -10,6 +10,7 @@ import importlib.metadata
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import nbformat
@@ -47,9 +48,13 @@ def code_cells(notebook) -> list:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
+def prose(site: Path, name: str) -> str:
+    return "\n".join(c.source for c in shipped(site, name).cells if c.cell_type == "markdown")
+
+
 @every_chapter
 def test_page_offers_binder_colab_and_the_notebook(site: Path, name: str):
-    page = opened(site, name)
+    page, html = opened(site, name), site / f"{name}.html"
     links = {a.get_text(strip=True): a["href"] for a in page.select(".article-header-buttons a")}
 
     binder = urlsplit(links["Binder"])
@@ -63,11 +68,10 @@ def test_page_offers_binder_colab_and_the_notebook(site: Path, name: str):
     assert colab.path.startswith(branch)  # the branch is the folder of the site
     assert (site / colab.path.removeprefix(branch)).samefile(site / "_sources" / f"{name}.ipynb")
 
-    notebook = (site / f"{name}.html").parent / unquote(links[".ipynb"])
+    notebook = html.parent / unquote(links[".ipynb"])
     assert notebook.samefile(site / "_sources" / f"{name}.ipynb")
     for link in page.select('article a.download[href$=".ipynb"]'):
-        taken = (site / f"{name}.html").parent / unquote(link["href"])
-        assert taken.read_bytes() == notebook.read_bytes()
+        assert (html.parent / unquote(link["href"])).read_bytes() == notebook.read_bytes()
 
 
 def test_pages_without_code_offer_nothing_to_run(site: Path):
@@ -89,55 +93,44 @@ def test_notebook_is_executed(site: Path, name: str):
         failed = [o.ename for o in cell.outputs if o.output_type == "error"]
         assert bool(failed) == raises, failed
 
-    kept = [
-        c for c in cells if not {"remove-cell", "remove-output"} & set(c.metadata.get("tags", []))
-    ]
+    hidden = {"remove-cell", "remove-output"}
+    kept = [cell for cell in cells if not hidden & set(cell.metadata.get("tags", []))]
     drawn = sum("image/png" in output.get("data", {}) for c in kept for output in c.outputs)
-    page = opened(site, name)
-    assert drawn == len(page.select("article .cell_output img[src*=_images]"))
-    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    assert "{glue:text}" not in prose and "{index}" not in prose
+    assert drawn == len(opened(site, name).select("article .cell_output img[src*=_images]"))
+    assert "{glue:text}" not in prose(site, name) and "{index}" not in prose(site, name)
 
 
 def test_numbers_in_prose_are_those_of_the_page(site: Path):
     name = "book/01_entropic_affinity"
-    (given,) = re.findall(r"the row has perplexity (\{glue:text\}`[^`]*`)", SOURCES[name])
-    prose = "\n".join(c.source for c in shipped(site, name).cells if c.cell_type == "markdown")
-    (shown,) = re.findall(r"the row has perplexity ([\d.]+):", prose)
-    assert given not in prose
-    assert f"the row has perplexity {shown}:" in opened(site, name).get_text()
+    assert re.search(r"the row has perplexity \{glue:text\}`[^`]*`", SOURCES[name])
+    (shown,) = re.findall(r"the row has perplexity [\d.]+:", prose(site, name))
+    assert shown in opened(site, name).get_text()
 
 
 # ------------------------------------------------------------- the first cell of a notebook
 
 
-class Shell:
-    """Stands where IPython stands; notes what the cell asks for, and clones an empty book."""
-
-    def __init__(self, folder: Path):
-        self.folder, self.asked = folder, []
-
-    def system(self, command: str) -> None:
-        self.asked.append(command)
-        (self.folder / command.split()[-1] / "book" / "reproductions").mkdir(parents=True)
-
-    def run_line_magic(self, name: str, line: str) -> None:
-        self.asked.append(f"%{name} {line}")
-
-
 def asked(monkeypatch, folder: Path, *, installed: bool, where: str = "book") -> list[str]:
-    """What the first cell asks of IPython when it runs in this folder."""
-    source = notebooks.set_up_cell(REPOSITORY, where).source
-    shell = Shell(folder)
-    program = TransformerManager().transform_cell(source)
+    """What the first cell asks of IPython when it runs in this folder; a clone is an empty book."""
+    said = []
+
+    def system(command: str) -> None:
+        said.append(command)
+        (folder / command.split()[-1] / "book" / "reproductions").mkdir(parents=True)
+
+    shell = SimpleNamespace(
+        system=system, run_line_magic=lambda name, line: said.append(f"%{name} {line}")
+    )
+    program = TransformerManager().transform_cell(notebooks.set_up_cell(REPOSITORY, where).source)
     found = object() if installed else None
     monkeypatch.setattr("importlib.util.find_spec", lambda name: found if name == "drot" else None)
     monkeypatch.chdir(folder)
     exec(compile(program, "set-up", "exec"), {"get_ipython": lambda: shell})
-    return shell.asked
+    return said
 
 
 def test_first_cell_fetches_and_installs_where_drot_is_missing(monkeypatch, tmp_path: Path):
+    assert asked(monkeypatch, tmp_path, installed=True) == []
     where = "book/reproductions"
     clone, pip, cd = asked(monkeypatch, tmp_path, installed=False, where=where)
     assert clone == f"git clone -q --depth 1 {REPOSITORY} drot-book"
@@ -145,14 +138,7 @@ def test_first_cell_fetches_and_installs_where_drot_is_missing(monkeypatch, tmp_
     assert cd == "%cd -q drot-book/book/reproductions"
     # After the kernel has started anew, all is there, and only the folder is to be found again.
     assert asked(monkeypatch, tmp_path, installed=True, where=where) == [cd]
-
-
-def test_first_cell_does_nothing_where_drot_is(monkeypatch, tmp_path: Path):
-    assert asked(monkeypatch, tmp_path, installed=True) == []
-
-
-def test_first_cell_clones_into_no_folder_that_python_would_import():
-    assert not notebooks.CLONE.isidentifier()
+    assert not notebooks.CLONE.isidentifier(), "Python would import the folder of the clone"
 
 
 def requirements(*names: str) -> set[str]:
@@ -171,14 +157,15 @@ def requirements(*names: str) -> set[str]:
 
 def imported(name: str) -> set[str]:
     """Top names of the modules that the cells of a chapter import."""
-    path = ROOT / f"{name}.md"
+    notebook = read_myst_markdown_notebook(SOURCES[name], PARSER, path=ROOT / f"{name}.md")
     found = set()
-    for cell in code_cells(read_myst_markdown_notebook(SOURCES[name], PARSER, path=path)):
-        for node in ast.walk(ast.parse(cell.source)):
-            if isinstance(node, ast.Import):
-                found |= {alias.name.partition(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                found.add(node.module.partition(".")[0])
+    for node in (
+        node for cell in code_cells(notebook) for node in ast.walk(ast.parse(cell.source))
+    ):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module.partition(".")[0])
     return found - sys.stdlib_module_names
 
 

@@ -9,7 +9,7 @@ import drot
 import numpy as np
 import pytest
 import torch
-from widget_page import begin, chosen, points_of, readout, says, table
+from widget_page import begin, chosen, marks, points_of, readout, says, squared, table
 
 WIDGET = "priors"
 ORDER = ("edges", "drawn", "alone", "lonely")  # of the table
@@ -21,8 +21,7 @@ START = [[-1.9, 0.5], [-1.1, 1.3], [-0.8, 0], [-1.7, -1], [0.3, 0.9], [0.5, -0.8
 
 
 def log_kernel(points, tau: float) -> torch.Tensor:
-    X = np.asarray(points, dtype=float)
-    return torch.from_numpy(-((X[:, None] - X) ** 2).sum(axis=-1) / (2 * tau**2))
+    return torch.from_numpy(-squared(points) / (2 * tau**2))
 
 
 def expectation(points, tau: float, prior: str) -> np.ndarray:
@@ -43,25 +42,21 @@ def mulberry(seed: int):
     return uniform
 
 
-def sample(points, tau: float, prior: str, uniform) -> np.ndarray:
-    P = expectation(points, tau, prior)
-    n = len(P)
-    W = np.zeros((n, n), dtype=int)
-    if prior == "binary":
-        for i, j in itertools.permutations(range(n), 2):
-            W[i, j] = uniform() < P[i, j]
-        return W
-    for row in range(n):
-        shares = P[row] if prior == "row" else P.ravel()
-        at = int(np.searchsorted(np.cumsum(shares), uniform() * shares.sum(), side="right"))
-        i, j = (row, at) if prior == "row" else divmod(at, n)
-        W[i, j] += 1
-    return W
-
-
 def draws(points, tau: float, prior: str, m: int) -> np.ndarray:
-    uniform = mulberry(7)
-    return np.stack([sample(points, tau, prior, uniform) for _ in range(m)])
+    """The first m graphs, (m, n, n)."""
+    P, uniform = expectation(points, tau, prior), mulberry(7)
+    n = len(P)
+    W = np.zeros((m, n, n), dtype=int)
+    for graph in W:
+        if prior == "binary":
+            for i, j in itertools.permutations(range(n), 2):
+                graph[i, j] = uniform() < P[i, j]
+            continue
+        for row in range(n):
+            shares = P[row] if prior == "row" else P.ravel()
+            at = int(np.searchsorted(np.cumsum(shares), uniform() * shares.sum(), side="right"))
+            graph[(row, at) if prior == "row" else divmod(at, n)] += 1
+    return W
 
 
 def degrees(W: np.ndarray) -> np.ndarray:
@@ -71,28 +66,9 @@ def degrees(W: np.ndarray) -> np.ndarray:
 def alone(points, tau: float, prior: str) -> np.ndarray:
     """Probability of no edge: in B a product, in E a power."""
     P = expectation(points, tau, prior)
-    if prior == "row":
-        return np.zeros(len(P))
     if prior == "binary":
         return (1 - P).prod(axis=0) * (1 - P).prod(axis=1)
-    return (1 - degrees(P) / len(P)) ** len(P)
-
-
-@pytest.mark.parametrize("prior", PRIORS)
-def test_lonely_points_by_listing_all_graphs(prior):
-    """The oracle of the chances of no edge, against the law itself."""
-    points, tau = [[0, 0], [1, 0], [0, 2]], 0.7
-    total, lonely = 0.0, np.zeros(3)
-    for counts in itertools.product(range(4), repeat=6):
-        if max(counts) > 1 and sum(counts) != 3:
-            continue  # no law allows it
-        W = np.zeros((3, 3))
-        W[~np.eye(3, dtype=bool)] = counts
-        chance = drot.graph_log_probability(W, log_kernel(points, tau), prior=prior).exp()
-        total += float(chance)
-        lonely += float(chance) * (degrees(W) == 0)
-    assert total == pytest.approx(1)
-    np.testing.assert_allclose(alone(points, tau, prior), lonely, rtol=0, atol=1e-12)
+    return (1 - degrees(P) / len(P)) ** len(P) if prior == "edges" else np.zeros(len(P))
 
 
 # ---------------------------------------------------------------------------------- in the page
@@ -107,15 +83,12 @@ def prior_of(page) -> str:
 def weights(page, panel: int, kind: str) -> np.ndarray:
     """Entries that a panel draws, (n, n); an edge is as dark as its weight, up to 1."""
     edges = page.locator(f"{page.box} svg").nth(panel).locator(f".drot-{kind}")
-    rows = edges.evaluate_all(
-        "all => all.map(e => [e.dataset.from, e.dataset.to, e.dataset.value,"
-        " e.getAttribute('stroke-opacity'),"
-        " e.nextElementSibling.getAttribute('fill-opacity')].map(Number))"
-    )
+    heads = edges.locator("xpath=following-sibling::*[1]")
     W = np.zeros((len(START), len(START)))
-    for i, j, value, dark, head in rows:
-        W[int(i), int(j)] = value
-        assert dark == head == (min(1, value) if kind == "mean" else value > 0)
+    i, j, value, dark = marks(edges, "data-from", "data-to", "data-value", "stroke-opacity").T
+    W[i.astype(int), j.astype(int)] = value
+    assert np.array_equal(dark, np.minimum(1, value) if kind == "mean" else value > 0)
+    assert np.array_equal(marks(heads, "fill-opacity").ravel(), dark)
     return W
 
 
@@ -183,24 +156,21 @@ def test_a_far_point(page):
     for _ in range(40):
         far.press("ArrowRight")
     assert points_of(page)[6][0] < 3.7, "the point left its panel"
-    lonely = {}
     for prior in PRIORS:
         begin(page, PRIORS[prior])
         page.get_by_role("button", name="Draw 100").click()
         shown = assert_agrees(page)
-        lonely[prior] = shown["alone"], shown["lonely"], shown["edges"]
-    assert lonely["row"][:2] == (0, 0) and lonely["row"][2] >= 1 - 1e-12
-    for prior in ("binary", "edges"):
-        assert lonely[prior][0] > 0.999 and lonely[prior][1] == 1 and lonely[prior][2] < 1e-3
+        if prior == "row":
+            assert shown["alone"] == shown["lonely"] == 0 and shown["edges"] >= 1 - 1e-12
+        else:
+            assert shown["alone"] > 0.999 and shown["lonely"] == 1 and shown["edges"] < 1e-3
 
 
 def test_edges_end_at_their_points(page):
     """Each arc begins and ends where its points are, and bends to the right of its way."""
     for panel in (0, 1):
         svg = page.locator(f"{page.box} svg").nth(panel)
-        at = svg.locator(".drot-point").evaluate_all(
-            "all => all.map(e => [e.cx.baseVal.value, e.cy.baseVal.value])"
-        )
+        at = marks(svg.locator(".drot-point"), "cx", "cy")
         paths = svg.locator(".drot-mean").evaluate_all(
             "all => all.map(e => [+e.dataset.from, +e.dataset.to, e.getAttribute('d')])"
         )
@@ -212,7 +182,7 @@ def test_edges_end_at_their_points(page):
             assert (z - x) * (v - y) - (w - y) * (u - x) > 0
 
 
-def test_bandwidth_by_keyboard(page):
+def test_bandwidth_by_keyboard_and_the_table(page):
     slider = page.get_by_role("slider", name="Bandwidth of the kernel")
     begin(page, PRIORS["binary"])
     seen = []
@@ -223,10 +193,6 @@ def test_bandwidth_by_keyboard(page):
         assert (np.diff([shown[name] for shown in seen]) > 0).all()
     assert seen[0]["tau"] == 0.3 and seen[-1]["tau"] == 3
     assert slider.get_attribute("aria-valuetext") == "bandwidth 3.00"
-
-
-def test_table_lists_all_points(page):
-    begin(page, PRIORS["edges"])
     page.get_by_role("button", name="Draw 100").click()
     rows = table(page)
     assert len(rows) == 7

@@ -8,7 +8,7 @@ import re
 import drot
 import numpy as np
 import pytest
-from widget_page import begin, readout, says, table
+from widget_page import begin, labels_of, marks, readout, says, squared, table
 
 WIDGET = "srgw"
 MARK = [[2.0, -3, 1], [-3, 2, 1], [1, 1, -2]]  # prp-soft-wins
@@ -20,19 +20,8 @@ def gram(X: np.ndarray) -> np.ndarray:
     return X @ X.T
 
 
-def squared(X: np.ndarray) -> np.ndarray:
-    X = np.asarray(X, dtype=float)
-    return ((X[:, None] - X[None]) ** 2).sum(axis=-1)
-
-
 def plan_of(labels, k: int) -> np.ndarray:
     return np.eye(k)[list(labels)] / len(labels)
-
-
-def energy(C, D, T) -> float:
-    """The objective by its definition: all pairs of pairs."""
-    pairs = (np.asarray(C)[:, :, None, None] - np.asarray(D)) ** 2
-    return float(np.einsum("ijkl,ik,jl", pairs, T, T))
 
 
 def structure_of(C, T) -> np.ndarray:
@@ -44,12 +33,9 @@ def structure_of(C, T) -> np.ndarray:
 
 
 def value_of(C, T) -> float:
-    return energy(C, structure_of(C, T), T)
-
-
-def kmeans_of(C, T) -> float:
-    D = structure_of(C, T)
-    return float(np.trace(np.asarray(C)) / len(T) - T.sum(axis=0) @ np.diag(D))
+    """The objective by its definition: all pairs of pairs."""
+    pairs = (np.asarray(C)[:, :, None, None] - structure_of(C, T)) ** 2
+    return float(np.einsum("ijkl,ik,jl", pairs, T, T))
 
 
 # ------------------------------------------------------------------------------------ the core
@@ -92,31 +78,24 @@ def clusters_of(page) -> int:
 
 def plan_shown(page) -> np.ndarray:
     """The plan that the discs and their names tell, (n, k)."""
-    k, t = clusters_of(page), readout(page)["t"]
-    rows = []
-    for name in page.locator(f"{page.box} svg [role=button]").evaluate_all(
-        "all => all.map(e => e.getAttribute('aria-label'))"
-    ):
-        row = np.zeros(k)
+    k, t, names = clusters_of(page), readout(page)["t"], labels_of(page)
+    T = np.zeros((len(names), k))
+    for row, name in zip(T, names, strict=True):
         if shared := re.search(r"shared, \d+ % in cluster (\d) and (\d+) % in cluster (\d)", name):
             row[int(shared[1]) - 1] = 1 - t
             row[int(shared[3]) - 1] += t
             assert int(shared[2]) == round(100 * t)
         else:
             row[int(re.search(r"in cluster (\d)$", name)[1]) - 1] = 1
-        rows.append(row)
-    return np.array(rows) / len(rows)
+    return T / len(T)
 
 
 def similarity(page) -> np.ndarray:
     """From where the discs are drawn: the units cancel in no number, so they are read as well."""
     name = pressed(page)
-    at = page.locator(f"{page.box} .drot-hit").evaluate_all(
-        "all => all.map(c => [c.getAttribute('cx'), c.getAttribute('cy')].map(Number))"
-    )
-    unit = {"three clouds": 46, "a ring and its middle": 50, "three points": 46}[name]
-    X = np.round((np.array(at) - [170, 120]) / [unit, -unit], 6)
-    return STARTS[name][2](X)
+    at = marks(page.locator(f"{page.box} .drot-hit"), "cx", "cy")
+    unit = 50 if name == "a ring and its middle" else 46
+    return STARTS[name][2](np.round((at - [170, 120]) / [unit, -unit], 6))
 
 
 def curve(page, which: str) -> np.ndarray:
@@ -130,8 +109,10 @@ def assert_agrees(page) -> dict[str, float]:
     C, T, t = similarity(page), plan_shown(page), shown["t"]
     values, held = curve(page, "reduced"), curve(page, "fixed")
     assert shown["objective"] == pytest.approx(value_of(C, T), rel=1e-9, abs=1e-9)
+    D = structure_of(C, T)
+    kmeans = float(np.trace(C) / len(T) - T.sum(axis=0) @ np.diag(D))
     sign = -1 if pressed(page) == "a ring and its middle" else 1  # distances: that of -C
-    assert shown["kmeans"] == pytest.approx(sign * kmeans_of(C, T), rel=1e-9, abs=1e-9)
+    assert shown["kmeans"] == pytest.approx(sign * kmeans, rel=1e-9, abs=1e-9)
     assert shown["kmeans"] > 0 or pressed(page) == "three points"
     label = page.get_by_text(re.compile("^Clusters k = "))
     assert label.inner_text() == f"Clusters k = {clusters_of(page)}"
@@ -142,50 +123,36 @@ def assert_agrees(page) -> dict[str, float]:
     assert (held >= values - 1e-9 * np.abs(values)).all()  # and never cross
     np.testing.assert_allclose(np.diff(held, 3), 0, atol=1e-8 * np.abs(held).max())  # a parabola
     # what is drawn is what is held: the solid curve has its extremes where its values have
-    heights = np.array(
-        [
-            float(y)
-            for y in re.findall(
-                r" (-?[\d.]+)",
-                page.locator(f'{page.box} [data-curve="reduced"]').get_attribute("d"),
-            )
-        ]
-    )
+    path = page.locator(f'{page.box} [data-curve="reduced"]').get_attribute("d")
+    heights = np.array([float(y) for y in re.findall(r" (-?[\d.]+)", path)])
     assert len(heights) == 101
     if np.ptp(values) > 1e-9:
         fit = np.polyfit(values, heights, 1)
         assert fit[0] < 0  # more is higher
         np.testing.assert_allclose(np.polyval(fit, values), heights, atol=2e-3)
-        dot = page.locator(f"{page.box} .drot-dot")
-        assert float(dot.get_attribute("cy")) == pytest.approx(heights[at], abs=2e-3)
-        assert float(dot.get_attribute("cx")) == pytest.approx(14 + t * 312)
+        cx, cy = marks(page.locator(f"{page.box} .drot-dot"), "cx", "cy")[0]
+        assert cx == pytest.approx(14 + t * 312) and cy == pytest.approx(heights[at], abs=2e-3)
     ends = page.locator(f"{page.box} [data-end]").all_text_contents()
     assert ends == [f"before: {values[0]:.3f}", f"after: {values[-1]:.3f}"]
-    # the verdict
-    best = min(values[0], values[-1])
-    if says(page, "verdict").startswith("Sharing wins"):
-        assert values.min() < best - 1e-9
-        assert f"{values.min():.3f}" in says(page, "verdict")
-    elif says(page, "verdict").startswith("Sharing does not pay"):
+    best, verdict = min(values[0], values[-1]), says(page, "verdict")
+    if verdict.startswith("Sharing wins"):
+        assert values.min() < best - 1e-9 and f"{values.min():.3f}" in verdict
+    elif verdict.startswith("Sharing does not pay"):
         assert values.min() >= best - 1e-9 * abs(best)
     else:
-        assert says(page, "verdict") == "Before and after are the same."
+        assert verdict == "Before and after are the same."
     return shown
 
 
 def test_first_numbers(page):
     """The page opens on three clouds, on the way from a jumble to the clouds."""
-    shown = assert_agrees(page)
+    shown, values = assert_agrees(page), curve(page, "reduced")
     assert shown["t"] == 0.3 and clusters_of(page) == 3
     assert says(page, "verdict").startswith("Sharing does not pay")
-    values = curve(page, "reduced")
     assert values[0] > 5 * values[-1]
     assert (np.diff(values, 2) < 1e-9).all(), "the curve must be concave"
-    C = similarity(page)
-    best = min(
-        value_of(C, plan_of(labels, 3))
-        for labels in ([0] * 4 + [1] * 4 + [2] * 4, [0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2])
-    )
+    groups = ([0] * 4 + [1] * 4 + [2] * 4, [0] * 4 + [1] * 3 + [2] * 5)
+    best = min(value_of(similarity(page), plan_of(labels, 3)) for labels in groups)
     assert values[-1] == pytest.approx(best)
 
 
@@ -225,8 +192,7 @@ def test_sliders_by_keyboard(page):
 
 
 def test_points_move_by_keyboard_and_click(page):
-    slider(page, "From").focus()
-    page.keyboard.press("End")
+    slider(page, "From").press("End")
     page.keyboard.press("Tab")  # the button
     assert page.locator(":focus").inner_text().startswith("Descend")
     page.keyboard.press("Tab")  # the first point
@@ -246,8 +212,7 @@ def test_points_move_by_keyboard_and_click(page):
     page.locator(f'{page.box} [data-point="11"]').click()
     assert plan_shown(page)[11].argmax() == 0
     assert_agrees(page)
-    slider(page, "From").focus()
-    page.keyboard.press("PageDown")  # 0.9 of the last move
+    slider(page, "From").press("PageDown")  # 0.9 of the last move
     T = plan_shown(page)
     assert T[11, 0] * 12 == pytest.approx(0.9) and T[11, 2] * 12 == pytest.approx(0.1)
     assert_agrees(page)
@@ -278,13 +243,10 @@ def test_pies_show_the_shares(page):
     """A sector of 0.3 of the turn ends at 108 degrees from the top."""
     path = page.locator(f'{page.box} [data-point="1"] path')
     assert path.get_attribute("data-share") == "0.3"
-    place = "([e, at]) => { const p = e.getPointAtLength(at); return [p.x, p.y] }"
-    whole = path.evaluate("e => e.getTotalLength()")
-    element = path.element_handle()
-    start = np.array(page.evaluate(place, [element, 8]))  # up along the radius
-    end = np.array(page.evaluate(place, [element, whole - 8]))  # before the way back
-    disc = page.locator(f'{page.box} [data-point="1"] .drot-hit')
-    centre = np.array(disc.evaluate("e => [e.cx.baseVal.value, e.cy.baseVal.value]"))
-    np.testing.assert_allclose(start - centre, [0, -8], atol=0.05)
+    ends = path.evaluate(  # up along the radius, and before the way back
+        "e => [8, e.getTotalLength() - 8].map(l => e.getPointAtLength(l)).map(p => [p.x, p.y])"
+    )
+    centre = marks(page.locator(f'{page.box} [data-point="1"] .drot-hit'), "cx", "cy")
     angle = 2 * np.pi * 0.3
-    np.testing.assert_allclose(end - centre, [8 * np.sin(angle), -8 * np.cos(angle)], atol=0.05)
+    want = [[0, -8], [8 * np.sin(angle), -8 * np.cos(angle)]]
+    np.testing.assert_allclose(ends - centre, want, atol=0.05)

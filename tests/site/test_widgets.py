@@ -6,25 +6,16 @@ import pytest
 from widget_page import AXE, CHAPTERS, PROBE, contrast, height, open_page
 
 POINTS = {".drot-ring": "stroke", ".drot-point": "fill"}
-TIES = {".drot-tie-kept": "stroke", ".drot-chosen": "stroke"}
+CURVES = {".drot-curve": "stroke"}
 PRESSED, OTHERS = '[aria-pressed="true"] rect', '[aria-pressed="false"] rect'
 # what a widget draws, by the property that makes it visible
 MARKS = {
-    "row": {
-        ".drot-probability": "fill",
-        ".drot-cost": "stroke",
-        ".drot-curve": "stroke",
-        ".drot-dot": "fill",
-    },
+    "row": CURVES | {".drot-probability": "fill", ".drot-cost": "stroke", ".drot-dot": "fill"},
     "symmetric": {**POINTS, ".drot-over": "fill", ".drot-under": "stroke"},
     "priors": {**POINTS, ".drot-mean": "stroke", ".drot-last": "stroke"},
-    "srgw": {
-        ".drot-curve": "stroke",
-        ".drot-cross": "stroke",
-        "[data-point] circle:nth-of-type(3)": "stroke",
-    },
+    "srgw": CURVES | {".drot-cross": "stroke", "[data-point] circle:nth-of-type(3)": "stroke"},
     "prototypes": {PRESSED: "stroke", OTHERS: "stroke", ".drot-probability": "fill"},
-    "explorer": TIES,
+    "explorer": {".drot-tie-kept": "stroke", ".drot-chosen": "stroke"},
 }
 WORDS = {
     "row": [".drot-axis", ".drot-tick"],
@@ -64,8 +55,8 @@ def test_stands_still_and_fits(open_widget, widget, width):
         assert height(page) == pytest.approx(first, abs=0.6), state
         facts = page.evaluate("probe.facts()")
         assert facts["overflow"] <= 0 and not facts["wide"], state
-    if page.locator(f"{page.box} details").count():
-        page.locator(f"{page.box} summary").click()
+    for folded in page.locator(f"{page.box} summary").all():
+        folded.click()
         facts = page.evaluate("probe.facts()")
         assert facts["overflow"] <= 0 and not facts["wide"], "with its table"
     if width == 390:
@@ -122,35 +113,33 @@ def test_announced_and_labelled(open_widget, widget):
         assert group.get_attribute("aria-label")
 
 
-@widgets
-def test_focus_is_seen(open_widget, widget):
-    """One sees where Tab has led: at a slider, a button, in a picture."""
-    page = open_widget(widget)
-    page.keyboard.press("Tab")  # from here on the keyboard leads
-    for kind in ("input", "button", "svg [tabindex='0']", "svg[tabindex='0']"):
-        for one in page.locator(f"{page.box} {kind}").all()[:1]:
-            one.focus()
-            assert one.evaluate("e => getComputedStyle(e).outlineStyle") != "none", kind
-            assert one.evaluate("e => parseFloat(getComputedStyle(e).outlineWidth)") >= 2, kind
+@pytest.mark.parametrize(
+    ("widget", "mark"), [("row", ".drot-probability"), ("explorer", "[role=option]")]
+)
+def test_moves_only_where_it_may(open_widget, widget, mark):
+    """Bars and numerals glide to their new places unless the reader asked for no motion."""
+    for motion in ("reduce", "no-preference"):
+        page = open_widget(widget, motion=motion)
+        seconds = page.locator(f"{page.box} {mark}").first.evaluate(
+            "e => Math.max(...getComputedStyle(e).transitionDuration.split(',').map(parseFloat))"
+        )
+        assert (seconds > 0) == (motion == "no-preference"), motion
 
 
 @widgets
 def test_without_javascript(browser, widget_files, widget):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
+    page = browser.new_page(java_script_enabled=False)
     page.goto(widget_files(widget).as_uri())
     finding = page.locator(".drot-widget .drot-finding")
     assert finding.is_visible() and len(finding.inner_text().split()) > 8
     assert page.locator(".drot-widget :is(input, svg)").count() == 0
-    context.close()
+    page.close()
 
 
 @widgets
-def test_in_the_chapter(browser, open_widget, site, site_url, widget):
+def test_in_the_chapter(browser, open_widget, site_url, widget):
     """The built chapter shows the widget, in the state that the other tests begin with."""
-    address = f"book/{CHAPTERS[widget]}.html"
-    assert (site / address).is_file()
-    page = open_page(browser, site_url + address, widget)
+    page = open_page(browser, f"{site_url}book/{CHAPTERS[widget]}.html", widget)
     shown = page.locator(f"{page.box} output").inner_text()
     if widget not in ("row", "prototypes"):  # their chapters compute what they show
         own = open_widget(widget)

@@ -7,6 +7,7 @@ import re
 from importlib import resources
 from pathlib import Path
 
+import drot
 import numpy as np
 import pytest
 
@@ -16,6 +17,7 @@ WIDGETS = STATIC / "widgets"
 PROBE = Path(__file__).with_name("site") / "probe.js"
 AXE = resources.files("axe_playwright_python").joinpath("axe.min.js")
 CHAPTERS = {
+    "starts": "index",
     "row": "01_entropic_affinity",
     "symmetric": "03_symmetric_affinity",
     "priors": "07_graph_priors",
@@ -27,6 +29,9 @@ SHEETS = [
     Path(str(resources.files(theme))) / f"theme/{theme}/static/styles/{theme.replace('_', '-')}.css"
     for theme in ("pydata_sphinx_theme", "sphinx_book_theme")
 ]
+DIGITS = drot.datasets.digits(500)
+PIXELS = "".join(chr(97 + int(level)) for level in DIGITS.X.flatten())
+CLASSES = "".join(str(int(label)) for label in DIGITS.y)
 COSTS = [0.0, 1.1, 1.6, 2.0, 2.3, 3.1, 4.0, 4.4, 5.8, 7.2, 8.5, 9.9]
 
 
@@ -44,6 +49,7 @@ def write_page(folder: Path, body: str) -> Path:
         for sheet in (*SHEETS, STATIC / "book.css")
     )
     body = body.replace("../_static", STATIC.as_uri()).replace("{costs}", json.dumps(COSTS))
+    body = body.replace("{pixels}", PIXELS).replace("{classes}", CLASSES)
     file = folder / "page.html"
     file.write_text(
         '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
@@ -70,6 +76,7 @@ def open_page(browser, address: str, widget: str, width: int = 1100, motion: str
         page.on("request", lambda r: r.url.startswith("file:") or page.said.append(r.url))
     page.goto(address)
     page.locator(f"{page.box} output").first.wait_for(timeout=10_000)
+    page.locator(f"{page.box}:not([data-running])").wait_for(timeout=120_000)
     return page
 
 

@@ -142,9 +142,9 @@ def test_page_is_accessible(visit, name):
 def test_page_keeps_its_budget(visit, name, site, site_url):
     """The page and all that it fetches, without formulas; twice what the heaviest chapter takes.
 
-    Bytes are counted as GitHub Pages sends them: text compressed. The API page lists everything.
+    Bytes are counted as GitHub Pages sends them: text compressed.
     """
-    cost, everything = visit(name, "desk")["cost"], 4 if name == "book/api" else 1
+    cost = visit(name, "desk")["cost"]
     addresses = [url.removeprefix(site_url).partition("?")[0] for url in cost["fetched"]]
     files = [site / unquote(a) for a in addresses if not a.startswith("_static/mathjax/")]
     weights = {file.name: sent(file) for file in files}
@@ -152,8 +152,8 @@ def test_page_keeps_its_budget(visit, name, site, site_url):
     assert sum(weights.values()) < 2e6, sorted(weights.items(), key=lambda w: -w[1])[:5]
     assert max(pictures, default=0) < 500e3  # the icon may come later than the page
     assert len(files) <= 60
-    assert cost["elements"] <= 15_000 * everything
-    assert cost["loaded"] < 10_000 * everything
+    assert cost["elements"] <= 15_000
+    assert cost["loaded"] < 10_000
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The concept map on the first page: every chapter once, linked exactly where it is written."""
+"""The concept map of the opening chapter: every chapter once, linked where it is written."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_every_chapter_stands_once_and_leads_to_it():
 def test_map_is_legible(browser, site_url, width):
     """Words stay in their boxes, boxes in the picture and apart, the picture in the page."""
     page = browser.new_page(viewport={"width": width, "height": 900})
-    page.goto(site_url + "book/index.html")
+    page.goto(site_url + "book/00_one_picture.html")
     page.evaluate(PROBE)
     found = page.evaluate("probe.map()")
     page.close()

@@ -37,18 +37,21 @@ def maps_of(page) -> np.ndarray:
     return np.array(page.evaluate(code)).reshape(5, -1, 2)
 
 
-def test_core_is_tsne(core, digits, plan):
+def test_core_is_tsne(page, digits):
     n = 60
-    X, P = digits.X[:n].numpy(), core("Array.from(c.affinities(c.squares(a[0], 64), 12))",
-                                      digits.X[:n].flatten().tolist())  # fmt: skip
+    X, Z = digits.X[:n], np.random.default_rng(0).normal(scale=3, size=(n, 2))
+    code = """([X, Z]) => {
+        const P = drotStarts.affinities(drotStarts.squares(X, 64), 12);
+        const numbers = [P, drotStarts.gradient(P, Z), [drotStarts.objective(P, Z)]];
+        return numbers.map(list => Array.from(list));
+    }"""
+    P, gradient, value = page.evaluate(code, [X.flatten().tolist(), Z.ravel().tolist()])
     rows = drot.entropic_affinity(drot.sqeuclidean(X), 12, diagonal="drop", tol=1e-11)
     wanted = drot.symmetrize(rows)
     np.testing.assert_allclose(np.reshape(P, (n, n)), wanted / n, rtol=1e-7, atol=1e-15)
-    Z = np.random.default_rng(0).normal(scale=3, size=(n, 2))
-    found = core("Array.from(c.gradient(a[0], a[1]))", P, Z.ravel())
-    gradient = drot.SNELoss(wanted, "student").evaluate(torch.from_numpy(Z)).gradient / n
-    np.testing.assert_allclose(np.reshape(found, (n, 2)), gradient, rtol=1e-6, atol=1e-12)
-    assert core("objective", P, Z.ravel()) == pytest.approx(divergence(wanted / n, Z), rel=1e-9)
+    slope = drot.SNELoss(wanted, "student").evaluate(torch.from_numpy(Z)).gradient / n
+    np.testing.assert_allclose(np.reshape(gradient, (n, 2)), slope, rtol=1e-6, atol=1e-12)
+    assert value[0] == pytest.approx(divergence(wanted / n, Z), rel=1e-9)
 
 
 def test_page_says_what_its_maps_are(page, digits, plan):
@@ -60,7 +63,7 @@ def test_page_says_what_its_maps_are(page, digits, plan):
     assert titles == [f"{value:.3f}" for value in values]
     near = np.linalg.norm(maps[:, :, None] - maps[:, None], axis=3).argsort(axis=2)[:, :, 1:11]
     pairs = [(a, b) for a in range(5) for b in range(a)]
-    shared = [len(set(p) & set(q)) / 10 for a, b in pairs for p, q in zip(near[a], near[b], strict=True)]
+    shared = [len(set(near[a, i]) & set(near[b, i])) / 10 for a, b in pairs for i in range(500)]
     assert shown["shared"] == pytest.approx(np.mean(shared), abs=1e-9)
     y = digits.y.numpy()
     centres = np.stack([[Z[y == c].mean(axis=0) for c in range(10)] for Z in maps])

@@ -10,6 +10,7 @@ CURVES = {".drot-curve": "stroke"}
 PRESSED, OTHERS = '[aria-pressed="true"] rect', '[aria-pressed="false"] rect'
 # what a widget draws, by the property that makes it visible
 MARKS = {
+    "starts": {f".drot-class-{k}": "stroke" for k in range(10)} | {".drot-chosen": "stroke"},
     "row": CURVES | {".drot-probability": "fill", ".drot-cost": "stroke", ".drot-dot": "fill"},
     "symmetric": {**POINTS, ".drot-over": "fill", ".drot-under": "stroke"},
     "priors": {**POINTS, ".drot-mean": "stroke", ".drot-last": "stroke"},
@@ -18,6 +19,7 @@ MARKS = {
     "explorer": {".drot-tie-kept": "stroke", ".drot-chosen": "stroke"},
 }
 WORDS = {
+    "starts": [],
     "row": [".drot-axis", ".drot-tick"],
     "symmetric": [".drot-word"],
     "priors": [".drot-word"],
@@ -59,7 +61,7 @@ def test_stands_still_and_fits(open_widget, widget, width):
         folded.click()
         facts = page.evaluate("probe.facts()")
         assert facts["overflow"] <= 0 and not facts["wide"], "with its table"
-    if width == 390:
+    if width == 390 and widget != "starts":  # whose maps are small
         upper, lower = (page.locator(f"{page.box} svg").nth(k).bounding_box() for k in (0, 1))
         assert lower["y"] >= upper["y"] + upper["height"]
         for hit in page.locator(f"{page.box} .drot-hit, {page.box} [data-prototype] rect").all():
@@ -103,7 +105,7 @@ def test_announced_and_labelled(open_widget, widget):
         assert name in output.get_attribute("for").split()
         assert one.get_attribute("aria-valuetext")
     hints = box.locator("svg [aria-describedby], svg[aria-describedby]")
-    assert hints.count() or widget == "row"
+    assert hints.count() or widget in ("row", "starts")
     for one in hints.all()[:1]:
         text = page.locator(f"#{one.get_attribute('aria-describedby')}").inner_text()
         assert ("next cluster" if widget == "srgw" else "arrow keys") in text

@@ -134,7 +134,8 @@ window.drotPage = (function () {
   /* length of the part of a line that lies in a box [left, top, right, bottom] */
   function within([[x1, y1], [x2, y2]], [left, top, right, bottom]) {
     let [from, to] = [0, 1];
-    for (const [start, way, low, high] of [[x1, x2 - x1, left, right], [y1, y2 - y1, top, bottom]]) {
+    const sides = [[x1, x2 - x1, left, right], [y1, y2 - y1, top, bottom]];
+    for (const [start, way, low, high] of sides) {
       if (way === 0 && (start < low || start > high)) return 0;
       if (way === 0) continue;
       const [enter, leave] = [(low - start) / way, (high - start) / way].sort((a, b) => a - b);

@@ -131,9 +131,45 @@ window.drotPage = (function () {
     return { node: element("details", { class: "drot-details" }, [title, whole]), update };
   }
 
+  /* length of the part of a line that lies in a box [left, top, right, bottom] */
+  function within([[x1, y1], [x2, y2]], [left, top, right, bottom]) {
+    let [from, to] = [0, 1];
+    const sides = [[x1, x2 - x1, left, right], [y1, y2 - y1, top, bottom]];
+    for (const [start, way, low, high] of sides) {
+      if (way === 0 && (start < low || start > high)) return 0;
+      if (way === 0) continue;
+      const [enter, leave] = [(low - start) / way, (high - start) / way].sort((a, b) => a - b);
+      [from, to] = [Math.max(from, enter), Math.min(to, leave)];
+    }
+    return Math.max(0, to - from) * Math.hypot(x2 - x1, y2 - y1);
+  }
+
+  /* Where a word hides least: above its point unless lines { ends, dark } pass there, or boxes that
+   * are taken. Its box is added to these. */
+  function spot([x, y], word, lines, taken) {
+    const half = 4 + 2.8 * word.length;
+    let best = { cost: Infinity };
+    for (const far of [1, 1.5, 2.1]) {
+      for (const turn of [0, 8, 1, 15, 2, 14, 4, 12, 6, 10, 7, 9, 3, 13, 5, 11]) {
+        const angle = (turn * Math.PI) / 8;
+        const cx = clamp(x + far * (half + 12) * Math.sin(angle), half, WIDTH - half);
+        const cy = clamp(y - far * 19 * Math.cos(angle), 8, HEIGHT - 8);
+        const box = [cx - half, cy - 7, cx + half, cy + 7];
+        const [left, top, right, bottom] = box;
+        const meets = ([l, t, r, b]) => l < right && r > left && t < bottom && b > top;
+        const crossed = sum(lines.map(({ ends, dark }) => dark * within(ends, box)));
+        const cost = crossed + 60 * taken.filter(meets).length + 6 * far + (turn ? 2 : 0);
+        if (cost < best.cost) best = { cost, box, x: cx, y: cy + 4 };
+      }
+    }
+    taken.push(best.box);
+    return { x: best.x, y: best.y };
+  }
+
   /* The same points on several panels, each { title, label, edges }. One drags them on any panel;
    * on the first they also take the focus and listen to the arrow keys. `edges(svg, n)` draws the
-   * edges of n points and returns what moves them: a function of the places and of the weights.
+   * edges of n points and returns what moves them: a function of the places and of the weights,
+   * which may return the lines { ends, dark } that words are to keep clear of.
    * After a change, `act` is told whether points have moved, or only another one is chosen. */
   function graphs(specs, hint, act) {
     const state = { points: [], chosen: 0, unit: 1 }; // unit: pixels for one unit of length
@@ -170,14 +206,14 @@ window.drotPage = (function () {
     /* one panel: a word and a class for each point */
     function update(panel, weights, words, kinds = []) {
       const at = state.points.map(pixel);
-      panel.move(at, weights);
+      const lines = panel.move(at, weights) || [];
+      const taken = at.map(([x, y]) => [x - 11, y - 11, x + 11, y + 11]);
       at.forEach(([x, y], i) => {
         const [hit, ring, dot] = panel.handles[i].children;
         for (const circle of [hit, ring, dot]) set(circle, { cx: x, cy: y });
         ring.setAttribute("visibility", i === state.chosen ? "visible" : "hidden");
         dot.setAttribute("class", "drot-point " + (kinds[i] || ""));
-        const half = 14 + 2 * words[i].length; // more than half the width of a word
-        set(panel.words[i], { x: clamp(x, half, WIDTH - half), y: y + (y > 26 ? -14 : 23) });
+        if (words[i]) set(panel.words[i], spot(at[i], words[i], lines, taken));
         panel.words[i].textContent = words[i];
       });
     }

@@ -8,7 +8,7 @@
   const { row, set, slider, sum, table, widget } = drotPage;
   const LEAST = 1.05; // perplexity
   const NOTCHES = 100; // positions of the slider
-  const FEW = 9; // up to so many points, each shows its perplexity
+  const FEW = 6; // up to so many points, each shows its perplexity
   const SAME = 5e-3; // perplexities closer than this look the same in two digits
   const NUMBERS = ["before", "after", "mass", "symmetric"];
 
@@ -103,13 +103,14 @@
         edges.push({ i, j, line: draw(svg, "line", { class: "drot-edge" }) });
       }
     }
-    return (at, { P, darkest }) => {
-      for (const { i, j, line } of edges) {
+    return (at, { P, darkest }) =>
+      edges.map(({ i, j, line }) => {
         const weight = P ? P[i][j] : 0;
+        const dark = darkest > 0 ? weight / darkest : 0;
         set(line, { x1: at[i][0], y1: at[i][1], x2: at[j][0], y2: at[j][1] });
-        set(line, { "stroke-opacity": darkest > 0 ? weight / darkest : 0, "data-value": weight });
-      }
-    };
+        set(line, { "stroke-opacity": dark, "data-value": weight });
+        return { ends: [at[i], at[j]], dark };
+      });
   }
 
   function start(box, id) {

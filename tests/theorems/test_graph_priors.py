@@ -260,6 +260,14 @@ def test_prp_support(n):
     assert [either <= sets[z] for z in PRIORS] == [True, False, False]
 
 
+@pytest.mark.parametrize(("x", "z"), [("binary", "row"), ("binary", "edges"), ("edges", "row")])
+def test_prp_support_in_the_package(x, z):
+    """The loss refuses the pairs that a mean can betray: not edges and binary."""
+    P = expected_graph(log(kernel(0, 4)), prior=x)
+    with pytest.raises(ValueError, match="support"):
+        coupling_loss(P, log(kernel(1, 4)), prior=z)
+
+
 @pytest.mark.parametrize(("x", "z"), sorted(FEASIBLE))
 @pytest.mark.parametrize("n", [3, 4])
 def test_prp_cross_entropy(n, x, z):

@@ -36,6 +36,8 @@ def test_distances():
         pair = [[np.cosh(r), np.sinh(r)] for r in (far, far + 1e-6)]
         assert float(hyperbolic.distance(pair)[0, 1]) == pytest.approx(1e-6, rel=1e-4)
     assert bool((found.diagonal() == 0).all())
+    with pytest.raises(ValueError, match="row 1 of Z is not on the hyp"):
+        hyperbolic.distance([[1.0, 0.0], [1.0, 1.0]])
 
 
 def test_poincare_ball_and_wrapped_normal():

@@ -12,8 +12,6 @@ import math
 
 import numpy as np
 import pytest
-import scipy.integrate
-import scipy.optimize
 import scipy.special
 import scipy.stats
 import torch
@@ -27,7 +25,6 @@ from drot import (
     mrf_log_density,
     spectral,
 )
-from plans import excess
 
 PRIORS = ("binary", "row", "edges")
 OFF = {n: ~np.eye(n, dtype=bool) for n in (2, 3, 4)}
@@ -235,33 +232,13 @@ def test_prp_limit_posterior(n, prior):
     assert (gaps[0] > 1e-4) != connected
 
 
-def test_prp_limit_posterior_bound_is_sharp():
-    """Two values of f, mixed in the ratio of their square roots, attain it."""
-    rng = np.random.default_rng(0)
-    for _ in range(300):
-        p, f = rng.dirichlet(np.full(6, 0.4)), np.exp(rng.normal(size=6) * 2)
-        gap = variation(p * f / (p @ f), p)
-        assert gap == pytest.approx(p @ abs(f - p @ f) / (2 * (p @ f)))
-        assert gap <= math.tanh(math.log(f.max() / f.min()) / 4) + 1e-12
-    f = np.array([0.3, 2.0])
-    p = np.sqrt(f[::-1]) / np.sqrt(f).sum()  # the mean is the geometric one
-    assert variation(p * f / (p @ f), p) == pytest.approx(math.tanh(math.log(f[1] / f[0]) / 4))
-    # if f tends to a constant that depends on the graph, here R, so does the limit
-    for prior in PRIORS:
-        p, R = law(3, prior, rough(1, 3)), np.array([number(w) for w in graphs(3, prior)])
-        assert (variation(p * R / (p @ R), p) > 0.01) == (np.ptp(R) > 0) == (prior != "row")
-
-
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("n", [3, 4])
 def test_rem_improper(n, prior):
     """As epsilon vanishes the prior keeps the graphs with most components, at any alpha > 0."""
     most = {"binary": n, "row": n // 2, "edges": n - 1}[prior]
-    W = graphs(n, prior)
-    _, R, c_k = log_constants(W, 2)
+    _, R, c_k = log_constants(graphs(n, prior), 2)
     assert R.max() == most
-    if prior == "binary":
-        assert W[n == R].sum() == 0 and (n == R).sum() == 1  # the empty graph
     base = np.log(law(n, prior, np.ones((n, n))))
     for alpha, kept in ((1, most), (0.5, most), (-0.5, R.min())):
         p = softmax(alpha * (c_k + R * math.log(2 * math.pi / 1e-12)) + base)
@@ -304,16 +281,6 @@ def test_prp_cross_entropy(n, x, z):
         formula += p @ np.log(factorials(W))
         found += p @ np.log(factorials(W)) - math.log(math.factorial(n))
     assert [formula, found] == pytest.approx([value, value], rel=1e-10)
-
-
-def test_prp_cross_entropy_sees_only_the_mean():
-    """Another law of the same mean: the edges of all rows in step, instead of independent."""
-    K, W = rough(1, 3), graphs(3, "row")
-    half = law(3, "row", np.ones((3, 3)))  # each edge with probability 1/2
-    turn = np.eye(3, dtype=int)[[1, 2, 0]]
-    for z in PRIORS:
-        other = cross_entropy(np.stack([turn, turn.T]), np.array([0.5, 0.5]), K, z)
-        assert cross_entropy(W, half, K, z) == pytest.approx(other, rel=1e-12)
 
 
 def mean_row(w: np.ndarray) -> np.ndarray:
@@ -391,14 +358,12 @@ def test_prp_ce_chain(n):
     closed["binary"] = rows.prod() / (1 + off).prod()
     for z, chance in closed.items():
         more = cross_entropy(W, p, K, z) - cross_entropy(W, p, K, "row")
-        ones = (graphs(n, z).sum(axis=2) == 1).all(axis=1)
-        assert more == pytest.approx(-math.log(law(n, z, K)[ones].sum()), rel=1e-9)
         assert more == pytest.approx(-math.log(chance), rel=1e-9)
     assert -math.log(closed["edges"]) > -math.log(all_equal) + 1e-3  # unequal sums of rows
     # equal sums are enough, the entries need not be
-    for equal in (np.ones((n, n)), 5 * mean_row(K)):
-        least = cross_entropy(W, p, equal, "edges") - cross_entropy(W, p, equal, "row")
-        assert least == pytest.approx(-math.log(all_equal), rel=1e-9)
+    equal = 5 * mean_row(K)
+    least = cross_entropy(W, p, equal, "edges") - cross_entropy(W, p, equal, "row")
+    assert least == pytest.approx(-math.log(all_equal), rel=1e-9)
 
 
 def test_prp_power_kernel():
@@ -414,35 +379,6 @@ def test_prp_power_kernel():
 
         one, two = (float(mrf_log_density(s * X, W, kernel=log_k)) for s in (1, 7.0))
         assert two - one == pytest.approx(-2 * b * W.sum() * math.log(7), rel=1e-10)
-    # two points in the plane, one edge: mass of the rings between 2^k and 2^(k + 1)
-    for b in (0.895, 1.0, 1.2):
-        r = 2.0 ** np.linspace(-20, 20, 40 * 4000 + 1)
-        mass = scipy.integrate.cumulative_trapezoid(r ** (1 - 2 * b), r, initial=0)
-        rings = np.diff(mass[::4000])
-        np.testing.assert_allclose(rings[1:] / rings[:-1], 2.0 ** (2 - 2 * b), rtol=1e-6)
-        assert max(rings[0], rings[-1]) >= max(rings) * (1 - 1e-6)  # one end never fades
-
-
-@pytest.mark.parametrize(("b", "proper"), [(0.895, False), (1.0, False), (1.3, True)])
-def test_prp_power_kernel_guarded(b, proper):
-    """With a guard only the far field counts: integrable exactly if 2 b w > q (m - 1)."""
-    u = np.linspace(-20, 60, 40001)  # log radius, plane, two points, one edge
-    for guard in (1e-3, 1.0):
-        terms = 2 * math.pi * np.exp(2 * u - b * np.logaddexp(math.log(guard), 2 * u))
-        tails = [np.trapezoid(terms[u > cut], u[u > cut]) for cut in (20, 40)]
-        assert (tails[1] < 1e-4 * tails[0]) == proper
-
-
-@pytest.mark.parametrize("b", [0.45, 0.5, 0.6, 0.72, 0.75, 0.895, 1.0])
-def test_prp_power_kernel_cycles(b):
-    """One edge out of each node, in the plane: short directed cycles, by trying all partitions."""
-    seen = set()
-    for W in graphs(4, "row"):
-        proper = excess(W, b, 2) < 0
-        cycles, longest = (W.sum(axis=0) == 1).all(), np.bincount(components(W)).max()
-        assert proper == (cycles and (b == 1 or longest < 1 / (1 - b)))
-        seen.add(proper)
-    assert seen == ({False} if b <= 0.5 else {False, True})
 
 
 KERNELS = {  # log k of squared distances, and its slope by the points
@@ -488,20 +424,16 @@ def test_prp_attraction_repulsion(x, z, name):
 
 def test_prp_attraction_repulsion_laplacian_eigenmaps():
     """Gaussian attraction is a Laplacian's quadratic form; constrained, its slow eigenvectors."""
-    rng, n, q = np.random.default_rng(0), 9, 2
-    P, Z = mean_row(rough(3, n) ** 3), rng.normal(size=(n, q))
+    n, q = 9, 2
+    P, Z = mean_row(rough(3, n) ** 3), np.random.default_rng(0).normal(size=(n, q))
     L = laplacian(P).numpy()
     attraction = (P * squared(torch.from_numpy(Z)).numpy()).sum() / 2
     assert attraction == pytest.approx(np.trace(Z.T @ L @ Z) / 2, rel=1e-12)
-    least = np.linalg.eigvalsh(L)[1 : q + 1].sum()
     found = spectral.laplacian_eigenmaps(P + P.T, q, normalized=False).Z.numpy()
     basis = np.linalg.qr(found)[0]
     assert abs(basis.sum(axis=0)).max() < 1e-9
+    least = np.linalg.eigvalsh(L)[1 : q + 1].sum()
     assert np.trace(basis.T @ L @ basis) == pytest.approx(least, rel=1e-9)
-    for _ in range(200):  # no other frame is lower
-        frame = rng.normal(size=(n, q))
-        frame = np.linalg.qr(frame - frame.mean(axis=0))[0]
-        assert np.trace(frame.T @ L @ frame) >= least - 1e-9
 
 
 @pytest.mark.parametrize("z", PRIORS)
@@ -541,27 +473,6 @@ def test_prp_outliers(n, name):
     if name == "gaussian":
         assert touching["binary"] < 1e-100 and touching["edges"] < 1e-100
         assert touching["row"] == pytest.approx(1, abs=1e-9)
-
-
-def test_prp_outliers_force():
-    """Student's kernel: no force exceeds the weight that exerts it, and some attain it."""
-    rng, P = np.random.default_rng(0), rough(0, 6)
-    np.fill_diagonal(P, 0)
-    weight = (P + P.T).sum(axis=1)
-
-    def forces(Z) -> np.ndarray:
-        Z = torch.tensor(Z, requires_grad=True)
-        (torch.from_numpy(P) * squared(Z).log1p()).sum().backward()
-        return Z.grad.norm(dim=1).numpy()
-
-    for scale in (0.1, 1.0, 30.0):
-        assert (forces(scale * rng.normal(size=(6, 2))) <= weight + 1e-12).all()
-    # the others in one place, at distance 1: the bound is attained
-    there = np.zeros((6, 2))
-    there[0] = 0.6, 0.8
-    assert forces(there)[0] == pytest.approx(weight[0], rel=1e-6)
-    found = scipy.optimize.minimize_scalar(lambda r: -2 * r / (1 + r * r), bounds=(0, 9))
-    assert -found.fun == pytest.approx(1) and found.x == pytest.approx(1, abs=1e-4)
 
 
 @pytest.mark.parametrize("n", [3, 4])

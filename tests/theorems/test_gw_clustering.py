@@ -179,28 +179,16 @@ def test_lem_reduced_barycenter_of_squares():
         if k == 4:
             T[:, 0] += T[:, 2]
             T[:, 2] = 0
-        least = value(C, T)
+        least, used, D = value(C, T), T.sum(axis=0) > 0, mean_structure(C, T)
         assert fast(C, T) == pytest.approx(least, rel=1e-10)
-        used = T.sum(axis=0) > 0
-        D = mean_structure(C, T)
         found = drot.coarsen(C, T[:, used], weights_x=h)
         np.testing.assert_allclose(found.structure, D[np.ix_(used, used)], atol=1e-12)
-        for _ in range(30):
-            assert energy(C, D + 0.05 * rng.normal(size=(k, k)), T) >= least
         V = (T[:, used] / T[:, used].sum(axis=0)) @ T[:, used].T
-        assert np.allclose(V.sum(axis=1), h)
         assert h @ C**2 @ h - np.trace(V @ C @ V @ C) == pytest.approx(least, rel=1e-10)
     D[2], D[:, 2] = 7.0, 7.0
     assert energy(C, D, T) == pytest.approx(least, rel=1e-10)
     D[0, 1] += 0.1
     assert energy(C, D, T) > least + 1e-6
-    # continuous where a column vanishes, in any direction
-    edge = np.stack([h, np.zeros(6)], axis=1)
-    for _ in range(5):
-        part = h * rng.uniform(size=6)
-        move = np.stack([-part, part], axis=1)
-        gaps = [abs(fast(C, edge + t * move) - fast(C, edge)) for t in (1e-2, 1e-4, 1e-6)]
-        assert gaps[0] > 30 * gaps[1] > 900 * gaps[2] and gaps[2] < 1e-4
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -247,8 +235,7 @@ def test_lem_concave(kind):
 def test_lem_concave_needs_its_hypotheses():
     """Other marginals, and a matrix of both signs, where two permutations are enough."""
     C = -np.abs(np.subtract.outer(np.arange(4), np.arange(4))).astype(float)
-    P, Q = np.outer([1.0, 1, 0, 0], [0, 0, 1, 1]), np.outer([0.0, 0, 1, 1], [1, 1, 0, 0])
-    assert excess(C, P, Q) < -0.5
+    assert excess(C, np.eye(4)[[0, 0, 1, 1]], np.eye(4)[[2, 2, 3, 3]]) < -0.5
     swaps = [np.eye(3)[list(order)] for order in itertools.permutations(range(3))]
     assert min(excess(MIXED, P, Q) for P in swaps for Q in swaps) < -1e-2
 
@@ -281,9 +268,7 @@ def test_thm_hard_plans(kind, n, k):
 
 def test_thm_hard_plans_needs_the_hypothesis():
     """A matrix of both signs is not concave; there a point is split evenly, and the solver too."""
-    rng = np.random.default_rng(2)
-    assert sag(MIXED, np.full(3, 1 / 3), rng) < -0.1
-    assert sag(symmetric(5, rng), rng.dirichlet(np.full(5, 3.0)), rng) < -1e-3
+    assert sag(MIXED, np.full(3, 1 / 3), np.random.default_rng(2)) < -0.1
     C = np.array([[3.0, 2, -3], [2, -1, 2], [-3, 2, 3]])
     best = min(value(C, T) for _, T in memberships(np.full(3, 1 / 3), 2))
     half, start = (np.array([[1, 0], [a, 1 - a], [0, 1]]) / 3 for a in (0.5, 0.7))
@@ -291,26 +276,6 @@ def test_thm_hard_plans_needs_the_hypothesis():
     found = drot.srgw_barycenter(C, 2, init=start)
     assert found.objective == pytest.approx(value(C, half), abs=1e-9)
     np.testing.assert_allclose(found.plan, half, rtol=0, atol=1e-4)
-
-
-def test_thm_hard_plans_rounding():
-    """With a column to spare a solution may share points; each way to round it is one, too."""
-    rng = np.random.default_rng(3)
-    h = rng.dirichlet(np.full(5, 3.0))
-    Y = np.array([[1.0, 0], [1, 0], [1, 0], [-1, 2], [-1, 2]])
-    Y -= h @ Y
-    C, T = Y @ Y.T, np.zeros((5, 3))
-    T[:3, :2] = h[:3, None] * rng.dirichlet(np.ones(2), size=3)  # shared
-    T[3:, 2] = h[3:]
-    rounded = [h[:, None] * np.eye(3)[[*a, 2, 2]] for a in itertools.product((0, 1), repeat=3)]
-    assert [fast(C, plan) for plan in (T, *rounded)] == pytest.approx([0] * 9, abs=1e-12)
-    wrong = h[:, None] * np.eye(3)[[0, 0, 2, 2, 2]]  # not among the columns of its row
-    assert fast(C, wrong) > 0.01
-    # splitting a column never hurts, whatever the sign of C
-    for _ in range(100):
-        A, T = symmetric(5, rng), spread(rng.dirichlet(np.full(5, 2.0)), 3, rng)
-        merged = np.stack([T[:, 0] + T[:, 1], T[:, 2]], axis=1)
-        assert fast(A, T) <= fast(A, merged) + 1e-12
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -336,8 +301,6 @@ def test_prp_soft_kl():
     """All memberships, with weights and with copies for them; the solver finds a soft plan."""
     C, h = np.array([[5.0, 2, 0], [2, 0, 0], [0, 0, 6]]), np.array([1, 8, 1]) / 10
     T = np.array([[1, 0], [0, 1], [2 / 3, 1 / 3]]) * h[:, None]
-    P = np.eye(3) - np.outer(np.ones(3), h)
-    assert np.linalg.eigvalsh(P @ C @ P.T)[1] > 0.1 and np.linalg.eigvalsh(C)[0] < -0.6
     structure = mean_structure(C, T)
     assert structure.ravel() == pytest.approx([69 / 25, 156 / 125, 156 / 125, 6 / 625])
     for shift, at_hard, at_soft in ((0.0, 0.298508, 0.286122), (0.01, 0.276205, 0.270197)):
@@ -347,19 +310,11 @@ def test_prp_soft_kl():
         assert shared == pytest.approx(drot.gw_objective(D, structure + shift, T, loss="kl"))
         found = drot.srgw_barycenter(D, 2, weights_x=h, loss="kl", init="random", n_starts=20)
         assert found.objective <= shared + 1e-12 and ((found.plan > 0).sum(dim=1) > 1).any()
-
-    # what the proof compares: the second sum
-    whole = h @ xlogy(C, C) @ h
-    rows = [((0, 1, 0), 0.1113), ((0, 1, 1), 0.1085), ((0, 0, 1), 0.0), ((0, 0, 0), 0.0)]
-    assert whole - reduced_kl(C, T) > 0.1236
-    for labels, bound in rows:
-        assert whole - reduced_kl(C, h[:, None] * np.eye(2)[list(labels)]) < bound
     copies = [0, *[1] * 8, 2]
     D, tenth = C[np.ix_(copies, copies)], np.full(10, 0.1)
-    assert min(reduced_kl(D, S) for labels, S in memberships(tenth, 2) if labels[0] == 0) == (
-        pytest.approx(0.298508, abs=1e-6)
-    )
-    assert reduced_kl(D, 0.1 * (T / h[:, None])[copies]) == pytest.approx(0.286122, abs=1e-6)
+    hard = min(reduced_kl(D, S) for labels, S in memberships(tenth, 2) if labels[0] == 0)
+    shared = reduced_kl(D, 0.1 * (T / h[:, None])[copies])
+    assert [hard, shared] == pytest.approx([0.298508, 0.286122], abs=1e-6)
 
 
 def exact(C, T):
@@ -411,6 +366,11 @@ def scatters(Y, a, T):
     return (means.T * q[kept]) @ means, q[kept] @ (alpha - q[kept] @ alpha) ** 2
 
 
+def trace_cost(C, h, T) -> float:
+    q = T.sum(axis=0)
+    return float(h @ np.diag(C) - (np.diag(T.T @ C @ T)[q > 0] / q[q > 0]).sum())
+
+
 def test_lem_two_scatters():
     rng = np.random.default_rng(4)
     for n, k, sign in itertools.product((4, 7), (1, 2, 4), (1, -1)):
@@ -435,52 +395,19 @@ def test_prp_kernel_kmeans():
     S, _ = scatters(Y, a, np.diag(h))
     for labels, T in itertools.islice(memberships(h, 3), 100, 140):
         B, _ = scatters(Y, a, T)
-        q = T.sum(axis=0)
-        means = np.diag(T.T @ C @ T)[q > 0] / q[q > 0]
-        assert kmeans(Y, h, labels) == pytest.approx(np.trace(S) - np.trace(B))
-        assert kmeans(Y, h, labels) == pytest.approx(h @ np.diag(C) - means.sum())
+        forms = [np.trace(S) - np.trace(B), trace_cost(C, h, T)]
+        assert forms == pytest.approx([kmeans(Y, h, labels)] * 2)
     ours = drot.kernel_kmeans(C, 3, weights_x=h, init="random", n_starts=30)
     least = min(kmeans(Y, h, labels) for labels, _ in memberships(h, 3))
     assert ours.objective == pytest.approx(least, rel=1e-9)
-
-    # part 1: two clusters, or a line, whose offsets may be affine in x or those of x x^T
-    for k, p in ((2, 4), (3, 1), (4, 1)):
+    # part 1: two clusters, or a line
+    for k, p in ((2, 4), (3, 1)):
         Y = rng.normal(size=(6, p))
         Y -= h @ Y
         S = (Y.T * h) @ Y
         for labels, T in memberships(h, k):
             law = np.sum(S**2) - (np.trace(S) - kmeans(Y, h, labels)) ** 2
             assert fast(Y @ Y.T + 3.0, T) == pytest.approx(law, abs=1e-9)
-    x = rng.normal(size=6) + 1
-    y = x - h @ x
-    for a in (0.3 + 2 * y, (h @ x) * x - (h @ x) ** 2 / 2):
-        C = np.outer(y, y) + a[:, None] + a
-        pairs = [(kmeans(y[:, None], h, labels), fast(C, T)) for labels, T in memberships(h, 3)]
-        J, R = np.array(sorted(pairs)).T
-        assert (np.diff(R)[np.diff(J) > 1e-12] > -1e-9).all()
-    assert np.allclose(C, np.outer(x, x))
-
-
-def test_prp_kernel_kmeans_bounds():
-    """Part 2, for soft plans as well, and both bounds are needed."""
-    rng, ratios = np.random.default_rng(5), []
-    for k, p in ((2, 2), (3, 2), (3, 4), (5, 2)):
-        h = np.full(7, 1 / 7)
-        Y = rng.normal(size=(7, p)) * rng.uniform(0.3, 3, size=p)
-        Y -= h @ Y
-        S, _ = scatters(Y, np.zeros(7), np.diag(h))
-        lam = np.zeros(20)
-        lam[:p] = np.linalg.eigvalsh(S)[::-1]
-        r1, r2 = lam[k - 1 :].sum(), (lam[k - 1 :] ** 2).sum()
-        for _ in range(200):
-            T = spread(h, k, rng, rng.choice([0.02, 0.1, 0.5]))
-            B, _ = scatters(Y, np.zeros(7), T)
-            J, R = np.trace(S) - np.trace(B) - r1, fast(Y @ Y.T, T) - r2
-            assert min(J, R) > -1e-10
-            assert lam[k - 2] * J - 1e-10 <= R <= 2 * lam[0] * J + 1e-10
-            if J > 1e-6:
-                ratios.append(R / (lam[0] * J))
-    assert max(ratios) > 1.5 and min(ratios) < 0.9
 
 
 @pytest.mark.parametrize(
@@ -511,11 +438,6 @@ def test_prp_kernel_kmeans_differs(points, k, inner, for_R, for_J):
     assert other.objective == pytest.approx(R[winners[0]], abs=1e-12)
 
 
-def trace_cost(C, h, T) -> float:
-    q = T.sum(axis=0)
-    return float(h @ np.diag(C) - (np.diag(T.T @ C @ T)[q > 0] / q[q > 0]).sum())
-
-
 def test_cor_kmeans_limit():
     """Loops turn R into J: the law for each sigma, and the winner at a large one."""
     rng, n, k = np.random.default_rng(6), 6, 3
@@ -526,21 +448,10 @@ def test_cor_kmeans_limit():
         assert value(C + sigma * np.diag(1 / h), T) == pytest.approx(law, rel=1e-9)
     costs = np.array([trace_cost(C, h, T) for _, T in parts])
     looped = C + 200.0 * np.diag(1 / h)
-    least, winner = min(
-        ((fast(looped, T), T) for _, T in memberships(h, k)), key=lambda pair: pair[0]
-    )
-    assert (winner.sum(axis=0) > 0).all()
-    assert least * (1 - 1e-9) <= best_soft(looped, h, k, rng, 3)  # no soft plan does better
+    winner = min((T for _, T in memberships(h, k)), key=lambda T: fast(looped, T))
+    assert fast(looped, winner) * (1 - 1e-9) <= best_soft(looped, h, k, rng, 3)
     assert trace_cost(C, h, winner) == pytest.approx(costs.min(), rel=1e-9)
     assert fast(C, parts[int(costs.argmin())][1]) > min(fast(C, T) for _, T in parts) + 1e-6
-    # among the solutions of kernel k-means, those of least R: a tie in J that R breaks
-    tie = np.array([[1.0, 1, 0, 0], [1, 1, 0, 2], [0, 0, 1, 1], [0, 2, 1, 1]])
-    g = np.full(4, 0.25)
-    own = {partition(a): np.round((trace_cost(tie, g, T), fast(tie, T)), 9) for a, T in full(g, 3)}
-    wanted = min(own, key=lambda part: tuple(own[part]))
-    for sigma in (50.0, 500.0):
-        at = {partition(a): fast(tie + 4 * sigma * np.eye(4), T) for a, T in memberships(g, 3)}
-        assert min(at, key=at.get) == wanted
 
 
 def by_rows(C, T) -> float:
@@ -551,24 +462,21 @@ def by_rows(C, T) -> float:
 
 def test_prp_row_kmeans():
     """J_2 <= R <= 2 J_2, J_2 is concave, and its best membership loses at most a factor of 2."""
-    rng, ratios = np.random.default_rng(3), []
+    rng = np.random.default_rng(3)
     for (n, k), _ in itertools.product(((4, 2), (6, 3), (6, 1)), range(60)):
         h, C = rng.dirichlet(np.full(n, 2.0)), symmetric(n, rng)
         S, T, t = spread(h, k, rng, 0.2), spread(h, k, rng, 0.2), rng.uniform()
         rows, left = by_rows(C, T), fast(C, T)
         assert rows <= left + 1e-10 and left <= 2 * rows + 1e-10
-        ratios.append(left / rows)
         assert by_rows(C, t * S + (1 - t) * T) >= t * by_rows(C, S) + (1 - t) * rows - 1e-10
-    assert max(ratios) > 1.8 and min(ratios) < 1.2
-    lost, h = 1.0, np.full(4, 0.25)
-    worst = np.array([[0.0, 4, 6, -1], [4, 6, -2, 4], [6, -2, -4, -3], [-1, 4, -3, -4]])
-    for C in (*(symmetric(4, rng) for _ in range(5)), worst):
-        hard = list(memberships(h, 2))
-        taken = min(hard, key=lambda pair: kmeans(C * np.sqrt(h), h, pair[0]))[1]
-        least = min(best_soft(C, h, 2, rng, 4), *(fast(C, T) for _, T in hard))
-        assert fast(C, taken) <= 2 * least + 1e-9
-        lost = max(lost, fast(C, taken) / least)
-    assert 1.6 < lost <= 2  # the last one comes near
+    h, C = (
+        np.full(4, 0.25),
+        np.array([[0, 4, 6, -1], [4, 6, -2, 4], [6, -2, -4, -3], [-1, 4, -3, -4]]),
+    )
+    hard = list(memberships(h, 2))
+    taken = min(hard, key=lambda pair: kmeans(C * np.sqrt(h), h, pair[0]))[1]
+    least = min(best_soft(C, h, 2, rng, 4), *(fast(C, T) for _, T in hard))
+    assert 1.6 * least < fast(C, taken) <= 2 * least + 1e-9  # it comes near
 
 
 def test_prp_spectral_relaxation():
@@ -576,27 +484,19 @@ def test_prp_spectral_relaxation():
     rng, n, k = np.random.default_rng(8), 6, 2
     h, C = rng.dirichlet(np.full(n, 3.0)), symmetric(n, rng)
     weighted = np.sqrt(np.outer(h, h)) * C
-    values, vectors = np.linalg.eigh(weighted)
-    order = np.abs(values).argsort()[::-1]
-    bound = np.square(values[order[k:]]).sum()
-
-    def left(W):
-        return np.square(weighted).sum() - np.square(W.T @ weighted @ W).sum()
+    bound = np.sort(np.linalg.eigvalsh(weighted) ** 2)[:-k].sum()
 
     def at(x):
-        return left(np.linalg.qr(x.reshape(n, k))[0])
+        W = np.linalg.qr(x.reshape(n, k))[0]
+        return np.square(weighted).sum() - np.square(W.T @ weighted @ W).sum()
 
-    assert left(vectors[:, order[:k]]) == pytest.approx(bound, rel=1e-10)
-    assert left(vectors[:, -k:]) > bound + 1e-6 or (values[order[:k]] > 0).all()
     runs = [minimize(at, rng.normal(size=n * k)).fun for _ in range(6)]
     assert min(runs) == pytest.approx(bound, rel=1e-5)
     for T in (*(T for _, T in memberships(h, k)), *(spread(h, k, rng) for _ in range(200))):
         assert fast(C, T) >= bound - 1e-12
-    A = rng.uniform(size=(n, n))
-    A = A + A.T
+    A = symmetric(n, rng) + 5
     d, vol = A.sum(axis=1), A.sum()
     g, D = d / vol, vol * A / np.outer(d, d)
-    assert np.allclose(D @ g, 1)
     trace = np.trace(A / np.sqrt(np.outer(d, d)))
     for labels, T in full(g, 3):
         groups = [labels == a for a in range(3)]
@@ -606,7 +506,7 @@ def test_prp_spectral_relaxation():
 
 def test_prp_interlacing():
     """Poincare separation for memberships; soft plans of definite matrices only from above."""
-    rng, shares, below, free = np.random.default_rng(9), [], 0, 0
+    rng, below, free = np.random.default_rng(9), 0, 0
     for n, k, definite in itertools.product((5, 7), (2, 3), (False, True)):
         h, C = rng.dirichlet(np.full(n, 3.0)), symmetric(n, rng)
         C = C @ C / 5 if definite else C
@@ -627,20 +527,10 @@ def test_prp_interlacing():
             if labels is None:
                 assert mu[0] <= max(lam[0], 0) + 1e-12 and mu[-1] >= min(lam[-1], 0) - 1e-12
                 below += definite and under
-                continue
-            assert (mu <= lam[:k] + 1e-12).all() and not under
-            shares += [moved / lost] if definite else []
-            free += (plain > lam[:k] + 1e-9).any() or (plain < lam[n - k :] - 1e-9).any()
-    assert max(shares) > 0.2 and below > 0
-    assert free > 100  # without the weights nothing interlaces
-    # the mean over all points may be 0, and then all that moves is lost
-    v = np.array([1.0, -1, 2, -2])
-    small = drot.coarsen(np.outer(v, v), [0, 0, 0, 0])
-    assert small.normalized.item() == pytest.approx(0, abs=1e-15)
-    assert value(np.outer(v, v), np.full((4, 1), 0.25)) == pytest.approx((v**2).mean() ** 2)
-    small = drot.coarsen(np.eye(4), [0, 0, 1, 1])
-    assert np.allclose(np.linalg.eigvalsh(small.structure), 0.5)
-    assert np.allclose(np.linalg.eigvalsh(small.normalized), 0.25)
+            else:
+                assert (mu <= lam[:k] + 1e-12).all() and not under
+                free += (plain > lam[:k] + 1e-9).any() or (plain < lam[n - k :] - 1e-9).any()
+    assert below > 0 and free > 100  # without the weights nothing interlaces
 
 
 def test_kernel_kmeans_is_kmeans():
@@ -700,17 +590,13 @@ def test_halves_lie_on_both_sides_of_the_mean():
     """Along the direction in which a cluster is longest, whatever the size of the others."""
     rng = np.random.default_rng(2)
     sizes = ([1.0, 0.7, 1.6, 0.5], [0.9e-3, 0.3e-3, 0.2e-3, 0.7e-3], [9.0, 9.5, 4.0, 14.0])
-    clusters = [
-        rng.normal(size=(60, 4)) * size @ np.linalg.qr(rng.normal(size=(4, 4)))[0] for size in sizes
-    ]
-    X = np.concatenate([own + 50 * c for c, own in enumerate(clusters)])
-    labels = torch.arange(3).repeat_interleave(60)
-    w = rng.dirichlet(np.full(180, 4.0))
+    turns = [np.linalg.qr(rng.normal(size=(4, 4)))[0] for _ in sizes]
+    X = np.concatenate([rng.normal(size=(60, 4)) * sizes[c] @ turns[c] + 50 * c for c in range(3)])
+    labels, w = torch.arange(3).repeat_interleave(60), rng.dirichlet(np.full(180, 4.0))
     for unit in (1.0, 1e-30, 1e30):
         upper = upper_halves(torch.from_numpy(unit * X), labels, torch.from_numpy(w), 3)
-        for c, own in enumerate(clusters):
-            mine = slice(60 * c, 60 * c + 60)
-            Y = own - np.average(own, axis=0, weights=w[mine])
+        for mine in (labels == c for c in range(3)):
+            Y = X[mine] - np.average(X[mine], axis=0, weights=w[mine])
             along = Y @ np.linalg.eigh(Y.T @ (w[mine, None] * Y))[1][:, -1] > 0
             agree = float((along == upper[mine].numpy()).mean())
             assert max(agree, 1 - agree) > 0.95
@@ -718,17 +604,15 @@ def test_halves_lie_on_both_sides_of_the_mean():
 
 def test_nothing_to_split():
     """Clusters without a point, of one point, and of a point without mass."""
-    points = torch.arange(32.0, dtype=torch.float64)[:, None]
-    labels = torch.arange(32) % 2
+    points, labels = torch.arange(32.0, dtype=torch.float64)[:, None], torch.arange(32) % 2
     labels[31], labels[30] = 2, 4  # 3 and 5 are empty
     w = torch.full((32,), 1 / 31, dtype=torch.float64)
     w[31] = 0
     for mass in (None, w):
         problem = of_points(points.numpy(), 6, "square", mass)
-        cell, before = problem.hard(labels), problem.products
-        halved = splits(problem, cell, upper_halves(points, labels, problem.w, 6))
+        halves = upper_halves(points, labels, problem.w, 6)
+        halved = splits(problem, problem.hard(labels), halves)
         assert torch.isfinite(halved).tolist() == [True, True, False, False, False, False]
-        assert problem.products == before + 1
 
 
 def test_promising_pairs():
@@ -737,12 +621,9 @@ def test_promising_pairs():
     change = torch.tensor([[inf, 1.0, 4.0], [inf, inf, 2.0], [inf, inf, inf]])
     assert promising(change, torch.tensor([-3.0, -9.0, -1.5])) == [(0, 2, 1), (1, 2, 0), (0, 1, 2)]
     assert promising(change, torch.tensor([-3.0, inf, -1.5])) == [(1, 2, 0), (0, 1, 2)]
-    assert promising(change, torch.tensor([inf, inf, inf])) == []
-    many = torch.rand(9, 9, generator=torch.Generator().manual_seed(0)).triu(1)
-    many[many == 0] = inf
-    found = promising(many, -torch.arange(9.0))
-    sums = [float(many[a, b]) - c for a, b, c in found]
-    assert len(found) == 16 and sums == sorted(sums) and all(c not in (a, b) for a, b, c in found)
+    many = torch.arange(81.0).view(9, 9)
+    many[torch.ones(9, 9).tril() > 0] = inf
+    assert len(promising(many, -torch.arange(9.0))) == 16
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -781,58 +662,36 @@ def test_merging_keeps_to_its_limits():
     assert list(merge_and_split(two, cell, torch.from_numpy(X), lambda cell: [(cell, 0.0)])) == []
 
 
-def expected_trials(problem: Reduced, cell, points) -> list[list[int]]:
-    """Labels after each promising pair of a merge and a split."""
-    labels = cell.T.argmax(dim=1)
-    upper = upper_halves(points, labels, problem.w, problem.k)
-    return [
-        torch.where((labels == c) & upper, b, torch.where(labels == b, a, labels)).tolist()
-        for a, b, c in promising(merges(problem, cell), splits(problem, cell, upper))
-    ]
-
-
-@pytest.mark.parametrize("gains", [False, True])
-def test_merging_takes_only_what_is_lower(gains):
-    """All trials are made, and after a gain those of the new cell; the search ends where none
-    leads lower, or by rounding only."""
-    X, y, wrong = by_blobs()
-    points, tried = torch.from_numpy(X), []
-    problem = of_points(X if gains else 1e3 * X, 4, "square")
-    cell, better = (problem.hard(torch.from_numpy(labels)) for labels in (wrong, y))
-    if not gains:
-        assert problem.scale > 1e6
-        cell = better
+def test_merging_takes_only_what_is_lower():
+    """All promising trials are made; none that is lower by rounding only is taken."""
+    X, y, _ = by_blobs()
+    points, labels, tried = torch.from_numpy(X), torch.from_numpy(y), []
+    problem = of_points(1e3 * X, 4, "square")
+    cell = problem.hard(labels)
     rounding = dataclasses.replace(cell, value=cell.value - 1e-15 * problem.scale)
 
     def settle(trial):
         tried.append(trial.T.argmax(dim=1).tolist())
-        if gains:
-            return [(better if len(tried) == 3 else cell, 0.0)]
         return [(rounding if len(tried) % 2 else trial, 0.0)]
 
-    found, want = list(merge_and_split(problem, cell, points, settle)), []
-    if gains:
-        want = expected_trials(problem, cell, points)[:3]
-        assert len(found) == 1 and found[0] is better
-    else:
-        assert found == []
-    assert tried == want + expected_trials(problem, better, points) and len(tried) >= 12
+    assert list(merge_and_split(problem, cell, points, settle)) == []
+    upper = upper_halves(points, labels, problem.w, 4)
+    pairs = promising(merges(problem, cell), splits(problem, cell, upper))
+    assert len(pairs) >= 12 and tried == [
+        torch.where((labels == c) & upper, b, torch.where(labels == b, a, labels)).tolist()
+        for a, b, c in pairs
+    ]
 
 
-def test_default_is_near_the_best_of_many_starts():
+@pytest.mark.parametrize("seed", [1, 4])
+def test_default_is_near_the_best_of_many_starts(seed):
     """Within 1 % of the best of thirty starts, where the best of its four starts is not."""
-    excess, before = [], []
-    for seed in range(5):
-        C = drot.factored_sqeuclidean(
-            make_blobs(240, 5, centers=12, cluster_std=2.0, random_state=seed)[0]
-        )
-        found = drot.srgw_barycenter(C, 12)
-        ask = {"init": ("kmeans", "spectral", "random"), "n_starts": 10, "random_state": 1}
-        best = min(found.objective, drot.srgw_barycenter(C, 12, **ask).objective)
-        excess.append(found.objective / best - 1)
-        before.append(min(found.values) / best - 1)
-    # twenty seeds: 0.005 at most, and before 0.08
-    assert max(excess) < 0.01 < max(before), (excess, before)
+    X = make_blobs(240, 5, centers=12, cluster_std=2.0, random_state=seed)[0]
+    C = drot.factored_sqeuclidean(X)
+    found = drot.srgw_barycenter(C, 12)
+    ask = {"init": ("kmeans", "spectral", "random"), "n_starts": 10, "random_state": 1}
+    best = min(found.objective, drot.srgw_barycenter(C, 12, **ask).objective)
+    assert found.objective < 1.01 * best < min(found.values)
 
 
 def test_rounding_below_zero_is_no_loss_of_moves():
@@ -841,14 +700,7 @@ def test_rounding_below_zero_is_no_loss_of_moves():
         rng = np.random.default_rng(seed)
         C = rng.exponential(size=(12, 12)) * (rng.random((12, 12)) < 0.2)
         C, w = torch.from_numpy(C + C.T), torch.from_numpy(rng.dirichlet(np.ones(12)))
-        problem = reduced(C, w, 4, "kl")
-        labels = torch.from_numpy(rng.permutation(12) % 4)
+        problem, labels = reduced(C, w, 4, "kl"), torch.from_numpy(rng.permutation(12) % 4)
         cell = problem.hard(labels)
-        changes = problem.changes(cell, labels, cell.T.gather(1, labels[:, None])[:, 0])
-        for b, i in itertools.product(range(4), range(12)):
-            there = labels.clone()
-            there[i] = b
-            new = problem.hard(there).value - cell.value
-            assert float(changes[i, b]) == pytest.approx(new, abs=1e-12 * problem.scale)
         halved = splits(problem, cell, torch.from_numpy(rng.random(12) < 0.5))
-        assert not halved.isnan().any()
+        assert not halved.isnan().any() and not problem.changes(cell, labels, w).isnan().any()

@@ -7,13 +7,10 @@ import math
 
 import numpy as np
 import pytest
-import scipy.integrate
 import scipy.linalg
 import scipy.special
-import scipy.stats
 import torch
 from drot.graphs.graph import connected_components, laplacian, mrf_log_density
-from drot.graphs.priors import sample_graph
 from plans import excess
 
 
@@ -135,17 +132,6 @@ def test_prp_mrf_shift(kernel):
         assert density(X + 50 * T) < density(X) - 1
 
 
-@pytest.mark.parametrize("name", ["gaussian", "student"])
-def test_prp_mrf_shift_mass_is_infinite(name):
-    """On R^(n x p) the mass of the box |x_i| <= a grows without bound, like a: dim S_M = 1."""
-    log_k, total, _ = KERNELS[name]
-    sizes, masses = (20.0, 200.0, 2000.0), []
-    for a in sizes:  # the difference d of two numbers in [-a, a] has the density 2 a - |d|
-        d = np.concatenate([[0], np.geomspace(1e-6, 2 * a, 4000)])
-        masses.append(2 * np.trapezoid((2 * a - d) * np.exp(log_k(d)), d))
-    assert np.diff(masses)[1] / np.diff(sizes)[1] == pytest.approx(2 * total, rel=0.01)
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("name", PLANES)
 def test_thm_integrable(name, kernel):
@@ -161,18 +147,6 @@ def test_thm_integrable(name, kernel):
         assert found == pytest.approx(bound, rel=1e-6)
     else:
         assert found < 0.9 * bound
-
-
-@pytest.mark.parametrize("power", [2, 3])
-def test_thm_integrable_bound_is_attained(power):
-    """A kernel of values M and 0: repeated edges attain it, in M, in sizes, in the integral."""
-    W = graph(4, *[(0, 1)] * (power - 1), (1, 0), (1, 2))  # components of 3 and 1
-    top = 1.7
-
-    def box(x):
-        return np.where(abs(x) <= 1, math.log(top), -np.inf)
-
-    assert mass(W, box) == pytest.approx(top ** (power - 1) * (2 * top) ** 2 / 3**0.5, rel=0.02)
 
 
 def test_thm_integrable_package_density():
@@ -196,12 +170,6 @@ def test_rem_mrf_bandwidths(taus):
     (log_k, total, _), W, tau = KERNELS["student"], GRAPHS["path"], np.array(taus)
     exact = math.prod(taus) * total**2 / math.sqrt(3)
     assert mass(W, lambda gaps: log_k(gaps / tau[:, None])) == pytest.approx(exact, rel=1e-5)
-    # in p coordinates tau^p, for Gaussians by determinants
-    steps = np.array([[1.0, -1, 0], [0, 1, -1]]) @ centred_basis(W) / tau[:, None]
-    for p in (1, 2, 3):
-        precision = np.kron(steps.T @ steps, np.eye(p)) / (2 * math.pi)
-        tree = math.prod(taus) ** p * (2 * math.pi) ** p * 3 ** (-p / 2)
-        assert np.linalg.det(precision) ** -0.5 == pytest.approx(tree, rel=1e-10)
     by_hand = -math.log1p((1 / taus[0]) ** 2) - math.log1p((2 / taus[1]) ** 2)
 
     def kernel(x):
@@ -272,20 +240,6 @@ def test_prp_mrf_student(name, weights, s):
         assert slope == pytest.approx(expected, abs=0.06)
 
 
-@pytest.mark.parametrize(
-    ("weight", "s", "p"), [(w, s, p) for w in (0.5, 1, 2) for s in (0.6, 1, 1.5) for p in (1, 2, 3)]
-)
-def test_prp_mrf_student_single_edge(weight, s, p):
-    """Two points: the tail of r^(p - 1) (1 + r^2)^(-s w) against the condition 2 s w > p."""
-    W, density = weight * graph(2, (0, 1)), []
-    for radius in (1e4, 1e6):
-        X = np.eye(2, p) * [[radius], [0]]
-        density.append(s * float(mrf_log_density(X, W, kernel="student")) + p * math.log(radius))
-    slope = (density[1] - density[0]) / math.log(100)  # of the mass of a shell
-    assert slope == pytest.approx(excess(W, s, p), abs=1e-6)
-    assert (slope < -1e-6) == (2 * s * weight > p)
-
-
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
 def test_cor_mrf_plane(n):
     """All graphs with one edge out of each node, all partitions: the permutations remain."""
@@ -298,85 +252,33 @@ def test_cor_mrf_plane(n):
     assert proper == round(math.factorial(n) / math.e)  # derangements
 
 
-def test_cor_mrf_plane_triangle_and_path():
-    """Three points in the plane: the cycle has the mass that Fourier gives, the path has none."""
-
-    def within(radius: float, cycle: bool) -> float:
-        u = np.linspace(-14, math.log(radius), 700)
-        a, b = np.exp(u)[:, None], np.exp(u)  # lengths of x_0 - x_1 and x_1 - x_2
-        f = (2 * math.pi) ** 2 * (a * b) ** 2 / ((1 + a * a) * (1 + b * b))
-        if cycle:  # the angle between them integrated out
-            f = f / np.sqrt((1 + (a - b) ** 2) * (1 + (a + b) ** 2))
-        return float(np.trapezoid(np.trapezoid(f, u), u))
-
-    # the Fourier transform of (1 + |x|^2)^-1 in the plane is 2 pi K_0
-    cubes = scipy.integrate.quad(lambda x: scipy.special.k0(x) ** 3 * x, 0, np.inf)[0]
-    exact = (2 * math.pi) ** 2 * cubes
-    assert within(1e6, cycle=True) == pytest.approx(exact, rel=2e-3)
-    path = [within(radius, cycle=False) for radius in (1e2, 1e4, 1e6)]
-    assert path[2] - path[1] > 1.5 * (path[1] - path[0]) > 0  # like the square of a logarithm
-
-
 def test_prp_diffuse_means():
-    """Precision L + eps U Theta U^T: X_C keeps its law, means spread, and spread evenly."""
+    """Precision L + eps U Theta U^T: X_C keeps its law, and means spread."""
     W = graph(6, (0, 1), (1, 2), (2, 0), (3, 4))  # components of 3, 2 and 1
     parts, L = connected_components(W), laplacian(W).numpy()
     U, root = parts.null_space.numpy(), np.random.default_rng(0).normal(size=(3, 3))
     theta = root @ root.T + np.eye(3)
-    spread = np.linalg.inv(theta)
     centre = parts.center(np.eye(6)).numpy()  # the projection on S_C
     means = np.eye(3)[:, parts.labels] / parts.sizes.numpy()[:, None]
-    inside = []
     for epsilon in (1.0, 1e-2, 1e-4):
         covariance = np.linalg.inv(L + epsilon * U @ theta @ U.T)
         np.testing.assert_allclose(centre @ covariance @ centre.T, np.linalg.pinv(L), atol=1e-8)
         found = np.diag(means @ covariance @ means.T)
-        np.testing.assert_allclose(
-            found, np.diag(spread) / (epsilon * parts.sizes.numpy()), rtol=1e-6
-        )
-        # coordinates U^T X of the means: the unit box at the origin, and one elsewhere
-        law = scipy.stats.multivariate_normal(cov=spread / epsilon, seed=0)
-        box = law.cdf([1, 1, 1], lower_limit=[0, 0, 0])
-        inside.append((box, law.cdf([4, -1, 2], lower_limit=[2, -2, 1]) / box))  # twice the volume
-    assert inside[0][0] > 30 * inside[1][0] > 900 * inside[2][0]
-    assert inside[2][1] == pytest.approx(2, abs=0.01) and abs(inside[0][1] - 2) > 0.5
-
-
-def test_prp_diffuse_means_in_coordinates():
-    """Part 3 with a Sigma: the precision read off the log density, entry by entry."""
-    W, epsilon, p = graph(4, (0, 1), (1, 2)), 0.3, 2
-    parts = connected_components(W)
-    U, roots = parts.null_space.numpy(), np.random.default_rng(1).normal(size=(2, 2, 2))
-    theta, sigma = (A @ A.T + np.eye(2) for A in roots)
-    inverse = torch.from_numpy(np.linalg.inv(sigma))
-
-    def twice(x) -> float:  # -2 log density
-        X = x.reshape(4, p)
-        field = mrf_log_density(X, W, kernel=lambda d: -((d @ inverse) * d).sum(dim=1) / 2)
-        return -2 * float(field) + epsilon * np.trace(inverse.numpy() @ X.T @ U @ theta @ U.T @ X)
-
-    eye = np.eye(4 * p)
-    covariance = np.linalg.inv([[(twice(a + b) - twice(a - b)) / 4 for b in eye] for a in eye])
-    for r, size in enumerate(parts.sizes.tolist()):
-        mean = np.kron((parts.labels.numpy() == r) / size, np.eye(p))  # (p, 4 p)
-        expected = np.linalg.inv(theta)[r, r] / (epsilon * size) * sigma
-        np.testing.assert_allclose(mean @ covariance @ mean.T, expected, rtol=1e-9)
+        expected = np.diag(np.linalg.inv(theta)) / (epsilon * parts.sizes.numpy())
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_prp_diffuse_means_needs_a_bound():
-    """A spike of mass eps^-2 vanishes almost everywhere, and the mean stays where it is."""
+    """A spike of mass eps^-2 on [-eps, eps] beside exp(-eps x^2): the mean stays where it is."""
     for epsilon in (1e-2, 1e-4, 1e-6):
-        flat = math.sqrt(math.pi / epsilon)  # the integral of exp(-eps x^2)
-        spike = flat / epsilon**2  # on [-eps, eps]
-        variance = (flat / (2 * epsilon) + spike * epsilon**2 / 3) / (flat + spike)
-        assert variance < epsilon and spike / (flat + spike) > 1 - 2 * epsilon**2
-        assert math.exp(-epsilon * 0.3**2) == pytest.approx(1, abs=1e-2)  # f at x = 0.3
+        flat, spike = math.sqrt(math.pi / epsilon), math.sqrt(math.pi / epsilon) / epsilon**2
+        assert (flat / (2 * epsilon) + spike * epsilon**2 / 3) / (flat + spike) < epsilon
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "student"])
 def test_prp_mrf_markov(kernel):
     """The law of an end of a path, given the others, forgets the far end as the means diffuse."""
-    W, log_k, grid, middle = GRAPHS["path"], KERNELS[kernel][0], np.linspace(-40, 40, 401), 0.4
+    W, log_k, grid, middle = GRAPHS["path"], KERNELS[kernel][0], np.linspace(-40, 40, 201), 0.4
 
     def conditional(far: float, epsilon: float) -> np.ndarray:
         values = []
@@ -399,27 +301,6 @@ def test_prp_mrf_markov(kernel):
 def test_prp_mrf_markov_fails_on_centred_clouds():
     """Given the middle, the ends of a centred path determine each other; diffuse, they do not."""
     L = laplacian(GRAPHS["path"]).numpy()
-    for covariance, expected in (
-        (np.linalg.pinv(L), -1.0),
-        (np.linalg.inv(L + 1e-7 * np.ones((3, 3)) / 3), 0.0),
-    ):
-        rest = covariance - np.outer(covariance[:, 1], covariance[1]) / covariance[1, 1]
-        correlation = rest[0, 2] / math.sqrt(rest[0, 0] * rest[2, 2])
-        assert correlation == pytest.approx(expected, abs=1e-5)
-
-
-def test_drawn_graphs_float():
-    """On a graph that is drawn, every component moves at no cost, and no part of one does."""
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    cost = ((X[:, None] - X[None]) ** 2).sum(axis=-1)
-    drawn = sample_graph(-4 * cost, prior="row", random_state=1)
-    labels = connected_components(drawn).labels.numpy()
-    assert 5 < labels.max() < 29
-    for r in range(labels.max() + 1):
-        whole = (labels == r)[:, None]
-        part = np.zeros((60, 1))
-        part[whole.argmax()] = 1
-        still, moved, torn = (
-            float(mrf_log_density(X + 99 * by, drawn, kernel="student")) for by in (0, whole, part)
-        )
-        assert moved == pytest.approx(still, abs=1e-9) and torn < still - 5
+    for S, expected in ((np.linalg.pinv(L), -1.0), (np.linalg.inv(L + 1e-7 / 3), 0.0)):
+        rest = S - np.outer(S[:, 1], S[1]) / S[1, 1]
+        assert rest[0, 2] / rest[0, 0] == pytest.approx(expected, abs=1e-5)

@@ -60,13 +60,9 @@ def test_prp_sinkhorn_momentum(kind, scale):
 
 def test_prp_sinkhorn_momentum_counterexample():
     """A kernel that is not positive semidefinite: where Q has -0.9, hardly anything is gained."""
-    K = np.array([[0.05, 0.95], [0.95, 0.05]])  # Q = K at f = 0, of eigenvalues 1 and -0.9
-    chebyshev = np.polynomial.Chebyshev.basis(6)
-    for start, mu in (([1, 1], 1.0), ([1, -1], -0.9)):
-        error = 1e-7 * np.array(start)
-        share = momentum_steps(K, error, 6)[6] @ error / (error @ error)
-        assert share == pytest.approx(chebyshev(1 - 2 * mu) / chebyshev(3.0), rel=1e-2)
-        assert (abs(share) > 2.01 * RATE**-6) == (mu < 0)
+    K, error = np.array([[0.05, 0.95], [0.95, 0.05]]), 1e-7 * np.array([1, -1])
+    left = np.linalg.norm(momentum_steps(K, error, 6)[6])
+    assert left > 2.01 * RATE**-6 * np.linalg.norm(error)
 
 
 @pytest.mark.parametrize("kind", KERNELS)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import drot
 import mpmath
 import numpy as np
@@ -12,7 +10,6 @@ import torch
 from drot.embeddings.losses import SNELoss
 from numpy.testing import assert_allclose
 from plans import squares
-from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 
 
@@ -25,13 +22,6 @@ def plan(seed: int, n: int, *, symmetric: bool = True) -> np.ndarray:
     P = np.exp(np.random.default_rng(1000 + seed).normal(size=(n, n)))
     P = P + P.T if symmetric else P
     np.fill_diagonal(P, 0)
-    return P
-
-
-def of_pairs(n: int, weights: dict[tuple[int, int], float]) -> np.ndarray:
-    P = np.zeros((n, n))
-    for (i, j), w in weights.items():
-        P[i, j] = P[j, i] = w
     return P
 
 
@@ -104,13 +94,6 @@ def test_prp_size_along_a_ray(seed, n, dimension, symmetric):
             rest = s**4 * above_infinity(P, Z, s) - s**2 * mpmath.mpf(c)
             slack = 1e-12 * (low + high) * (1 + s**2)  # c in float64
             assert -low / 2 - slack <= rest <= high + slack
-        # no power but these: the coefficient of s^-4 is between the bounds
-        _, D, q = terms(P, Z)
-        exact = -low / 2 + high - (q / D).sum() ** 2 / (2 * P.sum())
-        halves = [s**2 * above_infinity(P, Z, s) for s in (1e4, 2e4)]  # c + e / s^2
-        found = (halves[0] - halves[1]) / (1e-8 - 2.5e-9)
-        assert float(found) == pytest.approx(exact, rel=1e-4, abs=1e-6 * (low + high))
-        assert float(halves[1]) == pytest.approx(c, rel=1e-4, abs=1e-6 * low)
 
 
 @pytest.mark.parametrize("s", [0.1, 3.0, 1e3])
@@ -124,34 +107,12 @@ def test_prp_size_scales(s):
     assert_allclose(ours.gradient, gradient(P, s * Z), rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-def test_prp_size_sign(sign):
-    """c > 0: F falls from the stated size on. c < 0: F is below F_inf from the stated size on."""
-    for seed, n, q, symmetric in CLOUDS[2:]:  # with two points c = 0
-        Z = points(seed, n, q)
-        D = squares(Z) + np.eye(n)
-        P = plan(seed, n, symmetric=symmetric) ** 0.1 / D ** (1 + sign / 2)
-        c, (low, high) = coefficient(P, Z), fourth(P, Z)
-        assert sign * c > 0  # near pairs have more mass than 1 / d^2 gives them, or less
-        start = np.sqrt((low if sign > 0 else high) / abs(c))
-        with mpmath.workdps(80):
-            sizes = start * np.array([1.0, 1.01, 1.5, 4.0, 50.0, 1e3])
-            gaps = [above_infinity(P, Z, s) for s in sizes]
-        falling = all(x > y > 0 for x, y in itertools.pairwise(gaps))
-        assert falling if sign > 0 else all(gap < 0 for gap in gaps[1:])
-
-
 def test_prp_size_undecided():
-    """c = 0 says nothing: any size is best, or none is."""
-    triangle = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
-    even = 1.0 - np.eye(3)
-    square = np.array([[0, 0], [1, 0], [1, 1], [0, 1.0]])
-    uneven = (2 - np.roll(np.eye(4), 2, axis=0) - 2 * np.eye(4)) / 5  # less on the diagonals
-    for P, Z in ((even, triangle), (uneven, square), (plan(0, 2), points(0, 2))):
-        assert coefficient(P, Z) == pytest.approx(0, abs=1e-12 * P.sum() / pairs(squares(Z)).min())
-    for s in (0.1, 1.0, 10.0):
-        assert value(even, s * triangle) == pytest.approx(6 * np.log(6), rel=1e-12)
-        assert value(uneven, s * square) > value(uneven, square, 0) + 0.01 / (1 + s**4)
+    """c = 0 says nothing: any size of a triangle is best, and none is."""
+    triangle, even = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]]), 1.0 - np.eye(3)
+    assert coefficient(even, triangle) == pytest.approx(0, abs=1e-12)
+    values = [value(even, s * triangle) for s in (0.1, 1.0, 10.0)]
+    assert values == pytest.approx([6 * np.log(6)] * 3, rel=1e-12)
 
 
 # ---------------------------------------------------------------------------------- prp-size, 2
@@ -172,54 +133,28 @@ def lowest_on_a_line(P: np.ndarray, one: float = 1.0) -> tuple[float, np.ndarray
 
 def test_prp_size_of_a_finite_map():
     """P is Student's kernel of -1, 0, 1: c = -m / 24 by hand, and the best map is that one."""
-    Z = np.array([[-1.0], [0.0], [1.0]])
-    P = of_pairs(3, {(0, 1): 5, (1, 2): 5, (0, 2): 2})
+    Z, P = np.array([[-1.0], [0.0], [1.0]]), np.array([[0, 5, 2], [5, 0, 5], [2, 5, 0.0]])
     assert_allclose(pairs(P * (1 + squares(Z))), 10)
-    least, best = lowest_on_a_line(P, 0)
-    assert_allclose(best.ravel() / best[2], [-1, 0, 1], rtol=0, atol=1e-5)
     assert coefficient(P, Z) == pytest.approx(-P.sum() / 24, rel=1e-12)
     entropy = -(pairs(P) * np.log(pairs(P) / P.sum())).sum()
     assert value(P, Z) == pytest.approx(entropy, rel=1e-12)  # KL = 0
-    assert least > entropy + 0.01 * P.sum()
-    values = [value(P, s * Z) for s in (0.25, 0.5, 1, 2, 4, 8, 100)]
-    assert values.index(min(values)) == 2
-    assert values[-1] < least and values[-1] == pytest.approx(least, rel=1e-4)  # from below
-
-
-STAR = of_pairs(4, {(0, 1): 3, (0, 2): 15, (0, 3): 3, (1, 3): 1})
+    assert value(P, 100 * Z) < lowest_on_a_line(P, 0)[0]  # from below
 
 
 def test_prp_size_needs_every_map():
     """c > 0 where F_inf is least, yet a map with 0 and 2 in one place is lower."""
-    least, shape = lowest_on_a_line(STAR, 0)
-    m = STAR.sum()
-    assert coefficient(STAR, shape / radius(shape)) > 0.05 * m
-    sides = np.array([[0.0], [-2.84], [0.0], [2.84]])
-    assert value(STAR, sides) < least - 0.004 * m  # so F has a minimum, although c > 0
-    best, at = lowest_on_a_line(STAR)
-    assert best == pytest.approx(value(STAR, sides), abs=1e-4 * m) and np.ptp(at) < 7
-
-
-def test_prp_size_large_maps():
-    """c > 0 at the minimiser of F_inf: a large map of nearly this shape falls as it grows."""
-    P = of_pairs(3, {(0, 1): 10, (0, 2): 9, (1, 2): 1})
+    P = np.array([[0, 3, 15, 3], [3, 0, 0, 1], [15, 0, 0, 0], [3, 1, 0, 0.0]])
     least, shape = lowest_on_a_line(P, 0)
-    assert coefficient(P, shape / radius(shape)) > 0
-    best, at = lowest_on_a_line(P)
-    assert best >= least - 1e-9 and np.ptp(at) > 100  # none of the descents came to rest
-    for seed in range(20):
-        Z = 300 * (shape / radius(shape) + 0.01 * points(seed, 3, 1))
-        assert all((gradient(P, s * Z) * Z).sum() < 0 for s in (1.0, 2.0, 10.0, 100.0))
+    assert coefficient(P, shape / radius(shape)) > 0.05 * P.sum()
+    assert value(P, np.array([[0.0], [-2.84], [0.0], [2.84]])) < least - 0.004 * P.sum()
 
 
 def test_prp_size_needs_a_connected_graph():
     """Parts that exchange no mass: from any map a better one, by moving one part out of the way."""
-    for seed in range(10):
-        P, Z = np.zeros((7, 7)), points(seed, 7)
-        P[:3, :3], P[3:, 3:] = plan(seed, 3), plan(seed + 1, 4)
-        away = np.outer(np.arange(7) > 2, [1.0, 0.0])
-        values = [value(P, Z + far * away) for far in (0.0, 10.0, 110.0)]
-        assert values[0] > values[1] > values[2]
+    P, away = np.zeros((7, 7)), np.outer(np.arange(7) > 2, [1.0, 0.0])
+    P[:3, :3], P[3:, 3:] = plan(0, 3), plan(1, 4)
+    values = [value(P, points(0, 7) + far * away) for far in (0.0, 10.0, 110.0)]
+    assert values[0] > values[1] > values[2]
 
 
 # ---------------------------------------------------------------------------------- prp-size, 3
@@ -248,41 +183,9 @@ def test_prp_size_with_self_loops():
 def test_prp_size_growth(seed, n, dimension, symmetric):
     """-<grad F, Z> = 2 sum (P - Q) / (1 + d^2), against differences of F along the ray."""
     P, Z = plan(seed, n, symmetric=symmetric), points(seed, n, dimension)
-    Z -= Z.mean(axis=0)
     for Y in (0.5 * Z, 3 * Z):
-        p, D = pairs(P), pairs(squares(Y))
-        k = 1 / (1 + D)
-        q = p.sum() * k / k.sum()
-        growth = 2 * ((p - q) * k).sum()
-        assert growth == pytest.approx(2 * ((q - p) * D * k).sum(), rel=1e-9, abs=1e-12)
+        p, k = pairs(P), 1 / (1 + pairs(squares(Y)))
+        growth = 2 * ((p - p.sum() * k / k.sum()) * k).sum()
         slope = (value(P, (1 + 1e-5) * Y) - value(P, (1 - 1e-5) * Y)) / 2e-5
         assert -slope == pytest.approx(growth, rel=1e-6, abs=1e-8 * P.sum())
         assert -(gradient(P, Y) * Y).sum() == pytest.approx(growth, rel=1e-9, abs=1e-11)
-        # the squared radius along the flow, by a short step
-        step = 1e-6 * gradient(P, Y)
-        change = (radius(Y - step) ** 2 - radius(Y + step) ** 2) / 2e-6
-        assert change == pytest.approx(2 * growth / n, rel=1e-5, abs=1e-7 * P.sum())
-
-
-def test_prp_size_flow():
-    """c > 0: R^4 / t tends to 8 c / n; and R^4 is never above the line of the proof."""
-    P = of_pairs(3, {(0, 1): 10, (0, 2): 9, (1, 2): 1}) / 40
-    n, m, p = 3, P.sum(), pairs(P)
-    start = lowest_on_a_line(P, 0)[1].ravel()
-
-    def flow(u, x):  # u = log t
-        return -np.exp(u) * gradient(P, x.reshape(n, 1)).ravel()
-
-    ends = np.log(10.0) * np.array([-3, 0, 3, 6, 9])
-    span = ends[0], ends[-1]
-    found = solve_ivp(flow, span, start, method="LSODA", t_eval=ends, rtol=1e-9, atol=1e-9)
-    assert found.success
-    Z = found.y.T[:, :, None]
-    t = np.exp(ends)
-    R4 = np.array([radius(z) for z in Z]) ** 4
-    c = coefficient(P, Z[-1] / radius(Z[-1]))
-    assert c > 0 and R4[-1] / t[-1] == pytest.approx(8 * c / n, rel=1e-3)
-    steep = np.exp((value(P, start[:, None]) - m * np.log(2)) / p[p > 0].min())
-    line = radius(start[:, None]) ** 4 + 8 * m / n * (n - 1) ** 2 * steep * t
-    assert (line - R4 >= 0).all()
-    assert np.all(np.diff([value(P, z) for z in Z]) < 0)

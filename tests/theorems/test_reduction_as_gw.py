@@ -10,7 +10,6 @@ import math
 
 import drot
 import numpy as np
-import oracles
 import pytest
 from drot import spectral
 from plans import energy
@@ -130,41 +129,6 @@ def test_prp_stable_image():
         assert 9 * energy(C[:3, :3], Z @ Z.T, P / 3) == pytest.approx(moved, rel=1e-12)
 
 
-def test_prp_stable_image_by_means_of_similarities():
-    """The hypothesis may hold for one C_X only; where it fails, another way may lead there."""
-
-    def mixed(s):
-        return np.array([[1 - s, s], [s, 1 - s]])
-
-    # two points on a line, Gaussian kernel
-    images = [np.array([[1.0, k], [k, 1.0]]) for k in np.linspace(1e-3, 1, 400)]
-    kl, every = LOSSES["kl"], np.linspace(0, 0.5, 51)
-
-    def infima(C):
-        """Of dimension reduction, of the means S C_Z S^T, and of Gromov-Wasserstein times n^2."""
-        reduced = min(kl(C, K).sum() for K in images)
-        means = min(kl(C, mixed(s) @ K @ mixed(s)).sum() for s in every for K in images)
-        shares = itertools.product(every[::5], images[::4])
-        return reduced, means, min(4 * energy(C, K, mixed(s) / 2, "kl") for s, K in shares)
-
-    # an embedding's own similarity, although the set of all C_Z(Z) is left by taking means
-    reduced, means, shared = infima(images[200])
-    assert abs(reduced) < 1e-12 and abs(means) < 1e-12 and shared > -1e-12
-    assert mixed(0.25)[0] @ [[1, 0.5], [0.5, 1]] @ mixed(0.25)[0] < 1 - 0.1
-    # a mean that no embedding comes near to: the hypothesis fails, C is CPD, equality all the same
-    C = mixed(0.25) @ images[50] @ mixed(0.25)
-    reduced, means, shared = infima(C)
-    assert is_cpd(C) and abs(means) < 1e-12 and reduced > 0.1
-    assert shared > reduced - 1e-3
-    # what the proof needs: the mean is never worse than the plan
-    rng = np.random.default_rng(0)
-    for seed in range(20):
-        S, A, B = balanced(5, seed), *rng.uniform(0.1, 2, size=(2, 5, 5))
-        for loss, function in LOSSES.items():
-            whole = 25 * energy(A, B, S / 5, loss)
-            assert whole >= function(A, S @ B @ S.T).sum() - 1e-10
-
-
 def test_rem_equivariant():
     """phi(psi(z_i, z_j), g(Z)) turns with the points; without a symmetric g it does not."""
     Z, n = np.random.default_rng(3).normal(size=(5, 2)), 5
@@ -229,6 +193,7 @@ def sags(A, B, loss, plans) -> list[float]:
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_prp_gw_concave(loss, sign):
+    """Plans of equal or other weights; opposite signs bend the other way."""
     rng, n = np.random.default_rng(4), 5
     X, Z = rng.normal(size=(n, 3)), rng.normal(size=(n, 2))
     A, B = (sign * (M @ M.T) for M in (X, Z))
@@ -238,32 +203,23 @@ def test_prp_gw_concave(loss, sign):
     assert min(sags(A, B, loss, plans)) >= -1e-10
     vertices = [energy(A, B, P / n, loss) for P in permutations(n)]
     assert min(vertices) <= min(energy(A, B, T, loss) for T in plans)
-    # nor is anything lower on the way from soft plans to permutations
-    ways = itertools.product(plans[:6], permutations(n), (0.5, 0.9, 0.99))
-    near = min(energy(A, B, (1 - t) * T + t * P / n, loss) for T, P, t in ways)
-    assert min(vertices) - 1e-10 <= near < np.mean(vertices)
-    # concave for other weights and numbers of points as well
     rows, columns = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(3))
     wide = [scaled_plan(rng.gamma(0.3, size=(n, 3)) + 1e-9, rows, columns) for _ in range(12)]
-    assert max(abs(T.sum(axis=0) - columns).max() for T in wide) < 1e-9
     assert min(sags(A, B[:3, :3], loss, wide)) >= -1e-10
-    # with opposite signs the bend turns: the mean of two plans is no worse than their values
     assert sags(X @ X.T, -X @ X.T, "square", plans[:2])[0] < -1e-6
 
 
 def test_thm_dr_gw():
+    """With Z and T free no descent over both ends below reduction."""
     rng, n, q = np.random.default_rng(5), 6, 2
-    # (1) for a fixed plan the best Z is known: the Gram minimum of n^2 T^T C T
+    # (1) for a fixed plan the best Z is known: n^2 E = |C|^2 - 2 <S^T C S, Z Z^T> + |Z Z^T|^2
     C = rng.normal(size=(n, n))
     for seed in range(30):
-        S = balanced(n, seed)
-        pulled = S.T @ C @ S
-        # n^2 E = |C|^2 - 2 <pulled, Z Z^T> + |Z Z^T|^2
+        pulled = balanced(n, seed)
+        pulled = pulled.T @ C @ pulled
         best = (C**2).sum() - (pulled**2).sum() + gram_minimum(pulled, q)
         assert best >= gram_minimum(C, q) - 1e-10
-    P = permutations(3)[3]
-    assert gram_minimum(P.T @ C[:3, :3] @ P, 1) == pytest.approx(gram_minimum(C[:3, :3], 1))
-    # (2) Z and T free: minimise over both from many starts, and never end below reduction
+    # (2) Z and T free: minimise over both from many starts
     X = rng.normal(size=(n, 3))
     C_X = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 3).plan.numpy()
     assert is_cpd(C_X)
@@ -273,7 +229,7 @@ def test_thm_dr_gw():
 
     starts = rng.normal(size=(12, n * q))
     reduction = min(minimize(shared, z, args=(np.eye(n),), method="BFGS").fun for z in starts)
-    for seed in range(6):
+    for seed in range(3):
         S, z = balanced(n, seed), starts[seed]
         for _ in range(15):  # blocks: Z for a fixed plan, then a step of the plan to a vertex
             z = minimize(shared, z, args=(S,), method="BFGS", options={"maxiter": 30}).x
@@ -286,16 +242,13 @@ def test_thm_dr_gw():
 
 def test_thm_dr_gw_bend():
     """Factors beside the kernel leave it concave; without self-loops it bends the other way."""
-    rng, n, q = np.random.default_rng(5), 6, 2
+    rng, n = np.random.default_rng(5), 6
     X = rng.normal(size=(n, 3))
-    C_X = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 3).plan.numpy()
-    kernel = 1 / (1 + squared(X[:, :q]))
+    C_X, Q = np.exp(-squared(X)), student_softmax(X[:, :2])
     alpha, beta = np.exp(rng.normal(size=(2, n)))
     plans = [balanced(n, seed) / n for seed in range(20)]
-    for factored in (kernel / kernel.sum(axis=1, keepdims=True), alpha[:, None] * kernel * beta):
-        assert min(sags(C_X, factored, "kl", plans)) >= -1e-10
-    # C_X is no longer CPD, and some move goes along
-    bare, Q = C_X * (1 - np.eye(n)), student_softmax(X[:, :q])
+    assert min(sags(C_X, alpha[:, None] * Q * beta, "kl", plans)) >= -1e-10
+    bare = C_X * (1 - np.eye(n))
     i, j = np.unravel_index(bare.argmax(), bare.shape)
     k, m = np.unravel_index(Q.argmin(), Q.shape)
     D = np.outer(np.eye(n)[i] - np.eye(n)[j], np.eye(n)[k] - np.eye(n)[m])
@@ -338,25 +291,17 @@ def test_cor_curve_cpd():
 
 
 def test_prp_affinity_cpd():
-    rng = np.random.default_rng(8)
-    X = rng.normal(size=(40, 3))
-    cost = drot.sqeuclidean(X)
+    cost = drot.sqeuclidean(np.random.default_rng(8).normal(size=(40, 3)))
     loopless = drot.symmetrize(drot.entropic_affinity(cost, 8, diagonal="drop")).numpy()
     i, j = np.unravel_index(loopless.argmax(), loopless.shape)
     v = np.eye(40)[i] - np.eye(40)[j]
     assert v @ loopless @ v == pytest.approx(-2 * loopless.max()) and not is_cpd(loopless)
     scaled = drot.doubly_stochastic_affinity(cost, bandwidth=2.0).plan.numpy()
-    for P in (np.exp(-cost.dense().numpy() / 2), scaled):
-        assert np.linalg.eigvalsh(P).min() > -1e-9
+    assert np.linalg.eigvalsh(scaled).min() > -1e-9
     # the counterexample
     few = drot.sqeuclidean([[0.0], [1.0], [2.0], [5.0]])
-    P = drot.symmetrize(drot.entropic_affinity(few, 3.9)).numpy()
-    v = np.array([1.0, -2, 1, 0])
+    P, v = drot.symmetrize(drot.entropic_affinity(few, 3.9)).numpy(), np.array([1.0, -2, 1, 0])
     assert v @ P @ v == pytest.approx(-3.54e-3, abs=1e-5)
-    # its rows are entropic affinities: sums 1, perplexity 3.9, by bisection
-    rows = oracles.entropic_plan(np.subtract.outer([0.0, 1, 2, 5], [0.0, 1, 2, 5]) ** 2, 3.9)
-    by_hand = (rows + rows.T) / 2
-    assert np.allclose(by_hand, P, atol=1e-8) and v @ by_hand @ v < -3e-3
 
 
 def test_prp_two_points():
@@ -366,7 +311,6 @@ def test_prp_two_points():
     k = np.linspace(1e-3, 1, 4000)
     for eps in (0.0, 0.2, 0.7, 0.99):
         C = pair(eps, 1.0)
-        assert not is_cpd(C)
         matched, shared = (
             [4 * energy(C, pair(1, x), T, "kl") for x in k]
             for T in (np.eye(2) / 2, pair(0.25, 0.25))
@@ -375,20 +319,19 @@ def test_prp_two_points():
         assert gap > 0 and min(matched) - min(shared) == pytest.approx(gap, abs=1e-6)
         assert k[np.argmin(shared)] == pytest.approx((1 + eps) / 2, abs=1e-3)
         assert np.argmin(matched) == len(k) - 1
-    for eps in (1.0, 1.5):  # CPD: no plan helps
-        C = pair(eps, 1.0)
-        assert is_cpd(C)
-        for x, t in itertools.product((0.2, 0.6, 1.0), np.linspace(0, 1, 21)):
-            values = [energy(C, pair(1, x), T, "kl") for T in (pair(t, 1 - t) / 2, np.eye(2) / 2)]
-            assert values[0] >= values[1] - 1e-12
+    for eps, x, t in itertools.product((1.0, 1.5), (0.2, 0.6, 1.0), np.linspace(0, 1, 21)):
+        plans = (pair(t, 1 - t) / 2, np.eye(2) / 2)  # C is CPD: no plan helps
+        values = [energy(pair(eps, 1.0), pair(1, x), T, "kl") for T in plans]
+        assert values[0] >= values[1] - 1e-12
 
 
 def test_cor_cross_entropy():
+    """f a Gaussian and R = 1 + sum |z_i - z_j|^2, convex and invariant; two that are not."""
     rng, n, q = np.random.default_rng(9), 5, 2
     A = rng.uniform(size=(n, n))
 
     def parts(Z):
-        """-log C_Z for f a Gaussian and R = 1 + sum |z_i - z_j|^2, convex and invariant."""
+        """-log C_Z."""
         return squared(Z) + math.log(1 + squared(Z).sum())
 
     for seed in range(40):
@@ -398,10 +341,8 @@ def test_cor_cross_entropy():
         assert shared >= (A * parts(S @ Z)).sum() - 1e-10
     # f must be log-concave: Student's is not, far out
     Z, S = np.array([[0.0], [1.0], [9.0]]), np.array([[1, 0, 0], [0, 0.5, 0.5], [0, 0.5, 0.5]])
-    assert (parts(S @ Z) <= S @ parts(Z) @ S.T + 1e-10).all()
     assert (np.log1p(squared(S @ Z)) > S @ np.log1p(squared(Z)) @ S.T + 0.5)[0, 1]
-    # with the usual normaliser the inequality fails
-    # between two points that stay when two others meet half way
+    # the usual normaliser, between two points that stay when two others meet half way
     Z, S = np.array([[0.0], [0.5], [-3.0], [3.0]]), np.eye(4)
     S[2:, 2:] = 0.5
     usual = -np.log(student_softmax(Z)), -np.log(student_softmax(S @ Z))
@@ -409,6 +350,7 @@ def test_cor_cross_entropy():
 
 
 def test_prp_collapse():
+    """f = exp(-|z - shift|^2), log-concave and not even; R convex and invariant."""
     rng, n = np.random.default_rng(10), 6
     A = rng.uniform(size=(n, n))
     A = A + A.T
@@ -417,25 +359,16 @@ def test_prp_collapse():
         return np.square(Z[:, None] - Z - shift).sum(axis=2)
 
     def objective(Z, shift):
-        """f = exp(-|z - shift|^2), log-concave and not even; R convex and invariant."""
         return (A * (gaps(Z, shift) + math.log(1 + np.linalg.norm(Z, axis=1).sum()))).sum()
 
     for shift, _ in itertools.product((np.zeros(2), np.array([0.7, -0.2])), range(50)):
         Z = rng.normal(size=(n, 2)) * rng.choice([0.01, 1, 10]) + rng.normal(size=2)
         mean = np.broadcast_to(Z.mean(axis=0), Z.shape)
         assert objective(Z, shift) >= objective(mean, shift) - 1e-9
-        # the place matters, as this R is not the same everywhere
-        assert objective(mean + 9 * np.sign(mean), shift) > objective(mean, shift)
     # a lopsided C_X and an f that is not even: symmetry was needed, spread out is better
     together, apart = np.zeros((n, 1)), -np.arange(n)[:, None] / 2
     lopsided = np.triu(A, 1)
     assert (lopsided * gaps(apart, 1.0)).sum() < (lopsided * gaps(together, 1.0)).sum() - 1
-    Z = rng.normal(size=(n, 2))
-    turns = [np.roll(Z, k, axis=0) for k in range(n)]  # their mean is one place
-    assert np.ptp(np.mean(turns, axis=0), axis=0).max() < 1e-12
-    for phi in (lambda d: np.exp(-(d**2)), lambda d: 1 / (1 + d**2), lambda d: np.exp(-d)):
-        R = [phi(np.sqrt(squared(Y))).sum() for Y in (np.mean(turns, axis=0), *turns)]
-        assert R[0] > np.mean(R[1:]) + 1
 
 
 def test_prp_bilinear():
@@ -454,6 +387,7 @@ def test_prp_bilinear():
 
 
 def test_prp_bilinear_converse():
+    """Two plans with the best a I + b reach 18; one plan, hard or soft, no less than 72."""
     C = np.array([[4.0, -5, 1], [-5, 4, 1], [1, 1, -2]])
 
     def f(P):
@@ -463,17 +397,9 @@ def test_prp_bilinear_converse():
         return np.square(C.ravel() - fitted).sum()
 
     values = [f(P) for P in permutations(3)]
-    assert values[0] == pytest.approx(72) and min(values) == pytest.approx(18)
-    assert values[2] == pytest.approx(18)  # (1 2), in the order of the list
-    assert np.array_equal(permutations(3)[2], np.eye(3)[[1, 0, 2]])
-    # the Gromov-Wasserstein side, by its definition, on a grid of a, b and many plans
+    assert [values[0], values[2], min(values)] == pytest.approx([72, 18, 18])
     plans = [balanced(3, seed) for seed in range(60)] + permutations(3)
     for a, b in itertools.product(np.linspace(-9, 9, 37), np.linspace(-4, 4, 17)):
         D = a * np.eye(3) + b
         products = [np.sum((C @ S @ D) * S) for S in plans]
         assert (C**2).sum() + (D**2).sum() - 2 * max(products) >= 72 - 1e-9
-    # the bound in the proof: <C, G> over the hull of the symmetric doubly stochastic matrices
-    hull = [P for P in permutations(3) if (P == P.T).all()] + [(1 - np.eye(3)) / 2]
-    assert sorted(round(float(np.sum(C * G))) for G in hull) == [-12, -3, 6, 6, 6]
-    overlaps = [np.sum(C * (S @ S.T)) for S in plans]
-    assert min(overlaps) >= -3 - 1e-9 and max(overlaps) <= 6 + 1e-9

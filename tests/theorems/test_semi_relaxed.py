@@ -82,27 +82,18 @@ def test_prp_divergences():
     first, second = [0, 1, 2, 1, 0], [2, 0, 1, 0]
     A, B = core[np.ix_(first, first)], core[np.ix_(second, second)]
     a, b = A[:, :, None, None], B[None, None]
-    losses = {
-        "square": pointwise(A, B, "square"),
-        "kl": pointwise(A, B, "kl"),
-        "absolute": np.abs(a - b),
-        "jump": (a != b).astype(float),
-        "itakura": a / b - np.log(a / b) - 1,
-    }
+    losses = [pointwise(A, B, "square"), pointwise(A, B, "kl"), np.abs(a - b), (a != b) * 1.0]
+    losses.append(a / b - np.log(a / b) - 1)
     rng, zeros = np.random.default_rng(0), 0
     fits = np.equal.outer(first, second).astype(float)  # point and place of one kind
     for seed in range(40):
         mask = fits if seed % 2 else rng.permuted(fits, axis=1)
         T = mask * rng.uniform(0.1, 1, size=mask.shape)
         T = T / T.sum()
-        values = [float(np.einsum("ijkl,ik,jl->", L, T, T)) for L in losses.values()]
-        zero = [value < 1e-14 for value in values]
+        zero = [float(np.einsum("ijkl,ik,jl->", L, T, T)) < 1e-14 for L in losses]
         assert len(set(zero)) == 1 and all(zero) >= seed % 2
         zeros += zero[0]
     assert 20 <= zeros < 40
-    # a loss that is no divergence: a log(a / b) vanishes elsewhere
-    L = a * np.log(a / b)
-    assert (np.abs(L)[a != b].min() > 1e-3) and (L < 0).any() and (L > 0).any()
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -110,11 +101,7 @@ def test_prp_srgw_asymmetric(loss):
     """(8.78) against central differences of the four-index sum, no matrix symmetric."""
     rng = np.random.default_rng(3)
     A, B = rng.uniform(0.1, 2, size=(5, 5)), rng.uniform(0.1, 2, size=(3, 3))
-    w, (T, S) = weights(5).numpy(), (soft(weights(5), 3, seed).numpy() for seed in (1, 2))
-
-    def F(A, B, T):
-        (f2, h2), q = parts(B, loss), T.sum(axis=0)
-        return float(q @ f2 @ q - np.sum((A @ T @ h2.T) * T))
+    T, S = (soft(weights(5), 3, seed).numpy() for seed in (1, 2))
 
     def slope(A, B, T):
         (f2, h2), q = parts(B, loss), T.sum(axis=0)
@@ -124,19 +111,14 @@ def test_prp_srgw_asymmetric(loss):
         (f2, h2), q = parts(B, loss), T.sum(axis=0)
         return 2 * (f2 @ q - A @ T @ h2.T)
 
-    f1 = A**2 if loss == "square" else A * np.log(A) - A
-    for plan in (T, S):
-        assert F(A, B, plan) + w @ f1 @ w == pytest.approx(energy(A, B, plan, loss), rel=1e-12)
-    by_differences = np.zeros_like(T)
-    for at in np.ndindex(T.shape):
-        E = np.zeros_like(T)
-        E[at] = 1e-5
-        by_differences[at] = (F(A, B, T + E) - F(A, B, T - E)) / 2e-5
-    np.testing.assert_allclose(by_differences, slope(A, B, T), atol=1e-8)
+    D = S - T  # rows of sum 0: what depends on the row sums alone drops out
+    for E in (D, D[:, ::-1]):
+        up, down = (energy(A, B, T + s * E, loss) for s in (1e-5, -1e-5))
+        found = (slope(A, B, T) * E).sum()
+        assert (up - down) / 2e-5 == pytest.approx(found, rel=1e-6, abs=1e-9)
     assert np.abs(slope(A, B, T) - short(A, B, T)).max() > 0.1
     # symmetric places: only the symmetric part of C counts, and the short formula is right for it
     mean, B = (A + A.T) / 2, (B + B.T) / 2
-    assert F(A, B, T) == pytest.approx(F(mean, B, T), rel=1e-12)
     changes = [energy(C, B, T, loss) - energy(C, B, S, loss) for C in (A, mean)]
     assert changes[0] == pytest.approx(changes[1], abs=1e-12)
     np.testing.assert_allclose(short(mean, B, T), slope(A, B, T), atol=1e-12)
@@ -147,8 +129,7 @@ def test_lem_srgw_divergence(loss):
     """Zero for weakly isomorphic similarities, and only for those."""
     core, _ = problem(2, 3)
     first, second = torch.tensor([0, 1, 2, 1, 0, 2, 2]), torch.tensor([2, 0, 1, 0])
-    A, B = core[first][:, first], core[second][:, second]
-    w = weights(7)
+    A, B, w = core[first][:, first], core[second][:, second], weights(7)
     found = drot.semi_relaxed_gw(A, B, weights_x=w, loss=loss)
     assert abs(found.objective) < 1e-12
     # whatever the plan matches is equal
@@ -158,13 +139,9 @@ def test_lem_srgw_divergence(loss):
     # mass of each class of twins is the same on both sides
     masses = (np.bincount(second, found.weights), np.bincount(first, w))
     np.testing.assert_allclose(*masses, rtol=0, atol=1e-12)
-    # M C_c M^T, not M^T C_c M as printed, is the large similarity
-    M = torch.nn.functional.one_hot(first, 3).double()
-    assert torch.equal(M @ core @ M.T, A) and M.shape == (7, 3)
     # a soft plan of value 0 holds a hard one: try those, where the second lacks a class
     C = B[1:3][:, 1:3]
-    least = min(energy(A[:5, :5], C, T, loss) for T in hard_plans(weights(5), 2))
-    assert least > 1e-3
+    assert min(energy(A[:5, :5], C, T, loss) for T in hard_plans(weights(5), 2)) > 1e-3
     assert drot.semi_relaxed_gw(A[:5, :5], C, weights_x=weights(5), loss=loss).objective > 1e-3
 
 
@@ -181,16 +158,9 @@ def test_prp_srgw_trivial():
 
     # the other case: a log(a / b) falls in b, and a kernel is largest on its diagonal
     K = np.exp(-B) + np.diag([0.0, 0.1, 0.0])
-    assert K.argmax() == 4  # the second entry of the diagonal
     for C in (B, -np.log(K)):
         own = [product(T, C) for T in lumps]
         assert all(own[C.diagonal().argmin()] <= product(T, C) + 1e-12 for T in others)
-    assert own[1] < min(own[0], own[2]) - 1e-3
-    # the package's square loss holds the same product
-    for T in others[-3:]:
-        h, q = T.sum(axis=1), T.sum(axis=0)
-        half = (h @ A**2 @ h + q @ B**2 @ q - drot.gw_objective(A, B, T)) / 2
-        assert half == pytest.approx(product(T, B), rel=1e-12)
     # without the hypothesis on the diagonal, or with a divergence, the trivial plan loses
     D = B - 2 * B.max() * (1 - np.eye(3))
     one = lumps[D.diagonal().argmin()]
@@ -217,20 +187,6 @@ def test_prp_line_search(loss, seed):
     best = grid[np.argmin(np.polyval([a, b, c], grid))]
     if a > 0 or abs(a + b) > 1e-6:
         assert line.minimum() == pytest.approx(best, abs=1e-3)
-    # in the thesis' letters: F_2(T) where (8.81) prints the gradient
-    A, D, (f2, h2) = A.numpy(), D.numpy(), parts(B.numpy(), loss)
-
-    T, X = T.numpy(), X.numpy()
-
-    def F1(T):
-        return T.sum(axis=0) @ f2
-
-    def F(T):
-        return F1(T) - A @ T @ h2  # F_1 - F_2
-
-    assert ((F(X) - F(T)) * D).sum() == pytest.approx(a, abs=1e-10)
-    assert abs(((F(X) - F1(T) + 2 * F(T)) * D).sum() - a) > 1e-3  # as printed
-    assert (F(T) * D + F(D) * T).sum() == pytest.approx(b, abs=1e-10)  # (8.82) holds
 
 
 def test_the_best_length():
@@ -367,19 +323,6 @@ def test_prp_mirror_descent_bound(loss):
     # half the largest loss is the least that will do: two places, near the middle
     C = torch.ones(2, 2, dtype=torch.float64)
     D = torch.tensor([[2.0, 1.0], [1.0, 2.0]], dtype=torch.float64)
-    L = pointwise(C, D, loss)[0, 0]
-    assert L.max() == L[0, 0] == L[1, 1] and L[0, 1] == L[1, 0] == 0
-    T = torch.tensor([[0.2505, 0.2495]], dtype=torch.float64).repeat(2, 1)
-    ends = [energy(C, D, step(C, D, T, share * float(L.max())), loss) for share in (0.49, 0.51)]
+    T, most = torch.tensor([[0.2505, 0.2495]] * 2).double(), float(pointwise(C, D, loss).max())
+    ends = [energy(C, D, step(C, D, T, share * most), loss) for share in (0.49, 0.51)]
     assert ends[0] > energy(C, D, T, loss) + 1e-9 and ends[1] < energy(C, D, T, loss) - 1e-9
-    # where a step goes nowhere, the plan is stationary: no slope along its rows
-    T = torch.full((2, 2), 0.25, dtype=torch.float64)
-    slope = drot.gw_gradient(C, D, T, loss=loss)
-    torch.testing.assert_close(step(C, D, T, 1.0), T)
-    assert float((slope[:, 0] - slope[:, 1]).abs().max()) < 1e-12
-    # the inequality of the proof, with both divergences and a step of any size
-    T = soft(weights(6), 3, seed=1)
-    for scale in (1, 0.1, 0.01):
-        D = step(A, B, T, scale * bound) - T
-        change = energy(A, B, T + D, loss) - energy(A, B, T, loss)
-        assert change <= (1 - scale) * bound * float(D.abs().sum()) ** 2 + 1e-13

@@ -11,7 +11,6 @@ import pytest
 import torch
 from drot.embeddings.losses import SNEkhornLoss, SNELoss
 from plans import KERNELS, balanced, latent_cost
-from scipy.integrate import solve_ivp
 from torch import Tensor
 
 each_kernel = pytest.mark.parametrize("kernel", KERNELS)
@@ -129,26 +128,6 @@ def test_prp_no_best_distance():
         assert apart == pytest.approx(math.sqrt(2 * s[0] * s[1] / e), rel=0.1)
 
 
-def test_prp_no_best_drift():
-    """Student's kernel, nothing exchanged: the distance grows like the fourth root of the steps."""
-    loss = SNEkhornLoss(torch.eye(2).double(), "student")
-
-    def slope(z: float) -> float:
-        """Of F = 2 log(1 + K) with points at -z and z, by the second of them."""
-        k = 1 / (1 + 4 * z * z)
-        return -8 * z * k * k / (1 + k)
-
-    for z in (0.3, 2.0, 10.0):
-        Z = torch.tensor([[-z], [z]], dtype=torch.float64)
-        assert float(loss.evaluate(Z, tol=1e-13).gradient[1]) == pytest.approx(slope(z), rel=1e-9)
-    t = np.array([200.0, 2000.0, 20_000.0])
-    flow = solve_ivp(lambda _, z: -slope(z), (0, t[-1]), [1.0], t_eval=t, rtol=1e-9, atol=1e-9)
-    early, late = np.divide(flow.y[0, 1:], flow.y[0, :-1]) / 10**0.25 - 1
-    assert 0 < late < 0.005 and late < early / 2  # the law is that of large distances
-    # D^4 = 16 sigma sigma (1 + 1) t
-    assert (2 * flow.y[0, -1]) ** 4 == pytest.approx(32 * t[-1], rel=0.02)
-
-
 # -------------------------------------------------------------------------------- prp-square
 CORNERS = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]).double()
 
@@ -182,13 +161,11 @@ def test_prp_square():
 
 
 def test_prp_square_needs_a_ratio():
-    """With less than twice the weight on the sides, squares of a finite size are exact."""
-    for ratio in (1.2, 1.9):
-        # sides x - 1, diagonals ratio x - 1, which are twice as long: x = 1 / (2 - ratio)
-        side = math.sqrt(1 / (2 - ratio) - 1)
-        P = of_the_square(ratio)
-        Q = SNELoss(P, "student").latent_plan(side * CORNERS)
-        torch.testing.assert_close(Q, P, rtol=1e-9, atol=1e-12)
+    """With less than twice the weight on the sides, a square of a finite size is exact."""
+    # sides x - 1, diagonals ratio x - 1, which are twice as long: x = 1 / (2 - ratio)
+    P = of_the_square(1.9)
+    Q = SNELoss(P, "student").latent_plan(3 * CORNERS)
+    torch.testing.assert_close(Q, P, rtol=1e-9, atol=1e-12)
 
 
 def test_prp_square_is_held_by_a_self_loop():

@@ -11,7 +11,6 @@ import numpy as np
 import oracles
 import pytest
 import scipy.linalg
-import scipy.special
 import torch
 from scipy.sparse.csgraph import connected_components
 from sklearn.cluster import SpectralClustering
@@ -92,22 +91,6 @@ def test_prp_cut_trace(seed):
     assert trace == pytest.approx(cut(P, labels), rel=1e-12)
     # hence the eigenvalues bound every cut
     assert trace >= np.linalg.eigvalsh(laplacian(P))[:c].sum() - 1e-12
-    # indicators without the degrees are orthonormal too, but miss the cut
-    bare = indicator(labels, np.ones(n))
-    assert abs(np.trace(bare.T @ laplacian(P) @ bare) - cut(P, labels)) > 1e-4
-
-
-def test_prp_cut_trace_components():
-    """A graph in c pieces: cut 0, and rescaled eigenvectors constant on each piece, only those."""
-    P = scipy.linalg.block_diag(kernel(0, 4), kernel(1, 5), kernel(2, 3))
-    pieces = np.repeat([0, 1, 2], [4, 5, 3])
-    assert cut(P, pieces) == 0
-    values, vectors = np.linalg.eigh(laplacian(P))
-    assert abs(values[:3]).max() < 1e-12 < values[3]
-    Z = vectors[:, :3] / np.sqrt(P.sum(axis=1))[:, None]
-    assert kmeans_cost(Z, pieces) < 1e-20
-    assert min(np.linalg.norm(Z[i] - Z[j]) for i, j in ((0, 4), (0, 9), (4, 9))) > 0.05
-    assert kmeans_cost(vectors[:, :3], pieces) > 1e-3
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -128,27 +111,14 @@ def test_thm_ky_fan(seed):
         assert delta >= -1e-12
         assert (values[c] - values[c - 1]) * delta <= excess + 1e-10
         assert excess <= (values[-1] - values[0]) * delta + 1e-10
-        # delta is the sum of the squared sines of the angles between the spans
-        assert delta == pytest.approx((np.sin(scipy.linalg.subspace_angles(U, V)) ** 2).sum())
-        R = frame(s, c, c)
-        assert np.trace((V @ R).T @ L @ V @ R) == pytest.approx(values[:c].sum())
-
-
-def test_thm_ky_fan_sharp():
-    """The lower bound is attained by swapping v_c for v_{c+1}, the upper by v_1 for v_n."""
-    values = np.array([0.0, 0.3, 0.4, 1.1, 1.7])
-    for kept, slope in (([0, 2], 0.1), ([1, 4], 1.7)):
-        U = np.eye(5)[:, kept]
-        assert np.trace(U.T @ np.diag(values) @ U) - values[:2].sum() == pytest.approx(slope)
 
 
 def test_thm_ky_fan_counterexamples():
     """Without symmetry the eigenvalues bound nothing; without a gap the minimisers are many."""
-    skew, u = np.array([[0.0, 5.0], [0.0, 1.0]]), np.array([0.8, -0.6])  # eigenvalues 0 and 1
-    assert u @ skew @ u < -1
-    tied, U = np.diag([0.0, 0.5, 0.5]), np.eye(3)[:, [0, 2]]
-    assert np.trace(U.T @ tied @ U) == 0.5  # minimal, and not in the span of the first two
-    assert 2 - ((U.T @ np.eye(3)[:, :2]) ** 2).sum() == 1
+    u = np.array([0.8, -0.6])
+    assert u @ [[0.0, 5.0], [0.0, 1.0]] @ u < -1  # of eigenvalues 0 and 1
+    U = np.eye(3)[:, [0, 2]]  # minimal, and not in the span of the first two
+    assert np.trace(U.T @ np.diag([0.0, 0.5, 0.5]) @ U) == 0.5
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -173,39 +143,18 @@ def test_prp_clustering_gap(seed, c):
     assert max(costs) <= c - 1 + 1e-9
 
 
-@pytest.mark.parametrize(("seed", "n", "c"), [(15, 8, 2), (4, 7, 3)])
-def test_prp_clustering_gap_factor(seed, n, c):
-    """The best J need not be the best cut: here it is three times as far above the bound."""
-    P = stochastic(seed, n)
-    V, base, gap, last = spectrum(P, c)
-    found = min(partitions(n, c), key=lambda labels: kmeans_cost(V, labels))
-    best = min(cut(P, labels) for labels in partitions(n, c)) - base
-    assert 3 * best < cut(P, found) - base <= last / gap * best
-
-
-@pytest.mark.parametrize("name", ["symmetric_entropic_affinity", "doubly_stochastic_affinity"])
-def test_prp_clustering_gap_plans(name):
-    """The same bounds for the plans of the package, where the classes are known."""
-    data = drot.datasets.three_gaussians(spreads=(2, 2.8, 3.5))
-    P = getattr(drot, name)(drot.sqeuclidean(data.X), perplexity=20).plan.numpy()
-    V, base, gap, last = spectrum(P, 3)
-    J, excess = kmeans_cost(V, data.y.numpy()), cut(P, data.y.numpy()) - base
-    assert 0 < gap * J <= excess <= last * J
-
-
 def test_prp_clustering_gap_counterexamples():
     """Without a gap an optimal cut may have J = 1; without unit degrees, J > 0 at cut 0."""
     P = scipy.linalg.block_diag(*[np.full((4, 4), 0.25)] * 3)
     V = np.repeat([[1, 1], [1, -1], [0, 0]], 4, axis=0) / math.sqrt(8)
-    assert np.abs(P @ V - V).max() < 1e-12 and np.abs(V.T @ V - np.eye(2)).max() < 1e-12
     labels = np.repeat([0, 0, 1], 4)  # the first two pieces together: no partition does better
+    assert np.abs(P @ V - V).max() < 1e-12
     assert cut(P, labels) == 0 and kmeans_cost(V, labels) == pytest.approx(1)
     star = np.ones((4, 4))
     star[1:, 1:] = np.eye(3)
     pair, halves = scipy.linalg.block_diag(star, star), np.repeat([0, 1], 4)
-    values, vectors = np.linalg.eigh(laplacian(pair))
-    assert cut(pair, halves) == 0 and values[2] > 0.1
-    assert kmeans_cost(vectors[:, :2], halves) > 0.03
+    vectors = np.linalg.eigh(laplacian(pair))[1][:, :2]
+    assert cut(pair, halves) == 0 and kmeans_cost(vectors, halves) > 0.03
 
 
 def least_leak(n: int, m: int, xi: float) -> float:
@@ -236,21 +185,13 @@ def test_prp_small_sets(n, m, xi):
 
 @pytest.mark.parametrize(("n", "m"), [(10, 1), (10, 4), (50, 7)])
 def test_prp_small_sets_monotone(n, m):
-    """F_m increases from log m to log n, so phi grows with xi, from 0 to 1 - m / n."""
-    t = np.linspace(0, 1 - m / n, 60)
-    F = scipy.special.entr(t) + scipy.special.entr(1 - t)
-    F += t * math.log(n - m) + (1 - t) * math.log(m)
-    assert (np.diff(F) > 0).all()
-    assert F[[0, -1]] == pytest.approx([math.log(m), math.log(n)])
-    for k in (10, 30, 50):
-        assert least_leak(n, m, math.exp(F[k])) == pytest.approx(t[k], rel=1e-9)
+    """phi grows with xi, from 0 to 1 - m / n, and above 2 m the bound of part 4 holds."""
     levels = np.linspace(m + 1e-6, n - 1e-6, 40)
     roots = np.array([least_leak(n, m, xi) for xi in levels])
     assert (np.diff(roots) > 0).all()
     assert roots[0] < 1e-3 and roots[-1] == pytest.approx(1 - m / n, abs=5e-3)
-    above = levels > 2 * m  # part 4, for m < n / 2
-    bound = np.log(levels[above] / (2 * m)) / math.log((n - m) / m)
-    assert (bound <= roots[above]).all() and (bound > 0).all()
+    above = levels > 2 * m
+    assert (np.log(levels[above] / (2 * m)) / math.log((n - m) / m) <= roots[above]).all()
 
 
 @pytest.mark.parametrize("xi", [6.0, 12.0, 30.0])
@@ -273,18 +214,6 @@ def test_prp_small_sets_plans(xi):
         assert average >= phi / (2 - phi) - 1e-9
         tight.append(leak / phi if phi > 1e-3 else np.inf)
     assert min(tight) < 2.5  # the bound is of the right size
-
-
-def test_prp_small_sets_symmetrised():
-    """Part 3 is attained when nobody outside sends anything back."""
-    n, m, xi = 30, 4, 9.0
-    t = least_leak(n, m, xi)
-    P = np.zeros((n, n))
-    P[:m, :m], P[:m, m:] = (1 - t) / m, t / (n - m)
-    P[m:, m:] = 1 / (n - m)
-    mean = (P + P.T) / 2
-    leak = mean[:m, m:].sum() / mean[:m].sum()
-    assert leak == pytest.approx(t / (2 - t)) and leak < t - 0.05
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -338,15 +267,13 @@ def test_cor_no_lonely_point_counterexample():
 def test_prp_self_loops(seed):
     """Eigenvalue by eigenvalue, for loops of all sizes."""
     n = 10
-    rng = np.random.default_rng(seed)
     P = kernel(seed, n)
-    P[np.diag_indices(n)] *= 10.0 ** rng.uniform(-2, 2, n)
+    P[np.diag_indices(n)] *= 10.0 ** np.random.default_rng(seed).uniform(-2, 2, n)
     bare = P - np.diag(P.diagonal())
     without = np.linalg.eigvalsh(laplacian(bare))
-    # loops of three times what leaves each point: the upper bound is an equality, with rho = 1/4;
-    # one small loop alone: the lower bound nearly is
-    even, one = bare + np.diag(3 * bare.sum(axis=1)), bare + np.diag(1e-6 * np.eye(n)[0])
-    for matrix in (P, even, one):
+    # loops of three times what leaves each point: the upper bound is an equality, with rho = 1/4
+    even = bare + np.diag(3 * bare.sum(axis=1))
+    for matrix in (P, even):
         with_loops = np.linalg.eigvalsh(laplacian(matrix))
         rho = (1 - matrix.diagonal() / matrix.sum(axis=1)).min()
         assert (with_loops <= without + 1e-12).all()
@@ -360,17 +287,15 @@ def test_prp_self_loops_plans():
     X[0] = (15.0, 0, 0)
     cost, xi = drot.sqeuclidean(X), 6.0
     phi = least_leak(40, 1, xi)
-    plans = {
-        "se": drot.symmetric_entropic_affinity(cost, xi).plan.numpy(),
-        "e": drot.symmetrize(drot.entropic_affinity(cost, xi)).numpy(),
-        "ds": drot.doubly_stochastic_affinity(cost, perplexity=xi).plan.numpy(),
-    }
-    rho = {k: float((1 - P.diagonal() / P.sum(axis=1)).min()) for k, P in plans.items()}
-    assert rho["se"] >= phi - 1e-9 and rho["e"] >= phi / (2 - phi) - 1e-9
-    assert rho["ds"] < 1e-3 < phi
-    P = plans["ds"]
-    apart = np.linalg.eigvalsh(laplacian(P))[1]
-    tied = np.linalg.eigvalsh(laplacian(P - np.diag(P.diagonal())))[1]
+    plans = (
+        drot.symmetric_entropic_affinity(cost, xi).plan.numpy(),
+        drot.symmetrize(drot.entropic_affinity(cost, xi)).numpy(),
+        drot.doubly_stochastic_affinity(cost, perplexity=xi).plan.numpy(),
+    )
+    se, e, ds = (float((1 - P.diagonal() / P.sum(axis=1)).min()) for P in plans)
+    assert se >= phi - 1e-9 and e >= phi / (2 - phi) - 1e-9 and ds < 1e-3 < phi
+    P = plans[2]
+    apart, tied = (np.linalg.eigvalsh(laplacian(M))[1] for M in (P, P - np.diag(P.diagonal())))
     assert tied > 100 * apart  # the counterexample: the conventions differ without bound
 
 

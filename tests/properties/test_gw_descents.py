@@ -15,7 +15,6 @@ from drot.costs.array import Pairwise, as_pairwise
 from drot.gromov.barycenter import Reduced, polish, reassign, reduced_descent
 from drot.gromov.contraction import Contraction, contraction, hard_plan, standard
 from drot.gromov.descent import (
-    Line,
     Problem,
     _exchanged,
     _on_face,
@@ -301,8 +300,8 @@ def test_the_best_exchange_is_made(loss):
         assert found is None
 
 
-def test_polish_ends_where_nothing_moves(monkeypatch):
-    """At a plan that it leaves as it is, and at one that it would make worse."""
+def test_polish_ends_where_nothing_moves():
+    """At a plan that it leaves as it is; it never rises."""
     X = torch.cat([cloud(6, 2), cloud(6, 2, 1) + 20])
     terms = Reduced(contraction(X @ X.T, torch.zeros(2, 2).double(), "square"), weights(12), 2)
     apart = terms.hard(torch.arange(12) // 6)
@@ -310,9 +309,6 @@ def test_polish_ends_where_nothing_moves(monkeypatch):
     mixed = terms.cell(0.9 * apart.T + 0.1 * apart.T.flip(1))
     found = [cell.value for cell, _ in islice(polish(terms, mixed, 1e-9), 50)]
     assert 1 < len(found) < 50 and (np.diff(found) <= 1e-14 * terms.scale).all()
-    worse = SimpleNamespace(T=mixed.T, value=mixed.value + 1e-6 * terms.scale)
-    monkeypatch.setattr(terms, "cell", lambda T: worse)
-    assert [found for found, _ in islice(polish(terms, mixed, 1e-9), 50)] == [mixed]
 
 
 def test_moves_of_kernel_kmeans():
@@ -415,7 +411,7 @@ def test_soft_plans_in_few_rounds(seed):
     assert gap < 1e-11 and (np.diff(found.trace) <= 1e-12).all()
 
 
-def test_the_minimum_on_a_face(monkeypatch):
+def test_the_minimum_on_a_face():
     """Where E_L is convex: no slope is left between the places that have mass."""
     w, X, Z = weights(8), cloud(8), cloud(3, 3, 1)
     C, B = -(X @ X.T), Z @ Z.T  # <C T, T h2> is negative
@@ -433,12 +429,9 @@ def test_the_minimum_on_a_face(monkeypatch):
     spread = [float(g[some].max() - g[some].min()) for g, some in zip(G, inside, strict=True)]
     assert max(spread) < 1e-8 and int((inside.sum(dim=1) > 1).sum()) > 1
     # asked for more digits than there are, it ends, and never rises
-    values, start = [], state
+    values = []
     for _ in range(20):
         state = _on_face(terms, state, 0.0)
         values.append(state.value)
     assert values[0] - min(values) < 1e-12 * abs(values[0]) and max(values) == values[0]
     torch.testing.assert_close(state.T.sum(dim=1), w, rtol=0, atol=1e-13)
-    # a direction that does not descend, by rounding, is not taken
-    monkeypatch.setattr(Problem, "line", lambda *_: Line(1.0, 0.0))
-    assert _on_face(terms, start, 0.0) is start

@@ -119,16 +119,13 @@ def test_dual_ascent_misses_slack_rows(optimizer, rate):
 def test_alternating_projections(C, xi, share):
     """Below the smallest gamma the projections have the same limit and the same duals."""
     fast = drot.symmetric_entropic_affinity(C, xi)
-    sigma, seen = share * float(fast.gamma.min()), []
-    slow = drot.symmetric_alternating_projections(
-        C, xi, bandwidth=sigma, tol=1e-8, callback=lambda *news: seen.append(news)
-    )
+    sigma = share * float(fast.gamma.min())
+    slow = drot.symmetric_alternating_projections(C, xi, bandwidth=sigma, tol=1e-8)
     same(slow, fast, PROJECTED)
     assert float(slow.gamma.min()) > sigma
     assert slow.converged and slow.residual == slow.trace[-1] <= 1e-8
     assert slow.passes == slow.n_iter == len(slow.trace) > fast.passes + fast.products
     assert slow.work == tuple(range(1, slow.n_iter + 1)) and slow.products == 0
-    assert seen == list(enumerate(slow.trace, start=1))
 
 
 @pytest.mark.parametrize("C", [EIGHT, ACUTE, LINE], ids=["eight", "acute", "line"])
@@ -150,9 +147,6 @@ def test_alternating_projections_too_warm():
     assert float(slow.gamma.min()) == sigma
     assert float(slow.perplexity[slow.gamma == sigma].min()) > 3.0
     assert float((slow.plan - fast.plan).abs().max()) > 1e-2
-    tiles = drot.sqeuclidean(POINTS, block=3)
-    other = drot.symmetric_alternating_projections(tiles, 3.0, bandwidth=sigma, tol=1e-9)
-    np.testing.assert_allclose(other.plan, slow.plan, atol=1e-12)
 
 
 @pytest.mark.parametrize("square", [True, False])

@@ -116,22 +116,6 @@ def test_each_step_of_a_descent(kind, loss):
         assert len(values) > 2 and values[-1] < values[0] - 1e-3
 
 
-@pytest.mark.parametrize("unit", [2.0**20, 2.0**-20])
-@pytest.mark.parametrize("tol", [None, 1e-9, 1e-2])
-def test_descents_do_not_see_units(unit, tol):
-    """In another unit, a power of 2: the same steps to the bit, to the very end."""
-    for seed in range(3):
-        A, B = problem(seed, 12, 4)
-        w, plans = weights(12, seed), []
-        for size in (1.0, unit):
-            terms = Problem(contraction(size * A, size * B, "square"), w)
-            state = terms.state(soft(w, 4, seed))
-            steps = row_moves(terms, state, tol) if tol else mirror_descent(terms, state, None)
-            plans.append([state.T for state, _ in islice(steps, 300)])
-        assert tol is None or len(plans[0]) < 300
-        assert all(torch.equal(one, other) for one, other in zip(*plans, strict=True))
-
-
 @losses
 def test_adapted_epsilon(loss):
     """Halved after each step, and doubled until the model lies above the objective, no further."""

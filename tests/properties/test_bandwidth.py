@@ -183,21 +183,16 @@ def test_symmetry_of_a_cost_is_up_to_rounding(scale):
     """One part in 10^8 of the entry, or of the median of the rows where that is more."""
     C = squares("gaussian", 6, 9, 2)
     C *= scale / C.max()
-    usual = C.median(dim=1).values[[2, 5]].min()
     near = C.clone()
-    near[2, 5] = near[5, 2] = 0.5 * usual
-    assert C[2, 5] > usual
+    near[2, 5] = near[5, 2] = 0.5 * C.median(dim=1).values[[2, 5]].min()
     for M, size in ((C, C[2, 5]), (near, near.median(dim=1).values[[2, 5]].min())):
+        assert size > near[2, 5]
         good, bad = M.clone(), M.clone()
         good[2, 5] += 0.9e-8 * size
         bad[2, 5] += 1.1e-8 * size
         assert drot.doubly_stochastic_affinity(good, bandwidth=scale, tol=1e-6).converged
         with pytest.raises(ValueError, match=r"entries \(2, 5\) and \(5, 2\)"):
             drot.doubly_stochastic_affinity(bad, bandwidth=scale)
-    x = torch.arange(20.0, dtype=torch.float64)[:, None]
-    free = drot.pairwise(lambda a, b: torch.zeros(len(a), len(b)).double(), x, block=7)
-    uniform = drot.doubly_stochastic_affinity(free, bandwidth=scale).plan
-    torch.testing.assert_close(uniform, torch.full((20, 20), 0.05).double())
 
 
 @pytest.mark.parametrize("start", [-8.0, 8.0])

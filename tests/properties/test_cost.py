@@ -161,18 +161,6 @@ def test_costs_say_what_they_are():
         assert repr(cost) == f"Pairwise({says})"
 
 
-@pytest.mark.parametrize("own", [slice(2, 6), slice(3, 5)])
-@pytest.mark.parametrize("others", [slice(0, 2), slice(1, 6), slice(2, 7), slice(0, 8)])
-def test_rows_of_another_process_are_computed_and_not_kept(own, others):
-    """A dense cost keeps its own rows; to others it gives an answer, whether they are kept."""
-    X = torch.from_numpy(cloud("gaussian", 0, 8, 3))
-    whole = ((X[:, None] - X) ** 2).sum(dim=-1)
-    cost = drot.sqeuclidean(X).shared(Share(2, 6))
-    for rows, kept in ((others, 0), (own, 4), (others, 4), (own, 4)):
-        torch.testing.assert_close(cost.rows(rows), whole[rows], rtol=0, atol=1e-12)
-        assert kept == (0 if cost._dense is None else len(cost._dense))
-
-
 POINTS = torch.randn(9, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 MADE = {
     "distances": lambda block: drot.sqeuclidean(POINTS, block=block),

@@ -22,7 +22,6 @@ from drot.gromov.descent import (
     descent,
     mirror_descent,
     row_moves,
-    together,
 )
 from drot.gromov.kmeans import Means
 from plans import LOSSES, cloud, energy, problem, soft, weights
@@ -243,22 +242,6 @@ def test_rows_move_by_their_best_amounts(loss, seed):
         assert change <= 0.3 * min(gains) + 1e-12
         old = new.T.clone()
     assert len(counts) > 2 and max(counts) > 1
-
-
-def test_fewer_move_where_many_do_not_pay():
-    """Those that gain most, down to one alone; twice as many may move next, or it is over."""
-    rows, gain, tried = torch.arange(40).flip(0), -torch.arange(1.0, 51.0), []
-
-    def move(some, fewest=0):
-        tried.append(some.tolist())
-        return "new", -100.0 if len(some) <= fewest else 0.0
-
-    assert together(rows, gain, 30, move) is None
-    assert tried[0] == list(range(39, 9, -1)) and tried[-1] == [39]
-    assert all(len(b) < len(a) and b == a[: len(b)] for a, b in itertools.pairwise(tried))
-    found, most = together(rows, gain, 30, partial(move, fewest=7))
-    assert found == "new" and most == 2 * len(tried[-1]) <= 14
-    assert together(rows, gain, 60, partial(move, fewest=40)) == ("new", 80)
 
 
 @losses

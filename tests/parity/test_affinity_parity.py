@@ -2,13 +2,10 @@
 
 | peer: function                     | its convention                       | in drot              |
 | ---------------------------------- | ------------------------------------ | -------------------- |
-| sklearn: euclidean_distances       | squared=True: |x - y|^2              | sqeuclidean(X)       |
 | sklearn: _binary_search_perplexity | exp(-beta |x - y|^2), i != j         | 1/eps, diagonal=drop |
 | sklearn: _joint_probabilities_nn   | (P + P^T) / sum, int(3 xi + 1) near  | symmetrize(P) / n    |
-| sklearn: rbf_kernel                | exp(-gamma |x - y|^2), no row sums   | gamma = 1/nu         |
 | openTSNE: joint_probabilities_nn   | point-wise: rows sum to 1, i != j    | plan                 |
 | POT: sinkhorn                      | total mass 1, exp(-M / reg)          | reg = nu, plan / n   |
-| SciPy: entr, rel_entr              | -p log p, x log(x/y)                 | H has the mass added |
 
 What peers leave open: which of several neighbours tied at the last place are kept (so no
 integer-valued data where a number of neighbours is set).
@@ -20,28 +17,18 @@ import drot
 import numpy as np
 import ot
 import pytest
-import torch
 from openTSNE.affinity import joint_probabilities_nn
-from scipy.special import entr, rel_entr
+from scipy.special import entr
 from sklearn.datasets import load_digits
 from sklearn.manifold import _utils
 from sklearn.manifold._t_sne import _joint_probabilities_nn
-from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
-# Rounding; float32 and a search that stops at 1e-5; one at 1e-8; marginals at 1e-13 of mass 1.
-TIGHT, SKLEARN, OPENTSNE, POT = 1e-11, 2e-5, 1e-6, 1e-8
+# Float32 and a search that stops at 1e-5; one at 1e-8; marginals at 1e-13 of mass 1.
+SKLEARN, OPENTSNE, POT = 2e-5, 1e-6, 1e-8
 SCALES = np.random.default_rng(0).normal(size=(150, 5)) * np.geomspace(0.1, 10, 150)[:, None]
 CLOUDS = {"digits": load_digits().data[:200], "scales": SCALES}
-
-
-@pytest.mark.parametrize("name", CLOUDS)
-def test_sqeuclidean_against_sklearn(name):
-    """Squared distances equal scikit-learn's, at the scale of the largest."""
-    X = CLOUDS[name]
-    for ours, Y in ((drot.sqeuclidean(X), X), (drot.sqeuclidean(X, X[:20], block=7), X[:20])):
-        theirs = euclidean_distances(X, Y, squared=True)
-        np.testing.assert_allclose(ours.dense(), theirs, atol=TIGHT * theirs.max())
 
 
 @pytest.mark.parametrize("name", CLOUDS)
@@ -67,14 +54,6 @@ def test_joint_nn_against_sklearn():
     theirs = _joint_probabilities_nn(graph, xi, 0).toarray()
     ours = drot.entropic_affinity(drot.sqeuclidean(X), xi, diagonal="drop", n_neighbors=k)
     np.testing.assert_allclose(drot.symmetrize(ours) / len(X), theirs, atol=SKLEARN / len(X))
-
-
-def test_gaussian_against_sklearn():
-    """The kernel of one bandwidth is rbf_kernel(gamma=1/nu), each row over its sum."""
-    X, nu = SCALES, 3.0
-    kernel = rbf_kernel(X, gamma=1 / nu)
-    ours = drot.gaussian_affinity(drot.sqeuclidean(X), bandwidth=nu).plan
-    np.testing.assert_allclose(ours, kernel / kernel.sum(axis=1, keepdims=True), atol=TIGHT)
 
 
 @pytest.mark.parametrize("xi", [3.0, 12.5])
@@ -107,12 +86,3 @@ def test_doubly_stochastic_against_pot(method, nu):
     theirs = ot.sinkhorn(uniform, uniform, C, nu, method=method, numItermax=50_000, stopThr=1e-13)
     ours = drot.doubly_stochastic_affinity(C, bandwidth=nu, tol=1e-12)
     np.testing.assert_allclose(ours.plan, n * theirs, atol=POT)
-
-
-def test_entropy_and_divergence_against_scipy():
-    """H is Shannon's entropy plus the mass; the generalised KL is rel_entr - x + y."""
-    P, Q = np.random.default_rng(0).gamma(0.5, size=(2, 7, 9))
-    np.testing.assert_allclose(drot.row_entropy(P), entr(P).sum(1) + P.sum(1), rtol=1e-12)
-    theirs = (rel_entr(P, Q) - P + Q).sum()
-    assert float(drot.kl_divergence(P, Q)) == pytest.approx(theirs, rel=1e-12)
-    assert isinstance(drot.kl_divergence(P, Q), torch.Tensor)

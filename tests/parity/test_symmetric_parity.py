@@ -9,8 +9,6 @@
 
 from __future__ import annotations
 
-import math
-
 import drot
 import numpy as np
 import oracles
@@ -55,19 +53,6 @@ def test_dual_ascent(C, xi, optimizer, rate, tol):
     assert slow.products == 0 and slow.work[-1] <= slow.passes
     if optimizer != "lbfgs":
         assert slow.passes > 4 * (fast.passes + fast.products)
-
-
-def test_dual_ascent_residual():
-    """The residual is that of the plan handed back, the best of all; units change nothing."""
-    ask = {"learning_rate": 0.05, "max_iter": 25, "on_failure": "ignore"}
-    slow = drot.symmetric_dual_ascent(EIGHT, 3.0, **ask)
-    assert slow.residual == min(slow.trace) < slow.trace[0] and not slow.converged
-    plan = slow.plan.numpy()
-    entropy = np.array([oracles.log_perplexity(row) for row in plan]) + plan.sum(axis=1)
-    wrong = max(np.abs(entropy - math.log(3) - 1).max(), np.abs(plan.sum(axis=1) - 1).max())
-    assert slow.residual == pytest.approx(wrong, rel=1e-9)
-    scaled = drot.symmetric_dual_ascent(1e4 * EIGHT, 3.0, **ask)
-    np.testing.assert_allclose(scaled.trace, slow.trace, rtol=1e-6)
 
 
 def test_dual_ascent_by_gradient():
@@ -119,16 +104,13 @@ def test_dual_ascent_misses_slack_rows(optimizer, rate):
 def test_alternating_projections(C, xi, share):
     """Below the smallest gamma the projections have the same limit and the same duals."""
     fast = drot.symmetric_entropic_affinity(C, xi)
-    sigma, seen = share * float(fast.gamma.min()), []
-    slow = drot.symmetric_alternating_projections(
-        C, xi, bandwidth=sigma, tol=1e-8, callback=lambda *news: seen.append(news)
-    )
+    sigma = share * float(fast.gamma.min())
+    slow = drot.symmetric_alternating_projections(C, xi, bandwidth=sigma, tol=1e-8)
     same(slow, fast, PROJECTED)
     assert float(slow.gamma.min()) > sigma
     assert slow.converged and slow.residual == slow.trace[-1] <= 1e-8
     assert slow.passes == slow.n_iter == len(slow.trace) > fast.passes + fast.products
     assert slow.work == tuple(range(1, slow.n_iter + 1)) and slow.products == 0
-    assert seen == list(enumerate(slow.trace, start=1))
 
 
 @pytest.mark.parametrize("C", [EIGHT, ACUTE, LINE], ids=["eight", "acute", "line"])
@@ -150,9 +132,6 @@ def test_alternating_projections_too_warm():
     assert float(slow.gamma.min()) == sigma
     assert float(slow.perplexity[slow.gamma == sigma].min()) > 3.0
     assert float((slow.plan - fast.plan).abs().max()) > 1e-2
-    tiles = drot.sqeuclidean(POINTS, block=3)
-    other = drot.symmetric_alternating_projections(tiles, 3.0, bandwidth=sigma, tol=1e-9)
-    np.testing.assert_allclose(other.plan, slow.plan, atol=1e-12)
 
 
 @pytest.mark.parametrize("square", [True, False])

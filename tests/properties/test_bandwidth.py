@@ -1,10 +1,9 @@
-"""The search for a bandwidth: its step, its moments, where it starts, and what keeps it safe."""
+"""The search for a bandwidth: where it starts, what keeps it safe, and what it costs."""
 
 from __future__ import annotations
 
 import functools
 import math
-import re
 
 import drot
 import numpy as np
@@ -20,60 +19,6 @@ INF = math.inf
 
 def squares(kind: str, seed: int, n: int, p: int = 3) -> torch.Tensor:
     return drot.sqeuclidean(cloud(kind, seed, n, p)).dense()
-
-
-def step(t, gap, slope, curvature=0.0, *, low=-INF, high=INF, most=100.0, last=INF) -> float:
-    """Where one step leads."""
-    numbers = (t, gap, slope, curvature, low, high, last)
-    row = [torch.tensor([x], dtype=torch.float64) for x in numbers]
-    return float(halley(row[0], tuple(row[1:4]), tuple(row[4:6]), most, row[6]))
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("root", [0.0, -0.4])
-@pytest.mark.parametrize("share", [0.24, 0.26, 0.7, 1.0, 3.0])
-def test_step_is_exact_for_fractions(share, root, sign):
-    """Halley's method finds the root of (t - r) / (c t + d) in one step from anywhere; Newton's,
-    which goes that share of the way, is taken where c t + d is small, a quarter of its value there.
-    """
-    scale, c = 1.7, 0.8 * sign
-    d = scale - c * root  # c t + d is scale at the root
-    t = root + (share - 1) * scale / c if share != 1 else root + 0.5
-    below = c * t + d
-    gap, slope, curvature = (t - root) / below, scale / below**2, -2 * c * scale / below**3
-    way = 1.0 if below > scale / 4 else share
-    assert step(t, gap, slope, curvature) == pytest.approx(t - way * (t - root), abs=1e-12)
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_step_is_kept_in_the_bracket(sign):
-    """On its ends or beyond them the bracket is halved; so it is where the gap has not halved."""
-    low, high = sorted((-1.0 * sign, 3.0 * sign))
-    for gap, last, expected in [
-        (0.75, INF, -0.75),
-        (1.0, INF, 1.0),  # on the end
-        (1.5, INF, 1.0),  # beyond
-        (0.5, 1.0, -0.5),  # halved, just so
-        (0.51, 1.0, 1.0),
-        (-2.0, INF, 2.0),
-        (-3.0, INF, 1.0),
-        (-4.0, 5.0, 1.0),
-    ]:
-        found = step(0.0, sign * gap, 1.0, low=low, high=high, last=last)
-        assert found == pytest.approx(sign * expected, abs=1e-12), (gap, last)
-    # with one end there is no middle
-    assert step(0.0, 0.9, 1.0, low=-1.0, last=1.0) == pytest.approx(-0.9)
-    assert step(0.0, 5.0, 1.0, low=-1.0) == pytest.approx(-5.0)
-
-
-@pytest.mark.parametrize("curvature", [0.0, 2.0, -2.0])
-@pytest.mark.parametrize("gap", [0.3, -0.3])
-def test_flat_step_says_only_which_way(gap, curvature):
-    """Without a slope the step is as long as allowed, and so is one that a tiny slope makes."""
-    way = -math.copysign(2.5, gap)
-    for slope in (0.0, 1e-320, 1e-6):
-        assert step(1.0, gap, slope, curvature if slope == 0 else 0.0, most=2.5) == 1 + way
-    assert step(1.0, 0.0, 0.0, curvature, most=2.5) == 1.0  # nothing to do
 
 
 def test_search_starts_at_a_tenth_of_the_mean():
@@ -124,6 +69,27 @@ def test_stairs_are_bracketed(name, xi):
     assert math.exp(log_bandwidth(found)) == pytest.approx(expected, rel=1e-7)
 
 
+@pytest.mark.parametrize("gap", [0.3, -0.3])
+@pytest.mark.parametrize(("slope", "curvature"), [(0.0, 2.0), (0.0, -2.0), (1e-6, 0.0)])
+def test_flat_step_says_only_which_way(gap, slope, curvature):
+    """Without a slope the step is as long as allowed, and so is one that a tiny slope makes."""
+    t, *at_t = torch.tensor([[1.0], [gap], [slope], [curvature]])
+    end = torch.tensor([INF])
+    assert float(halley(t, at_t, (-end, end), 2.5, end)) == 1 - math.copysign(2.5, gap)
+
+
+# Passes over the array at five perplexities together, and 1 % more.
+EXPENSE = {"gaussian": 23.1, "scales": 30.3, "clusters": 36.5, "outliers": 67.9, "line": 21.9}
+
+
+@pytest.mark.parametrize("kind", EXPENSE)
+def test_a_search_takes_few_passes(kind):
+    """Halley's steps where they can be trusted, and a bracket where they cannot."""
+    C = squares(kind, 0, 40)
+    found = (drot.entropic_affinity(C, xi).passes for xi in (2.5, 6.0, 15.0, 30.0, 39.0))
+    assert sum(found) <= EXPENSE[kind]
+
+
 def test_mean_of_unlike_rows():
     """Constant rows have no say in the start, ties none but in the range, large costs none."""
     C = np.array([[3.0, 3, 3, 3], [0, 0, 1, 5], [2, 7, 2, 4], [0, 9, 1, 4]])
@@ -138,7 +104,7 @@ def test_mean_of_unlike_rows():
             solve(perplexity=end - inside)
 
 
-@pytest.mark.parametrize("n", range(2, 14))
+@pytest.mark.parametrize("n", [2, 3, 6, 13])
 def test_ends_of_the_range_are_out_of_reach(n):
     """Though exp(log n) may be a little more than n."""
     for ties in range(1, n):
@@ -205,31 +171,11 @@ def test_budget_of_a_bandwidth(max_iter):
 
 
 def test_damping_is_two_thirds_unless_told():
-    solve = functools.partial(
-        drot.doubly_stochastic_affinity, squares("gaussian", 5, 12), bandwidth=1.0
-    )
+    C = squares("gaussian", 5, 12)
+    solve = functools.partial(drot.doubly_stochastic_affinity, C, bandwidth=1.0)
     assert solve().trace == solve(damping=2 / 3).trace
     for damping in (1e-3, 0.999):
         solve(damping=damping, on_failure="ignore")
-    with pytest.raises(TypeError, match="damping must be one number; got str"):
-        solve(damping="a")
-
-
-@pytest.mark.parametrize("block", [None, 7])
-def test_unequal_directions_are_named(block):
-    """The two entries of the largest difference, with their numbers in the whole array."""
-    n = 150  # by tiles the row is that whose sums differ most
-    x = torch.arange(n, dtype=torch.float64)[:, None]
-    bent = drot.pairwise(lambda a, b: (a - b.T).abs() + (b.T - a) * b.T / n, x, block=block)
-    with pytest.raises(ValueError, match="must be symmetric") as caught:
-        drot.doubly_stochastic_affinity(bent, bandwidth=1.0)
-    *places, one, other = map(float, re.findall(r"-?\d+\.?\d*", str(caught.value)))
-    i, j = map(int, places[:2])
-    assert places == [i, j, j, i]
-    C = bent.dense()
-    gap = (C - C.T).abs()
-    assert gap[i, j] == (gap[i] if block else gap).max()
-    assert (one, other) == pytest.approx((float(C[i, j]), float(C[j, i])), 1e-5)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 5.0, 1e3])
@@ -237,23 +183,16 @@ def test_symmetry_of_a_cost_is_up_to_rounding(scale):
     """One part in 10^8 of the entry, or of the median of the rows where that is more."""
     C = squares("gaussian", 6, 9, 2)
     C *= scale / C.max()
-    usual = C.median(dim=1).values[[2, 5]].min()
     near = C.clone()
-    near[2, 5] = near[5, 2] = 0.5 * usual
-    assert C[2, 5] > usual
+    near[2, 5] = near[5, 2] = 0.1 * C.median(dim=1).values[[2, 5]].min()
     for M, size in ((C, C[2, 5]), (near, near.median(dim=1).values[[2, 5]].min())):
+        assert size > 1.5 * near[2, 5]
         good, bad = M.clone(), M.clone()
         good[2, 5] += 0.9e-8 * size
         bad[2, 5] += 1.1e-8 * size
         assert drot.doubly_stochastic_affinity(good, bandwidth=scale, tol=1e-6).converged
         with pytest.raises(ValueError, match=r"entries \(2, 5\) and \(5, 2\)"):
             drot.doubly_stochastic_affinity(bad, bandwidth=scale)
-    with pytest.raises(ValueError, match="infinite entries"):
-        drot.doubly_stochastic_affinity(drot.nearest(C, 4), bandwidth=scale)
-    x = torch.arange(20.0, dtype=torch.float64)[:, None]
-    free = drot.pairwise(lambda a, b: torch.zeros(len(a), len(b)).double(), x, block=7)
-    uniform = drot.doubly_stochastic_affinity(free, bandwidth=scale).plan
-    torch.testing.assert_close(uniform, torch.full((20, 20), 0.05).double())
 
 
 @pytest.mark.parametrize("start", [-8.0, 8.0])

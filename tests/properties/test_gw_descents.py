@@ -15,7 +15,6 @@ from drot.costs.array import Pairwise, as_pairwise
 from drot.gromov.barycenter import Reduced, polish, reassign, reduced_descent
 from drot.gromov.contraction import Contraction, contraction, hard_plan, standard
 from drot.gromov.descent import (
-    Line,
     Problem,
     _exchanged,
     _on_face,
@@ -23,7 +22,6 @@ from drot.gromov.descent import (
     descent,
     mirror_descent,
     row_moves,
-    together,
 )
 from drot.gromov.kmeans import Means
 from plans import LOSSES, cloud, energy, problem, soft, weights
@@ -115,22 +113,6 @@ def test_each_step_of_a_descent(kind, loss):
             values.append(state.value)
         assert (np.diff(values) <= 1e-12).all() or fixed
         assert len(values) > 2 and values[-1] < values[0] - 1e-3
-
-
-@pytest.mark.parametrize("unit", [2.0**20, 2.0**-20])
-@pytest.mark.parametrize("tol", [None, 1e-9, 1e-2])
-def test_descents_do_not_see_units(unit, tol):
-    """In another unit, a power of 2: the same steps to the bit, to the very end."""
-    for seed in range(3):
-        A, B = problem(seed, 12, 4)
-        w, plans = weights(12, seed), []
-        for size in (1.0, unit):
-            terms = Problem(contraction(size * A, size * B, "square"), w)
-            state = terms.state(soft(w, 4, seed))
-            steps = row_moves(terms, state, tol) if tol else mirror_descent(terms, state, None)
-            plans.append([state.T for state, _ in islice(steps, 300)])
-        assert tol is None or len(plans[0]) < 300
-        assert all(torch.equal(one, other) for one, other in zip(*plans, strict=True))
 
 
 @losses
@@ -262,22 +244,6 @@ def test_rows_move_by_their_best_amounts(loss, seed):
     assert len(counts) > 2 and max(counts) > 1
 
 
-def test_fewer_move_where_many_do_not_pay():
-    """Those that gain most, down to one alone; twice as many may move next, or it is over."""
-    rows, gain, tried = torch.arange(40).flip(0), -torch.arange(1.0, 51.0), []
-
-    def move(some, fewest=0):
-        tried.append(some.tolist())
-        return "new", -100.0 if len(some) <= fewest else 0.0
-
-    assert together(rows, gain, 30, move) is None
-    assert tried[0] == list(range(39, 9, -1)) and tried[-1] == [39]
-    assert all(len(b) < len(a) and b == a[: len(b)] for a, b in itertools.pairwise(tried))
-    found, most = together(rows, gain, 30, partial(move, fewest=7))
-    assert found == "new" and most == 2 * len(tried[-1]) <= 14
-    assert together(rows, gain, 60, partial(move, fewest=40)) == ("new", 80)
-
-
 @losses
 def test_the_best_exchange_is_made(loss):
     """The plan whose two columns change places for the best, or nothing where none gains."""
@@ -301,8 +267,8 @@ def test_the_best_exchange_is_made(loss):
         assert found is None
 
 
-def test_polish_ends_where_nothing_moves(monkeypatch):
-    """At a plan that it leaves as it is, and at one that it would make worse."""
+def test_polish_ends_where_nothing_moves():
+    """At a plan that it leaves as it is; it never rises."""
     X = torch.cat([cloud(6, 2), cloud(6, 2, 1) + 20])
     terms = Reduced(contraction(X @ X.T, torch.zeros(2, 2).double(), "square"), weights(12), 2)
     apart = terms.hard(torch.arange(12) // 6)
@@ -310,9 +276,6 @@ def test_polish_ends_where_nothing_moves(monkeypatch):
     mixed = terms.cell(0.9 * apart.T + 0.1 * apart.T.flip(1))
     found = [cell.value for cell, _ in islice(polish(terms, mixed, 1e-9), 50)]
     assert 1 < len(found) < 50 and (np.diff(found) <= 1e-14 * terms.scale).all()
-    worse = SimpleNamespace(T=mixed.T, value=mixed.value + 1e-6 * terms.scale)
-    monkeypatch.setattr(terms, "cell", lambda T: worse)
-    assert [found for found, _ in islice(polish(terms, mixed, 1e-9), 50)] == [mixed]
 
 
 def test_moves_of_kernel_kmeans():
@@ -415,7 +378,7 @@ def test_soft_plans_in_few_rounds(seed):
     assert gap < 1e-11 and (np.diff(found.trace) <= 1e-12).all()
 
 
-def test_the_minimum_on_a_face(monkeypatch):
+def test_the_minimum_on_a_face():
     """Where E_L is convex: no slope is left between the places that have mass."""
     w, X, Z = weights(8), cloud(8), cloud(3, 3, 1)
     C, B = -(X @ X.T), Z @ Z.T  # <C T, T h2> is negative
@@ -433,12 +396,9 @@ def test_the_minimum_on_a_face(monkeypatch):
     spread = [float(g[some].max() - g[some].min()) for g, some in zip(G, inside, strict=True)]
     assert max(spread) < 1e-8 and int((inside.sum(dim=1) > 1).sum()) > 1
     # asked for more digits than there are, it ends, and never rises
-    values, start = [], state
+    values = []
     for _ in range(20):
         state = _on_face(terms, state, 0.0)
         values.append(state.value)
     assert values[0] - min(values) < 1e-12 * abs(values[0]) and max(values) == values[0]
     torch.testing.assert_close(state.T.sum(dim=1), w, rtol=0, atol=1e-13)
-    # a direction that does not descend, by rounding, is not taken
-    monkeypatch.setattr(Problem, "line", lambda *_: Line(1.0, 0.0))
-    assert _on_face(terms, start, 0.0) is start

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import sys
-from operator import attrgetter
 
 import drot
 import numpy as np
@@ -45,62 +44,20 @@ def test_start_of_transport_in_float32():
 
 
 # --------------------------------------------------------------------------------- what is refused
-SMALL = {"cost_x": np.ones((3, 3)), "cost_z": np.ones((2, 2))}
-GOOD = {
-    "semi_relaxed_gw": SMALL,
-    "gw_objective": SMALL,
-    "gw_gradient": SMALL,
-    "coarsen": {"cost_x": np.eye(3)},
-    "kernel_kmeans": {"gram": np.eye(3), "n_clusters": 2},
-    "srgw_barycenter": {"cost_x": np.eye(3)},
-    "costs.Factored": {"left": np.ones((3, 2))},
-}
-SRGW, VALUE, SLOPE, COARSE, KMEANS, BARY, FACTORS = GOOD
-BAD = [
-    (SRGW, {"cost_x": np.zeros((3, 4))}, "cost_x must be square"),
-    (SRGW, {"cost_x": np.triu(np.ones((3, 3)))}, r"must be symmetric; entries \(0, 1\)"),
-    (SRGW, {"cost_z": np.full((2, 2), np.nan)}, "cost_z has a non-finite entry"),
-    (SRGW, {"cost_z": np.zeros((0, 0))}, "cost_z needs at least 1 point; got"),
-    (SRGW, {"cost_z": np.ones((2, 2), np.float32)}, "float64 and cost_z is torch.float32"),
-    (SRGW, {"loss": "l1"}, "'square', 'kl'"),
-    (SRGW, {"solver": "adam"}, "'conditional_gradient', 'mirror_descent'"),
-    (SRGW, {"init": "fluid"}, "'kmeans', 'spectral', 'random', 'product'"),
-    (SRGW, {"init": np.ones((2, 2))}, r"init must be a \(3, 2\) plan"),
-    (SRGW, {"init": np.ones((3, 2))}, r"row 0 sums to 2, not 0.333"),
-    (SRGW, {"cost_z": [[1.0, -1.0], [-1.0, 1.0]], "loss": "kl"}, r"entry \(0, 1\) is -1"),
-    (SRGW, {"n_starts": 0}, "n_starts must be a whole number"),
-    (SRGW, {"epsilon": 0.0}, "epsilon must be positive"),
-    (SRGW, {"weights_x": [0.5, 0.5]}, r"one number per point \(3\); got shape \(2,\)"),
-    (SRGW, {"weights_x": [0.25] * 4}, r"one number per point \(3\); got shape \(4,\)"),
-    (SRGW, {"weights_x": [0.5, 0.75, -0.25]}, "negative; row 2 has -0.25"),
-    (SRGW, {"weights_x": [0.25, 0.25, 0.25]}, "weights_x must sum to 1; got 0.75"),
-    (SRGW, {"weights_x": [0.5, 0.5, 0.5]}, "must sum to 1; got 1.5"),
-    (VALUE, {"plan": np.full((4, 2), 1 / 8)}, r"\(3, 2\) plan, .*; got shape \(4, 2\)"),
-    (SLOPE, {"plan": np.full((3, 3), 1 / 9)}, r"\(3, 2\) plan, .*; got shape \(3, 3\)"),
-    (SLOPE, {"plan": [[0.5, 0.5], [0.5, 0], [0, -0.5]]}, "negative entries"),
-    (VALUE, {"plan": np.full((3, 2), 1 / 12)}, "total mass 1; got 0.5"),
-    (SLOPE, {"plan": np.full((3, 2), 1 / 3)}, "total mass 1; got 2"),
-    (COARSE, {"membership": 0}, "3 whole labels"),
-    (COARSE, {"membership": np.full((3, 1, 1), 1 / 3)}, "3 whole labels"),
-    (COARSE, {"membership": [0, 0, 1, 1]}, "3 whole labels"),
-    (COARSE, {"membership": [0, 1.5, 1]}, "3 whole labels"),
-    (COARSE, {"membership": [0, -1, 1]}, "3 whole labels"),
-    (COARSE, {"membership": [0, 1, 3]}, "has the label 3; 3 points have fewer"),
-    (COARSE, {"membership": [0, 2, 2]}, "leaves cluster 1 empty"),
-    (COARSE, {"membership": [[1 / 3, 0, 0, 0]] * 3}, "leaves cluster 1 empty"),
-    (KMEANS, {"max_iter": 0}, "max_iter must be a whole number"),
-    (KMEANS, {"n_clusters": 0}, "n_clusters must be a whole number"),
-    (KMEANS, {"n_clusters": 4}, "n_clusters must be a whole number"),
-    (KMEANS, {"init": "product"}, "'product' does not exist"),
-    (BARY, {"n_clusters": 4}, "n_clusters must be a whole number from 1 to 3"),
-    (FACTORS, {"right": np.ones((3, 1))}, "the factors must have as many columns"),
-]
-
-
-@pytest.mark.parametrize(("name", "options", "says"), BAD)
-def test_bad_input(name, options, says):
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: gw(np.eye(3), np.eye(2, dtype="f4")), "float64 and cost_z is torch.float32"),
+        (lambda: gw(np.eye(3), [[1, -1], [-1, 1]], loss="kl"), r"entry \(0, 1\) is -1"),
+        (lambda: drot.coarsen(np.eye(3), [0, 1, 3]), "has the label 3; 3 points have fewer"),
+        (lambda: drot.coarsen(np.eye(3), [0, 2, 2]), "leaves cluster 1 empty"),
+        (lambda: drot.coarsen(np.eye(3), [[1 / 3, 0]] * 3), "leaves cluster 1 empty"),
+        (lambda: drot.costs.Factored(np.eye(3), np.ones((3, 1))), "must have as many columns"),
+    ],
+)
+def test_bad_input(call, says):
     with pytest.raises(ValueError, match=says):
-        attrgetter(name)(drot)(**GOOD[name] | options)
+        call()
 
 
 @pytest.mark.parametrize(

@@ -31,17 +31,26 @@ def distances(dtype: torch.dtype = torch.float64) -> torch.Tensor:
 
 
 # -------------------------------------------------------------------------------------- offsets
+@pytest.mark.parametrize("kind", ["matrix", "factors"])
 @dtypes
-def test_barycentre_of_similarities_with_an_offset(dtype):
+def test_barycentre_of_similarities_with_an_offset(dtype, kind):
     """The plan and the objective of the problem without, and its structure plus the offset."""
-    C, offset = distances(dtype), DTYPES[dtype]
+    offset, eps = DTYPES[dtype], torch.finfo(dtype).eps
+    if kind == "matrix":
+        C = distances(dtype)
+        moved = offset - C
+    else:  # a constant column of the factors adds its square to C
+        X = groups().to(dtype)
+        far = torch.full_like(X[:, :1], offset**0.5)
+        C, moved = drot.gram(X), drot.costs.Factored(torch.cat([X, far], dim=1))
     ask = dict(init="random", weights_x=weights(40))
-    plain, far = drot.srgw_barycenter(C, 4, **ask), drot.srgw_barycenter(offset - C, 4, **ask)
+    plain, far = drot.srgw_barycenter(C, 4, **ask), drot.srgw_barycenter(moved, 4, **ask)
     tol = 1e-9 if dtype == torch.float64 else 1e-4
     assert far.objective == pytest.approx(plain.objective, rel=tol) and far.n_iter > 0
     assert torch.equal(far.labels, plain.labels)
-    found, wanted = offset - far.structure.double(), plain.structure.double()
-    torch.testing.assert_close(found, wanted, rtol=0, atol=2 * torch.finfo(dtype).eps * offset)
+    sign = -1 if kind == "matrix" else 1
+    found, wanted = sign * (far.structure.double() - offset), plain.structure.double()
+    torch.testing.assert_close(found, wanted, rtol=0, atol=2 * eps * offset)
     np.testing.assert_allclose(far.values, plain.values, rtol=tol)
     assert far.trace[-1] == far.objective
 
@@ -82,18 +91,6 @@ def test_a_step_of_mirror_descent_with_an_offset():
     G = drot.gw_gradient(C.double(), B.double(), T)
     wanted = torch.softmax(T.log() - G / epsilon, dim=1) * w[:, None]
     torch.testing.assert_close(found.plan.double(), wanted, rtol=1e-4, atol=1e-7)
-
-
-@dtypes
-def test_factors_with_an_offset(dtype):
-    """A constant column of the factors adds its square to C and changes nothing."""
-    X, root = groups().to(dtype), DTYPES[dtype] ** 0.5
-    far = drot.costs.Factored(torch.cat([X, torch.full_like(X[:, :1], root)], dim=1))
-    ask = dict(init="random", weights_x=weights(40))
-    tol = 1e-9 if dtype == torch.float64 else 1e-4
-    plain, found = (drot.srgw_barycenter(cost, 4, **ask) for cost in (drot.gram(X), far))
-    assert found.objective == pytest.approx(plain.objective, rel=tol)
-    assert torch.equal(found.labels, plain.labels)
 
 
 @pytest.mark.parametrize("kind", ["matrix", "tiles", "factors", "two factors"])

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import weakref
-
 import drot
 import numpy as np
 import pytest
 import torch
 from drot._core import memory
-from drot.affinities import base as plan
-from drot.costs.array import Pairwise, gather
+from drot.costs.array import Pairwise
 
 CPU = torch.device("cpu")
 
@@ -64,33 +61,6 @@ def test_estimators_work_in_tiles(monkeypatch, kind):
     assert isinstance(dense.affinity_, np.ndarray) and np.abs(dense.affinity_ - plan).max() < 1e-10
     assert tiled.result_.converged  # at a local minimum, as the other
     assert tiled.result_.value == pytest.approx(dense.result_.value, rel=0.02)
-
-
-def test_no_tile_leaves_its_rows_behind(monkeypatch):
-    """Small results that live from tile to tile leave holes in the heap: it grew by 160 MB."""
-    made, alive, row_entropies = [], [], plan._entropies
-
-    def entropies(log_p: torch.Tensor) -> torch.Tensor:
-        alive.append(sum(part() is not None for part in made))
-        found = row_entropies(log_p)
-        made.append(weakref.ref(found))
-        return found
-
-    monkeypatch.setattr(plan, "_entropies", entropies)
-    X = torch.rand(60, 3, dtype=torch.float64)
-    found = drot.entropic_affinity(drot.sqeuclidean(X, block=7), 8)
-    assert (found.perplexity - 8).abs().max() < 1e-7
-    assert len(made) == 9 and max(alive) <= 1  # the last one, until the next has come
-
-
-def test_gathered_parts_stand_in_order():
-    parts = [torch.arange(6).reshape(3, 2), torch.arange(6, 8).reshape(1, 2)]
-    assert torch.equal(gather(iter(parts), 4), torch.arange(8).reshape(4, 2))
-    whole = gather(parts[:1], 3)
-    assert torch.equal(whole, parts[0]) and whole is not parts[0]  # which may be kept
-    for some, says in ([], "no rows to join"), (parts[1:], "1 rows to join, and 4"):
-        with pytest.raises(ValueError, match=says):
-            gather(iter(some), 4)
 
 
 @pytest.mark.parametrize("n", [1, 5, 600, 1100])

@@ -105,8 +105,6 @@ def test_neighbours_at_an_infinite_distance_have_no_order():
         assert continuity(cut, Z, K) == continuity(X, Z, K)
     for measure, some, needed in (
         (preservation, (cut, Z, 10), 10),
-        (preservation, (X, few, 15), 15),
-        (curve, (cut, Z), 28),
         (curve, (X, few), 28),
         (trustworthiness, (cut, Z, 3), 28),
         (trustworthiness, (X, few, 12), 12),

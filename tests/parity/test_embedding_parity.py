@@ -5,7 +5,6 @@
 | sklearn: _t_sne._kl_divergence      | mass 1, condensed P, i != j | SNELoss(P, "student") / n  |
 | openTSNE: kl_divergence_bh, theta 0 | mass 1, sparse P, dF / 4    | SNELoss(P, "student") / n  |
 | sklearn: TSNE(method="exact")       | exaggerates early, momentum | tsne(P), a KL like theirs  |
-| sklearn: spectral_embedding         | scale of their own          | first variance 1           |
 | sklearn: trustworthiness            | 1 - penalty, 5 neighbours   | used as it is              |
 
 P is of mass n here and of mass 1 there: values and gradients differ by the factor n.
@@ -21,12 +20,12 @@ import pytest
 import torch
 from drot.embeddings.losses import SNELoss
 from drot.embeddings.methods import sne, snekhorn, tsne
-from drot.embeddings.starts import random_start, spectral_start
+from drot.embeddings.starts import random_start
 from drot.spectral.methods import pca_start
 from openTSNE.tsne import kl_divergence_bh
 from scipy.sparse import csr_matrix
 from scipy.spatial.distance import squareform
-from sklearn.manifold import TSNE, spectral_embedding, trustworthiness
+from sklearn.manifold import TSNE, trustworthiness
 from sklearn.manifold._t_sne import _joint_probabilities, _kl_divergence
 from sklearn.metrics import euclidean_distances
 
@@ -106,13 +105,3 @@ def test_quality_floors(digits, request, method, plan, floor, init):
     """Neighbourhoods of the digits survive: trustworthiness at 5 neighbours, by scikit-learn."""
     Z = method(request.getfixturevalue(plan), init=init).Z
     assert trustworthiness(digits.numpy(), Z.numpy()) >= floor
-
-
-# -------------------------------------------------------------------------------------- starts
-def test_start_against_sklearn(stochastic):
-    """The spectral embedding is scikit-learn's, centred and scaled."""
-    theirs = spectral_embedding(
-        stochastic.numpy(), n_components=2, random_state=np.random.RandomState(0)
-    )
-    theirs = theirs - theirs.mean(axis=0)
-    np.testing.assert_allclose(spectral_start(stochastic), theirs / theirs[:, 0].std(), atol=1e-6)

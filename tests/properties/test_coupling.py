@@ -293,15 +293,6 @@ def test_objectives_count_the_points(name, block):
                 ask(wrong)
 
 
-def test_objective_asks_for_room_before_it_takes_it(monkeypatch):
-    """The kernel, and as much again for what is made of it."""
-    asked, loss = [], objective("symmetric-sne")
-    monkeypatch.setattr("drot.embeddings.losses.check_fits", lambda shape, *_: asked.append(shape))
-    loss.evaluate(random_start(12))
-    loss.latent_plan(random_start(12))
-    assert asked == [(12, 24), (12, 12)]
-
-
 # ---------------------------------------------------------------------------------- membership
 @quick
 @given(

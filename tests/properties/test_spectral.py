@@ -60,7 +60,7 @@ def ranks(X) -> np.ndarray:
 
 
 def test_prp_kernel_pca():
-    """No other coordinates come closer to the centred kernel: random ones, and small moves."""
+    """What is left of the centred kernel is all that its other eigenvalues hold."""
     rng = np.random.default_rng(0)
     n, q = 9, 2
     K = rng.normal(size=(n, n))
@@ -70,13 +70,6 @@ def test_prp_kernel_pca():
     centred = J @ K @ J.T
     found = spectral.kernel_pca(K, q, weights=m)
     Z = found.Z.numpy()
-
-    def stress(Z) -> float:
-        return float((np.outer(m, m) * (centred - Z @ Z.T) ** 2).sum())
-
-    for _ in range(300):
-        move = rng.normal(size=Z.shape) * 10 ** rng.uniform(-4, 1)
-        assert min(stress(Z + move), stress(move)) >= stress(Z)
     # eigenvalues of the weighted matrix, by NumPy; masses measure lengths and means
     root = np.sqrt(m)
     values, vectors = np.linalg.eigh(root[:, None] * centred * root)
@@ -85,7 +78,8 @@ def test_prp_kernel_pca():
     np.testing.assert_allclose((Z * m[:, None]).T @ Z, np.diag(found.eigenvalues), atol=1e-10)
     unit = found.vectors.numpy()
     np.testing.assert_allclose((unit * m[:, None]).T @ unit, np.eye(q), atol=1e-9)
-    assert stress(Z) == pytest.approx(float((np.sort(values)[:-q] ** 2).sum()))
+    stress = float((np.outer(m, m) * (centred - Z @ Z.T) ** 2).sum())
+    assert stress == pytest.approx(float((np.sort(values)[:-q] ** 2).sum()))
     everything = spectral.kernel_pca(K, n, weights=m)
     assert (everything.eigenvalues < 0).any()  # these have no coordinates
     assert everything.Z[:, everything.eigenvalues < 0].abs().max() == 0
@@ -453,23 +447,3 @@ def test_estimator(capsys):
     CCPCA(perplexity=5.0, n_samples=4, verbose=1).fit(X)
     loud = capsys.readouterr()
     assert loud.out == "" and "standard_error=" in loud.err
-
-
-def test_device(gpu):
-    """On a GPU: the same scores, ties included, and the same points from the same graphs."""
-    for X, Z in ((blobs(), blobs()[:, 1:]), (grids(0, 20, 2), grids(1, 20, 1))):
-        X, Z = torch.from_numpy(X), torch.from_numpy(Z)
-        for score in (neighborhood_preservation, trustworthiness, continuity):
-            assert score(X.to(gpu), Z.to(gpu), 5) == score(X, Z, 5)
-        curves = [neighborhood_curve(X.to(there), Z.to(there)).values for there in ("cpu", gpu)]
-        torch.testing.assert_close(*curves)
-    X = torch.from_numpy(blobs())
-    for method in (
-        spectral.pca,
-        partial(spectral.isomap, n_neighbors=20),
-        partial(spectral.locally_linear_embedding, n_neighbors=20),
-        lambda X: ccpca(X, entropic_affinity(drot.sqeuclidean(X), 5, diagonal="drop")),
-    ):
-        found = method(X.to(gpu)).Z
-        assert found.device.type == gpu
-        same_points(found.cpu(), method(X).Z, 1e-6)

@@ -143,12 +143,9 @@ def test_solvers_end_alike(name):
 
 @pytest.mark.parametrize("solver", ["lbfgs", "spectral"])
 def test_descent_ends_where_no_step_lowers(solver):
-    """At rest, to rounding, and long before the budget; a slope of zero has no direction."""
+    """At rest, to rounding, and long before the budget."""
     found = run("t-snekhorn", 12, init="random", solver=solver, tol=1e-300, max_iter=9999, **LOOSE)
     assert 10 < found.n_iter < 5000 and found.residual < 1e-6 and not found.converged
-    alone = SNELoss(np.eye(5), diagonal="keep")  # nobody has a neighbour
-    found = embed(alone, 1e200 * random_start(5), solver=solver, tol=1e-300, **LOOSE)
-    assert found.n_iter == 0
 
 
 def test_plan_of_an_embedding_that_has_none():
@@ -431,7 +428,7 @@ def test_callback_stops():
 def test_interrupt_keeps_the_work(monkeypatch):
     """Ctrl-C returns the last iterate, with a warning; at the first evaluation it goes on."""
 
-    def interrupt(*_):
+    def interrupt(*_, **more):
         raise KeyboardInterrupt
 
     def stop(k, *_):

@@ -12,6 +12,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import drot
 import numpy as np
 import pytest
@@ -20,78 +22,47 @@ from drot.metrics import continuity, trustworthiness
 from sklearn import manifold
 from sklearn.decomposition import PCA, KernelPCA
 
-
-def roll(n: int = 250) -> np.ndarray:
-    rng = np.random.default_rng(0)
-    t, h = rng.uniform(0, 4, size=n), rng.uniform(0, 2, size=n)
-    return np.stack([(1 + t) * np.cos(t), (1 + t) * np.sin(t), h], axis=1)
-
-
-@pytest.fixture(scope="module")
-def digits():
-    return drot.datasets.digits(300).X
+DIGITS = drot.datasets.digits(300).X.numpy()
+COSTS = drot.sqeuclidean(DIGITS).dense().numpy()
+t, h = np.random.default_rng(0).uniform(0, 4, size=(2, 250))
+ROLL = np.stack([(1 + t) * np.cos(t), (1 + t) * np.sin(t), h / 2], axis=1)
+kernels = partial(KernelPCA, kernel="precomputed")
+arpack = {"affinity": "precomputed", "eigen_solver": "arpack", "random_state": 0}
 
 
-def up_to_sign(A, B, atol: float) -> None:
-    A, B = np.asarray(A), np.asarray(B)
-    signs = np.sign((A * B).sum(axis=0))
-    np.testing.assert_allclose(A, B * signs, atol=atol)
-
-
-def up_to_scale(A, B, atol: float) -> None:
-    """Columns at unit length, up to sign."""
-    A, B = np.asarray(A), np.asarray(B)
-    up_to_sign(A / np.linalg.norm(A, axis=0), B / np.linalg.norm(B, axis=0), atol)
-
-
-def test_pca(digits):
-    model = PCA(5, svd_solver="full")
-    up_to_sign(spectral.pca(digits, 5).Z, model.fit_transform(digits), 1e-8)
-    variances = spectral.pca(digits, 5).eigenvalues / (len(digits) - 1)
-    np.testing.assert_allclose(variances, model.explained_variance_)
-
-
-def test_kernel_pca_and_scaling(digits):
-    kernel = np.exp(-drot.sqeuclidean(digits).dense().numpy() / 500)
-    theirs = KernelPCA(4, kernel="precomputed").fit_transform(kernel)
-    up_to_sign(spectral.kernel_pca(kernel, 4).Z, theirs, 1e-8)
-    theirs = KernelPCA(4, kernel="precomputed").fit_transform(
-        -drot.sqeuclidean(digits).dense().numpy() / 2
+@pytest.mark.parametrize(
+    ("ours", "given", "theirs", "read", "atol"),
+    [
+        (spectral.pca, DIGITS, partial(PCA, svd_solver="full"), DIGITS, 1e-8),
+        (spectral.kernel_pca, np.exp(-COSTS / 500), kernels, np.exp(-COSTS / 500), 1e-8),
+        (spectral.classical_mds, COSTS, kernels, -COSTS / 2, 1e-7),
+        (partial(spectral.isomap, n_neighbors=6), ROLL,
+         lambda q: manifold.Isomap(n_neighbors=6, n_components=q), ROLL, 1e-7),
+        (spectral.laplacian_eigenmaps, np.exp(-COSTS / 500),
+         partial(manifold.SpectralEmbedding, **arpack), np.exp(-COSTS / 500), 1e-5),
+        (partial(spectral.locally_linear_embedding, n_neighbors=15), ROLL,
+         lambda q: manifold.LocallyLinearEmbedding(
+             n_neighbors=15, n_components=q, eigen_solver="dense"), ROLL, 1e-4),
+    ],
+    ids=["pca", "kernel", "scaling", "isomap", "eigenmaps", "locally linear"],
+)  # fmt: skip
+def test_methods(ours, given, theirs, read, atol):
+    """Column by column, up to sign; the last two up to scale too."""
+    A, B = ours(given, 2).Z.numpy(), theirs(2).fit_transform(read)
+    if atol >= 1e-5:
+        A, B = A / np.linalg.norm(A, axis=0), B / np.linalg.norm(B, axis=0)
+    np.testing.assert_allclose(
+        A, B * np.sign((A * B).sum(axis=0)), rtol=0, atol=atol * abs(B).max()
     )
-    up_to_sign(spectral.classical_mds(drot.sqeuclidean(digits), 4).Z, theirs, 1e-7)
 
 
-@pytest.mark.parametrize("k", [6, 12])
-def test_isomap(k):
-    X = roll()
-    theirs = manifold.Isomap(n_neighbors=k, n_components=2).fit_transform(X)
-    up_to_sign(spectral.isomap(X, 2, n_neighbors=k).Z, theirs, 1e-7)
-
-
-def test_laplacian_eigenmaps():
-    X = roll(150)
-    W = np.exp(-drot.sqeuclidean(X).dense().numpy())
-    theirs = manifold.SpectralEmbedding(
-        3, affinity="precomputed", eigen_solver="arpack", random_state=0
-    ).fit_transform(W)
-    up_to_scale(spectral.laplacian_eigenmaps(W, 3).Z, theirs, 1e-5)
-
-
-@pytest.mark.parametrize("k", [8, 15])
-def test_locally_linear_embedding(k):
-    X = roll()
-    theirs = manifold.LocallyLinearEmbedding(
-        n_neighbors=k, n_components=2, eigen_solver="dense"
-    ).fit_transform(X)
-    up_to_scale(spectral.locally_linear_embedding(X, 2, n_neighbors=k).Z, theirs, 1e-4)
-
-
-@pytest.mark.parametrize("K", [1, 5, 30, 149])
-def test_trustworthiness(K, digits):
+@pytest.mark.parametrize("K", [1, 30, 149])
+def test_trustworthiness(K):
     # pixels are whole numbers, so distances tie, and scikit-learn breaks ties as its sort does
-    digits = digits.numpy() + 1e-3 * np.random.default_rng(0).normal(size=digits.shape)
-    Z = spectral.pca(digits).Z
-    theirs = manifold.trustworthiness(digits, Z, n_neighbors=K)
-    assert trustworthiness(digits, Z, K) == pytest.approx(theirs, abs=1e-12)
-    backwards = manifold.trustworthiness(Z, digits, n_neighbors=K)
-    assert continuity(digits, Z, K) == pytest.approx(backwards, abs=1e-12)
+    X = DIGITS + 1e-3 * np.random.default_rng(0).normal(size=DIGITS.shape)
+    Z = spectral.pca(X).Z
+    theirs, backwards = (
+        manifold.trustworthiness(*pair, n_neighbors=K) for pair in ((X, Z), (Z, X))
+    )
+    assert trustworthiness(X, Z, K) == pytest.approx(theirs, abs=1e-12)
+    assert continuity(X, Z, K) == pytest.approx(backwards, abs=1e-12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from functools import partial
 
 import drot
 import numpy as np
@@ -12,15 +13,17 @@ import pytest
 import torch
 from clouds import cloud
 from drot import load
-from drot.embeddings.descent import lbfgs, metric_of, radius
+from drot.embeddings.descent import radius
 from drot.embeddings.embed import Embedding, embed
 from drot.embeddings.losses import BernoulliLoss, Evaluation, SNEkhornLoss, SNELoss
-from drot.embeddings.methods import sne, snekhorn
-from drot.embeddings.starts import apart, random_start, spectral_start
-from drot.spectral.methods import pca_start
-from objectives import METHODS, SOFTMAX, A, B, fuzzy, joint, objective, run, stochastic
+from drot.embeddings.methods import snekhorn
+from drot.embeddings.starts import apart, at_scale, random_start, spectral_start
+from objectives import METHODS, SOFTMAX, A, B, fuzzy, joint, objective, rows, run, stochastic
 
 LOOSE = {"on_failure": "ignore"}
+
+
+N = 60
 
 
 def plan(n: int = 40) -> torch.Tensor:
@@ -28,12 +31,13 @@ def plan(n: int = 40) -> torch.Tensor:
     return stochastic(n).plan
 
 
-def same(left: Embedding, right: Embedding) -> None:
+def same(left: Embedding, right: Embedding) -> bool:
     """Equal to the bit."""
-    for field in dataclasses.fields(left):
-        a, b = getattr(left, field.name), getattr(right, field.name)
-        assert type(a) is type(b)
-        assert torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+    pairs = [[getattr(x, field.name) for x in (left, right)] for field in dataclasses.fields(left)]
+    return all(
+        torch.equal(a, b) if isinstance(a, torch.Tensor) else type(a) is type(b) and a == b
+        for a, b in pairs
+    )
 
 
 # ---------------------------------------------------------------------------------- descent
@@ -47,7 +51,7 @@ def test_mass(loss):
     a, b = one.evaluate(Z), many.evaluate(Z)
     assert b.value == pytest.approx(1e-3 * a.value) and a.value > 1
     torch.testing.assert_close(b.gradient, 1e-3 * a.gradient)
-    assert (b.value + many.constant) == pytest.approx(1e-3 * (a.value + one.constant))
+    assert many.constant == pytest.approx(1e-3 * one.constant)
     runs = [embed(each, Z, max_iter=5, **LOOSE) for each in (one, many)]
     assert runs[1].trace == pytest.approx(runs[0].trace, rel=1e-6)
     torch.testing.assert_close(runs[1].Z, runs[0].Z)
@@ -99,7 +103,7 @@ def test_residual(name):
 
 
 @pytest.mark.parametrize("unit", [2.0**-20, 2.0**20])
-@pytest.mark.parametrize("name", ["SNE", "TSNE", "LargeVis", "UMAP", "SNEkhorn", "TSNEkhorn"])
+@pytest.mark.parametrize("name", ["SNE", "LargeVis", "UMAP", "TSNEkhorn"])
 def test_the_unit_of_the_data_changes_nothing(name, unit):
     """When it stops, and where. Of the start only the shape counts where it is small."""
     X, start = cloud("gaussian", 1, 40, 4), random_start(40).numpy()
@@ -114,147 +118,68 @@ def test_the_unit_of_the_data_changes_nothing(name, unit):
 
 
 def test_the_unit_of_the_map_changes_nothing():
-    """The curve of another length, and a map as much larger: the same residual; also of a plan
-    in another unit, and of one whose points do not attract."""
-    Z = 3 * random_start(30)
+    """The curve of another length, and a map as much larger; also where points do not attract."""
+    Z, push = 3 * random_start(30), random_start(30)
     Z -= Z.mean(dim=0)
-
-    def residual(loss, Z):
-        return loss.evaluate(Z).residual(radius(Z), loss.mass)
-
-    curves = (
-        (BernoulliLoss(fuzzy(30), "curve", a=A * s ** (-2 * B), b=B, guard=1e-3 * s * s), s * Z)
-        for s in (1.0, 64.0)
-    )
-    one, other = (residual(*curve) for curve in curves)
-    assert other == pytest.approx(one, rel=1e-9)
-    one, other = (residual(SNELoss(c * joint(30), "student"), Z) for c in (1.0, 1e6))
-    assert other == pytest.approx(one, rel=1e-9)
-    push = random_start(30)
-    for s in (1.0, 1e6):
+    found = []
+    for s in (1.0, 64.0):
+        loss = BernoulliLoss(fuzzy(30), "curve", a=A * s ** (-2 * B), b=B, guard=1e-3 * s * s)
+        found.append(loss.evaluate(s * Z).residual(radius(s * Z), loss.mass))
         alone = Evaluation(value=0.0, attraction=0 * push, repulsion=push / s).residual(s, 2.0)
         assert alone == pytest.approx(float(push.norm()) * 30**0.5 / 2)
-
-
-@pytest.mark.parametrize("growth", [0.01, 0.5])
-def test_steps_do_not_enlarge_a_map_for_little(growth):
-    """A step grows the map only where that is its share of the slope; else its size stays."""
-    P = drot.symmetrize(
-        drot.entropic_affinity(drot.sqeuclidean(cloud("gaussian", 2, 80, 5)), 3, diagonal="drop")
-    )
-    loss, start = SNELoss(P, "student"), spectral_start(P)
-    shares = {0.0: [], growth: []}
-    for least, grown in shares.items():
-        steps = lbfgs(lambda Z, warm: loss.evaluate(Z), start, metric_of(P), 10, 0.1, least)
-        for old, new in itertools.pairwise(itertools.islice(steps, 120)):
-            s, g, Z = new.Z - old.Z, old.found.gradient, old.Z
-            rate = float((s * Z).sum() / Z.square().sum())
-            assert float((g * s).sum()) < 0
-            if rate > 1e-9:
-                grown.append(abs(rate * float((g * Z).sum()) / float((g * s).sum())))
-    assert min(shares[growth]) >= growth * (1 - 1e-6) and min(shares[0.0]) < growth
+    assert found[1] == pytest.approx(found[0], rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["snekhorn", "t-sne"])
 def test_solvers_end_alike(name):
     """From one start near a minimum, all three solvers find it."""
     start = 0.95 * run(name, init="random", tol=1e-4).Z
-    first, *others = [
-        run(name, init=start, solver=solver, tol=1e-4, learning_rate=0.01, max_iter=20_000)
-        for solver in ("lbfgs", "spectral", "adam")
-    ]
-    for end in others:
-        assert end.value == pytest.approx(first.value, rel=2e-4)
-    assert first.n_iter < others[1].n_iter  # a seventh to a fifteenth
+    ask = {"init": start, "tol": 1e-4, "learning_rate": 0.01, "max_iter": 20_000}
+    first, plain, slow = (run(name, solver=s, **ask) for s in ("lbfgs", "spectral", "adam"))
+    assert plain.value == pytest.approx(first.value, rel=2e-4)
+    assert slow.value == pytest.approx(first.value, rel=2e-4)
+    assert first.n_iter < slow.n_iter  # a seventh to a fifteenth
 
 
-def unit(g):
-    """The metric B = I."""
-    return g.clone()
+@pytest.mark.parametrize("solver", ["lbfgs", "spectral"])
+def test_descent_ends_where_no_step_lowers(solver):
+    """At rest, to rounding, and long before the budget."""
+    found = run("t-snekhorn", 12, init="random", solver=solver, tol=1e-300, max_iter=9999, **LOOSE)
+    assert 10 < found.n_iter < 5000 and found.residual < 1e-6 and not found.converged
 
 
-@pytest.mark.parametrize("memory", [0, 5])
-@pytest.mark.parametrize(("slope", "trials"), [(1.0, 30), (0.0, 0)])
-def test_descent_ends_where_no_step_lowers(memory, slope, trials):
-    """A slope that lies (the value rises against it): the start, after all trials. No slope:
-    there is no direction to try."""
-    lengths = []
-
-    def evaluate(Z, warm):
-        lengths.append(float(Z[0, 0]) - 1)
-        return Evaluation(value=float(Z.sum()), attraction=0 * Z, repulsion=slope + 0 * Z)
-
-    start = torch.ones(3, 2, dtype=torch.float64)
-    steps = list(lbfgs(evaluate, start, unit, memory))
-    assert len(steps) == 1 and torch.equal(steps[0].Z, start)
-    assert lengths == [0.0, *(2.0**-k for k in range(trials))]
-
-
-def test_descent_ends_where_a_fresh_direction_does_too():
-    """Where the direction of L-BFGS lowers nothing, what it learned is forgotten, once; where
-    the plain one does not either, that is the end."""
-    center, calls = torch.tensor([[0.3, -0.2]], dtype=torch.float64), []
-    scale = torch.tensor([[1.0, 7.0]], dtype=torch.float64)
-
-    def evaluate(Z, warm):
-        calls.append(Z)
-        wall = 1.0 if len(calls) > 8 else 0.0  # from the ninth evaluation on all is worse
-        value = float((scale * (Z - center) ** 2).sum()) / 2 + wall
-        return Evaluation(value=value, attraction=scale * (Z - center), repulsion=0 * Z)
-
-    steps = list(lbfgs(evaluate, torch.zeros(1, 2, dtype=torch.float64), unit, 5))
-    values = [step.found.value for step in steps]
-    assert len(steps) > 2 and max(values) < 1 and (np.diff(values) < 0).all()
-    assert len(calls) == 8 + 2 * 30  # two directions in vain
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "student"])
-def test_plan_of_an_embedding_that_has_none(kernel, monkeypatch):
-    """Points that are not finite, or a budget spent: how far off the rows are, and why."""
-    loss, Z = SNEkhornLoss(plan(), kernel), random_start(40, random_state=2)
+def test_plan_of_an_embedding_that_has_none():
+    """Of points that are not finite: how far off the rows are."""
+    loss, Z = objective("snekhorn"), random_start(12)
     with pytest.raises(drot.NotConverged, match="row sums are nan off after 1 products; the embed"):
         loss.evaluate(Z * math.nan)
-    D = torch.cdist(Z, Z).square()
-    K = torch.exp(-D) if kernel == "gaussian" else 1 / (1 + D)
-    f, damping = -K.sum(dim=1).log() / 2, 2 / 3
-    for most in (1, 2):
-        sums = f.exp() * (K @ f.exp())
-        monkeypatch.setattr(drot._core.sinkhorn, "_MOST", most)
-        says = f"row sums are {(sums - 1).abs().max():.1e} off after {most} products"
-        with pytest.raises(drot.NotConverged, match=f"^the plan of the embedding: {says}"):
-            loss.evaluate(Z, tol=1e-9)
-        f = f - damping * sums.log()
-    monkeypatch.undo()
-    assert loss.evaluate(Z, tol=1e-9).products > 3
 
 
 # -------------------------------------------------------------------------- reproducibility
 @pytest.mark.parametrize("init", ["random", "spectral"])
 def test_same_seed_same_bits(init, device):
     """Twice the same call, on one device: equal to the bit. Another seed: another embedding."""
-    options = {"init": init, "max_iter": 30, **LOOSE}
     P = plan().to(device)
-    first, again = (snekhorn(P, random_state=3, **options) for _ in range(2))
-    same(first, again)
-    assert first.Z.device.type == device
+    again = partial(snekhorn, P, init=init, max_iter=30, **LOOSE)
+    first = again(random_state=3)
+    assert first.Z.device.type == device and same(first, again(random_state=3))
     generator = torch.Generator().manual_seed(3)
-    drawn = [snekhorn(P, random_state=generator, **options).Z for _ in range(2)]
-    if init == "random":
-        assert not torch.equal(*drawn)  # a generator moves on
-        assert not torch.equal(snekhorn(P, random_state=4, **options).Z, first.Z)
+    one, other = (again(random_state=generator).Z for _ in range(2))
+    if init == "random":  # a generator moves on
+        assert not torch.equal(one, other)
+        assert not torch.equal(again(random_state=4).Z, first.Z)
 
 
 def test_no_side_effects():
     """Plans, starts and the global generators are left as they were."""
     P, Z = plan(), random_start(40)
-    before = P.clone(), Z.clone(), torch.random.get_rng_state(), np.random.get_state()  # noqa: NPY002
+    before = P.clone(), Z.clone(), torch.random.get_rng_state(), np.random.get_state()[1]  # noqa: NPY002
     for solver in ("lbfgs", "spectral", "adam"):
         for init in (Z, "random", "spectral"):
             snekhorn(P, init=init, solver=solver, max_iter=3, **LOOSE)
-    pca_start(Z)
-    assert torch.equal(P, before[0]) and torch.equal(Z, before[1])
-    assert torch.equal(torch.random.get_rng_state(), before[2])
-    assert (np.random.get_state()[1] == before[3][1]).all()  # noqa: NPY002
+    drot.pca_start(Z)
+    after = P, Z, torch.random.get_rng_state(), np.random.get_state()[1]  # noqa: NPY002
+    assert all((a == b).all() for a, b in zip(before, after, strict=True))
 
 
 # ---------------------------------------------------------------------------------- starts
@@ -270,8 +195,7 @@ def test_a_collapsed_start_is_left(kernel, dtype, device):
     """Spectral or given, dense or in tiles; another seed, another noise."""
     P = clusters(dtype).plan.to(device)
     start = spectral_start(P)
-    near = torch.cdist(start, start)[P > 1e-3]
-    assert near.max() < 1e-2  # each cluster in one place
+    assert torch.cdist(start, start)[P > 1e-3].max() < 1e-2  # each cluster in one place
     options = {"kernel": kernel, "max_iter": 60, **LOOSE}
     collapsed = SNEkhornLoss(P, kernel).evaluate(300.0 * start).value
     runs = [snekhorn(P, **options), snekhorn(P, init=start, **options)]
@@ -296,22 +220,19 @@ def test_every_method_leaves_a_collapsed_start(name):
 def test_other_starts_stay_as_they_are():
     """To the bit; so does what an earlier run ended with, and who has no tie."""
     loss = objective("t-snekhorn", 40)
-    for Z in (random_start(40), 1e-9 * random_start(40), pca_start(cloud("gaussian", 0, 40, 5))):
+    for Z in (random_start(40), 1e-9 * random_start(40)):
         Z = Z - Z.mean(dim=0)
         assert apart(Z, loss.attraction, 0) is Z
     loss = SNEkhornLoss(clusters().plan, "student")
     start = spectral_start(loss.plan)
-    ended = embed(loss, start, max_iter=1, **LOOSE)
-    collapsed = dataclasses.replace(ended, Z=start, dual=None)
-    first = embed(loss, collapsed, max_iter=1, **LOOSE).values[0]
+    ended = dataclasses.replace(embed(loss, start, max_iter=1, **LOOSE), Z=start, dual=None)
+    first = embed(loss, ended, max_iter=1, **LOOSE).values[0]
     assert first == loss.evaluate(start, tol=2e-5).value
     alone = torch.block_diag(torch.eye(2), torch.full((4, 4), 0.2)).double()
     Z = torch.tensor([[5.0, 1.0], [-5.0, 3.0], *4 * [[0.0, -1.0]]]).double()
-    moved = apart(Z, alone, 0)
-    assert torch.equal(moved[:2], Z[:2])  # each tied to itself only
-    steps = (moved - Z)[2:].norm(dim=1) / Z.square().sum(dim=1).mean().sqrt()
-    assert ((steps > 0) & (steps < 0.05)).all()
-    assert torch.equal(Z[2], torch.tensor([0.0, -1.0]).double())  # not written into
+    steps = (apart(Z, alone, 0) - Z).norm(dim=1) / Z.square().sum(dim=1).mean().sqrt()
+    assert (steps[:2] == 0).all()  # each tied to itself only
+    assert ((steps[2:] > 0) & (steps[2:] < 0.05)).all()
     # a point that holds nearly all its mass itself still has neighbours
     P = 0.999 * torch.eye(8).double() + 0.001 * clusters().plan[::3, ::3][:8, :8]
     Z = random_start(8) - random_start(8).mean(dim=0)
@@ -328,7 +249,7 @@ def test_starts():
     assert torch.equal(single, Z.float())
     X = cloud("gaussian", 0, 50, 4) * [5.0, 3.0, 1.0, 1.0]
     P = drot.gaussian_affinity(drot.sqeuclidean(X), bandwidth=20.0)
-    for start in (pca_start(X), spectral_start(P)):
+    for start in (drot.pca_start(X), spectral_start(P)):
         assert start.shape == (50, 2)
         np.testing.assert_allclose(start.mean(dim=0), 0, atol=1e-10)
         assert float(start[:, 0].square().mean()) == pytest.approx(1)
@@ -348,30 +269,139 @@ def test_spectral_start_is_an_eigenvector():
     np.testing.assert_allclose(cosines, 1, atol=1e-8)
 
 
+# -------------------------------------------------- starts that a small slope takes for solutions
+def points() -> torch.Tensor:
+    X = torch.from_numpy(cloud("gaussian", 3, N, 4))
+    X[:, 0] += 4.0 * (torch.arange(N) % 3)
+    return X
+
+
+def picture(name: str, init) -> Embedding:
+    """A method on the plan of its kind, of three clusters in a row."""
+    C = drot.sqeuclidean(points())
+    by_rows = drot.entropic_affinity(C, 8.0, diagonal="drop")
+    kind, method = METHODS[name]
+    P = {
+        rows: lambda: by_rows.plan,
+        joint: lambda: drot.symmetrize(by_rows),
+        stochastic: lambda: drot.symmetric_entropic_affinity(C, 8.0).plan,
+        fuzzy: lambda: drot.fuzzy_union(drot.umap_membership(C, 8)),
+    }[kind]()
+    return method(P, init=init, tol=1e-3)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_size_of_a_start(name):
+    """From any size the picture is as good as from size 1, and its slope was small for a reason;
+    and so it is from a line, which it leaves."""
+    shape = drot.pca_start(points())
+    wanted = picture(name, shape).kl
+    for size in (1e-30, 1e3, 1e30, *[1e200] * ("snekhorn" in name)):
+        found = picture(name, size * shape)
+        assert found.converged and found.n_iter > 5
+        assert found.kl < 1.25 * wanted + 0.2, size  # 1.06 times, when tried
+    found = picture(name, shape[:, :1] @ torch.tensor([[0.6, 0.8]]).double())
+    across, along = torch.linalg.svdvals(found.Z).flip(0)
+    assert across > 0.03 * along  # 0.09 to 0.38; the noise is 0.01
+    assert found.kl < 1.25 * wanted + 0.2
+
+
+@pytest.mark.parametrize("size", [1e-170, 1e-4, 9e-3])
+def test_small_starts_keep_their_shape(size):
+    """They become the start of spread 0.1; what is not small stays to the bit."""
+    Z = torch.tensor([[3.0, 0.0], [-1.0, 1.0], [-2.0, -1.0]], dtype=torch.float64)
+    Z = Z / Z.square().mean().sqrt()
+    never = {"value": lambda _: pytest.fail("asked for a value")}
+    torch.testing.assert_close(at_scale(size * Z, **never), 0.1 * Z)
+    for kept in (Z, 0.02 * Z, 90 * Z, torch.zeros_like(Z)):
+        assert at_scale(kept, **never) is kept
+
+
+def test_wide_starts_shrink_while_the_objective_falls():
+    """By tens; a value that is not a number is worse than any, and where it rises that is all."""
+    Z = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)
+    best = lambda size: lambda Z: abs(math.log10(float(Z[0, 0]) / size))  # noqa: E731
+    broken = lambda Z: math.inf if Z[0, 0] > 1e4 else float(Z[0, 0])  # noqa: E731
+    level = lambda Z: 1.0 + 1e-15 * float(Z[0, 0] < 1e5)  # noqa: E731
+    assert at_scale(1e8 * Z, best(1e5))[0] == pytest.approx(1e5)
+    assert at_scale(1e8 * Z, best(1e9))[0] == 1e8
+    for size, value in ((1e8, best(1.0)), (1e300, broken), (1e8, level)):
+        assert 9 < at_scale(size * Z, value)[0] < 101  # and no farther
+
+
+def test_a_solution_with_far_parts_is_left():
+    """Parts that exchange little mass belong far apart: the array of such a solution stays."""
+    mass = 1e-7
+    P = torch.tensor([[1 - mass, mass], [mass, 1 - mass]], dtype=torch.float64)
+    Z = torch.tensor([[0.0], [math.sqrt(1 / mass - 2)]], dtype=torch.float64)
+    found = embed(SNEkhornLoss(P, "student"), Z)
+    assert found.n_iter == 0 and found.converged
+    torch.testing.assert_close(found.Z, Z - Z.mean())
+
+
+def test_noise_across_a_flat_start():
+    """1 % of the spread in the missing directions alone, the same for a seed, and only there."""
+    Z = torch.from_numpy(cloud("gaussian", 5, N, 3))
+    Z -= Z.mean(dim=0)
+    P = plan(N)
+    plane = torch.linalg.qr(torch.from_numpy(cloud("gaussian", 6, 3, 3))).Q  # third axis missing
+    flat = Z * torch.tensor([1.0, 1.0, 0.0]) @ plane.T
+    moved = apart(flat, P, 0)
+    assert torch.equal(moved, apart(flat, P, 0)) and not torch.equal(moved, apart(flat, P, 1))
+    change = (moved - flat) @ plane
+    assert change[:, :2].abs().max() < 1e-12
+    spread = float(flat.square().sum(dim=1).mean().sqrt())
+    assert float(change[:, 2].square().mean().sqrt()) == pytest.approx(0.01 * spread, rel=0.3)
+    thin = Z * torch.tensor([1.0, 1.0, 1e-4])  # thin is not flat
+    assert apart(thin, P, 0) is thin
+
+
+def test_few_points():
+    """Three centred points leave their line; two stay, and have a spectral start of their own."""
+    Z = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]).double()
+    moved = apart(Z, torch.full((3, 3), 1 / 3).double(), 0)
+    assert torch.linalg.matrix_rank(moved - moved.mean(dim=0)) == 2
+    two = drot.tsne([[0, 1.0], [1, 0]], init=[[0.0, 0], [1, 0]], max_iter=1, **LOOSE)
+    assert (two.Z[:, 1] == 0).all()
+    Z = spectral_start([[0.0, 1.0], [1.0, 0.0]], n_components=1)
+    torch.testing.assert_close(Z, torch.tensor([[1.0], [-1.0]], dtype=torch.float64))
+    alone = SNELoss(np.eye(5), diagonal="keep")  # nobody has a neighbour
+    assert embed(alone, np.zeros((5, 2)), **LOOSE).n_iter > 0
+
+
+def test_starts_that_do_not_fit():
+    """An estimator's has n_components columns; of three points there is one spectral vector."""
+    start = drot.pca_start(points(), n_components=3)
+    with pytest.raises(
+        ValueError, match=r"^init has 2 columns and n_components=3; make them equal"
+    ):
+        drot.TSNE(n_components=3, perplexity=8, init=start[:, :2]).fit(points())
+    found = drot.TSNE(n_components=3, perplexity=8, init=start)
+    assert found.fit(points().numpy()).embedding_.shape == (N, 3)
+    says = "^n_components=2 is too many for the spectral start of 3 points, which has up to 1; "
+    with pytest.raises(ValueError, match=says):
+        spectral_start(plan(3))
+    assert spectral_start(plan(4)).shape == (4, 2)
+
+
+@pytest.mark.parametrize("q", [N - 1, N + 5])
+def test_more_dimensions_than_points_span(q):
+    """From a start by chance an embedding, if only in the dimensions that the points span."""
+    found = drot.tsne(joint(N), n_components=q, init="random")
+    assert found.converged and found.Z.shape == (N, q)
+    assert int((torch.linalg.svdvals(found.Z) > 1e-9 * found.size).sum()) <= N - 1
+
+
 # ---------------------------------------------------------------------------------- results
 @pytest.mark.parametrize("name", ["t-snekhorn", "t-sne"])
 def test_save_and_load(name, tmp_path):
-    """What was saved and loaded is the same to the bit, and holds numbers only."""
+    """What was saved and loaded is the same to the bit; it cannot be changed, and says little."""
     found, path = run(name, max_iter=5, **LOOSE), tmp_path / "embedding.npz"
     found.save(path)
-    same(load(path), found)
-    assert list(tmp_path.iterdir()) == [path]
-    with np.load(path, allow_pickle=False) as file:
-        assert all(array.dtype != object for array in file.values())
-    np.savez(path, kind=np.array("Sketch"), Z=np.eye(2))
-    with pytest.raises(ValueError, match="does not hold a result saved by drot"):
-        load(path)
-    path.write_bytes(b"nonsense")
-    with pytest.raises(ValueError, match="does not hold a result"):
-        load(path)
-
-
-def test_results_are_frozen():
-    """No field can be set; Z is centred; the text is short."""
-    found = snekhorn(plan())
+    assert same(load(path), found) and list(tmp_path.iterdir()) == [path]
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.Z = None
-    assert found.Z.mean(dim=0).abs().max() < 1e-12 and found.converged is True
+    assert found.Z.mean(dim=0).abs().max() < 1e-12 and found.converged is False
     assert "Embedding(40 x 2" in repr(found) and len(repr(found)) < 200
 
 
@@ -395,69 +425,18 @@ def test_callback_stops():
     assert found.n_iter == 4 and found.converged is False
 
 
-@pytest.mark.parametrize("when", [1, 4])
-def test_interrupt_keeps_the_work(when, monkeypatch):
+def test_interrupt_keeps_the_work(monkeypatch):
     """Ctrl-C returns the last iterate, with a warning; at the first evaluation it goes on."""
 
-    def evaluate(self, Z, **options):
-        calls.append(Z)
-        if len(calls) == when:
-            raise KeyboardInterrupt
-        return evaluation(self, Z, **options)
+    def interrupt(*_, **more):
+        raise KeyboardInterrupt
 
-    calls, evaluation = [], SNEkhornLoss.evaluate
-    monkeypatch.setattr(SNEkhornLoss, "evaluate", evaluate)
-    if when == 1:
-        with pytest.raises(KeyboardInterrupt):
-            snekhorn(plan(), init="random")
-        return
-    with pytest.warns(RuntimeWarning, match="interrupted after [12] iterations"):
-        found = snekhorn(plan(), init="random")
-    assert 1 <= found.n_iter < 3 and not found.converged and found.value == found.values[-1]
-    assert len(calls) == when
+    def stop(k, *_):
+        return interrupt() if k == 2 else None
 
-
-def test_not_converged():
-    """Too small a budget raises, warns or is recorded, as asked."""
-    options = {"init": "random", "max_iter": 2}
-    with pytest.raises(drot.NotConverged, match=r"embed: the residual is .* after 2 iterations"):
-        snekhorn(plan(), **options)
-    with pytest.warns(RuntimeWarning, match="embed: the residual"):
-        found = snekhorn(plan(), on_failure="warn", **options)
-    assert found.n_iter == 2 and not found.converged
-
-
-# ----------------------------------------------------------------------------------- errors
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"kernel": "cauchy"}, r"'gaussian', 'student'"),
-        ({"normalization": "rows"}, r"'doubly_stochastic', 'sum'"),
-        ({"solver": "sgd"}, r"'lbfgs', 'spectral', 'adam'"),
-        ({"init": "pca"}, r"'spectral', 'random'"),
-        ({"init": np.zeros((7, 2))}, r"init has 7 points .* 40"),
-        ({"init": np.zeros(40)}, r"init must be an \(n, p\)"),
-        ({"tol": -1.0}, r"tol must be positive"),
-        ({"max_iter": 0}, r"max_iter must be a whole number"),
-        ({"n_components": 0}, r"n_components must be"),
-        ({"on_failure": "shrug"}, r"'raise', 'warn', 'ignore'"),
-        ({"learning_rate": 0.0}, r"learning_rate must be"),
-        ({"init": "random", "random_state": "x"}, r"random_state"),
-    ],
-)
-def test_errors_of_options(options, says):
-    with pytest.raises((ValueError, TypeError), match=says):
-        snekhorn(plan(), **options)
-
-
-def test_other_errors():
-    with pytest.raises(ValueError, match=r"'sum', 'rows'"):
-        sne(plan(), normalization="max")
-    with pytest.raises(ValueError, match=r"'drop', 'keep'"):
-        sne(plan(), diagonal="no")
-    with pytest.raises(ValueError, match=r"n must be a whole number of at least 2"):
-        random_start(1)
-    with pytest.raises(ValueError, match=r"n_components .* from 1 to 2"):
-        pca_start(np.zeros((5, 2)), n_components=3)
+    with pytest.warns(RuntimeWarning, match="interrupted after 2 iterations"):
+        found = snekhorn(plan(), init="random", callback=stop)
+    assert found.n_iter == 2 and not found.converged and found.value == found.values[-1]
+    monkeypatch.setattr(SNEkhornLoss, "evaluate", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        snekhorn(plan(), init="random")

@@ -45,7 +45,7 @@ def log_weights(n: int, seed: int = 0, forbidden: bool = False) -> np.ndarray:
 def all_graphs(prior: str, n: int, diagonal: str) -> list[np.ndarray]:
     """Every graph that the prior allows, by brute force."""
     cells = np.ones((n, n)) if diagonal == "keep" else 1 - np.eye(n)
-    most = {"binary": 1, "row": 1, "edges": n}[prior]
+    most = n if prior == "edges" else 1
     found = []
     for counts in itertools.product(range(most + 1), repeat=int(cells.sum())):
         W = np.zeros((n, n))
@@ -77,7 +77,6 @@ def test_probabilities_by_enumeration(prior, n, diagonal, forbidden):
     assert log_total == pytest.approx(math.log(raw.sum()), abs=1e-12)
     found = [float(graph_log_probability(W, logs, **options).exp()) for W in graphs]
     np.testing.assert_allclose(found, raw / raw.sum(), rtol=1e-11, atol=1e-300)
-    assert sum(found) == pytest.approx(1, abs=1e-12)
     mean = sum(W * weight for W, weight in zip(graphs, raw, strict=True)) / raw.sum()
     np.testing.assert_allclose(expected_graph(logs, **options), mean, rtol=1e-12, atol=1e-15)
 
@@ -85,37 +84,32 @@ def test_probabilities_by_enumeration(prior, n, diagonal, forbidden):
 @pytest.mark.parametrize("prior", PRIORS)
 def test_impossible_graphs(prior):
     """Graphs outside the support have probability 0, whatever the weights."""
-    logs = log_weights(3)
+    chance = partial(graph_log_probability, log_kernel=log_weights(3), prior=prior)
     fitting = {
         "binary": [[0, 1, 1], [0, 0, 0], [0, 0, 0]],
-        "row": [[0, 1, 0], [1, 0, 0], [1, 0, 0]],
+        "row": [[0, 1, 0], [1, 0, 0], [1, 0, 0]],  # also binary, and three edges in all
         "edges": [[0, 3, 0], [0, 0, 0], [0, 0, 0]],
     }
     for name, W in fitting.items():
-        value = float(graph_log_probability(W, logs, prior=prior))
-        # one edge out of each of three nodes is also binary, and has three edges in all
-        assert (value > -math.inf) == (name in (prior, "row")), (name, prior)
-    loop = np.eye(3)
-    assert float(graph_log_probability(loop, logs, prior=prior)) == -math.inf
-    assert float(graph_log_probability(loop, logs, prior=prior, diagonal="keep")) > -math.inf
-    half = np.array([[0, 0.5, 0.5], [1, 0, 0], [1, 0, 0]])
-    assert float(graph_log_probability(half, logs, prior=prior)) == -math.inf
+        assert (float(chance(W)) > -math.inf) == (name in (prior, "row")), (name, prior)
+    assert float(chance(np.eye(3))) == -math.inf < float(chance(np.eye(3), diagonal="keep"))
+    assert float(chance([[0, 0.5, 0.5], [1, 0, 0], [1, 0, 0]])) == -math.inf
 
 
-@pytest.mark.parametrize("x", [3.0, 20.001, 25.0, 33.0, 39.0, 45.0, 800.0])
+@pytest.mark.parametrize("x", [3.0, 20.001, 33.0, 45.0, 800.0])
 def test_probable_graphs_have_their_digits(x):
     """Binary, all w = e^x: each of the n (n - 1) edges is there with probability 1 / (1 + e^-x)."""
-    n = 60
+    n, none = 60, math.log1p(math.exp(-x))
     logs, edges = torch.full((n, n), x, dtype=torch.float64), n * (n - 1)
-    rounding = 16 * np.spacing(edges * x)
-    value = float(graph_log_probability(1 - torch.eye(n), logs, prior="binary"))
-    assert value == pytest.approx(-edges * math.log1p(math.exp(-x)), abs=rounding)
-    missing = 1 - torch.eye(n)
+    full = 1 - torch.eye(n)
+    missing = full.clone()
     missing[2, 7] = 0
-    value = float(graph_log_probability(missing, logs, prior="binary"))
-    assert value == pytest.approx(-x - edges * math.log1p(math.exp(-x)), abs=rounding)
-    total = float(graph_log_normalizer(logs, prior="binary"))
-    assert total == pytest.approx(edges * (x + math.log1p(math.exp(-x))), abs=rounding)
+    for found, wanted in (
+        (graph_log_probability(full, logs, prior="binary"), -edges * none),
+        (graph_log_probability(missing, logs, prior="binary"), -x - edges * none),
+        (graph_log_normalizer(logs, prior="binary"), edges * (x + none)),
+    ):
+        assert float(found) == pytest.approx(wanted, abs=16 * np.spacing(edges * x))
 
 
 @pytest.mark.parametrize("prior", ["row", "edges"])
@@ -128,7 +122,6 @@ def test_shifts_of_the_log_kernel(prior):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=0)
         one, other = (float(graph_log_normalizer(x, prior=prior)) for x in both)
         assert other - one == pytest.approx(5 * shift)
-        assert torch.equal(*(sample_graph(x, prior=prior).dense() for x in both))
 
 
 # --------------------------------------------------------------------------------- sampling
@@ -198,26 +191,25 @@ def test_seeds(prior):
     rng = np.random.default_rng(0)
     assert not torch.equal(drawn(rng), drawn(rng))
     assert torch.equal(*(drawn(torch.Generator().manual_seed(9)) for _ in range(2)))
-    with pytest.raises(TypeError, match="random_state"):
-        drawn(1.5)
 
 
 @pytest.mark.parametrize("prior", PRIORS)
 def test_tiles_do_not_matter(prior):
     """The same graphs from an affinity in tiles and from its logarithm as one array."""
     X = np.random.default_rng(2).normal(size=(70, 3))
-    whole = drot.entropic_affinity(drot.sqeuclidean(X), 9.0, diagonal="drop")
-    tiled = drot.entropic_affinity(drot.sqeuclidean(X, block=11), 9.0, diagonal="drop")
+    whole, tiled = (
+        drot.entropic_affinity(drot.sqeuclidean(X, block=block), 9.0, diagonal="drop")
+        for block in (None, 11)
+    )
     sources = (whole.log_plan, whole, tiled)
-    graphs = [sample_graphs(source, 4, prior=prior, random_state=1) for source in sources]
-    for same in zip(*graphs, strict=True):
-        assert torch.equal(same[0].dense(), same[1].dense())
-        assert torch.equal(same[0].dense(), same[2].dense())
-    for function in (
-        expected_graph,
-        graph_log_normalizer,
-        partial(graph_log_probability, graphs[0][0]),
-    ):
+    draws = [
+        [g.dense() for g in sample_graphs(source, 4, prior=prior, random_state=1)]
+        for source in sources
+    ]
+    for first, *others in zip(*draws, strict=True):
+        assert all(torch.equal(first, other) for other in others)
+    chance = partial(graph_log_probability, draws[0][0])
+    for function in (expected_graph, graph_log_normalizer, chance):
         first, *others = [function(source, prior=prior) for source in sources]
         for value in others:
             torch.testing.assert_close(first, value, rtol=1e-8, atol=1e-12)
@@ -226,14 +218,13 @@ def test_tiles_do_not_matter(prior):
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-def test_dtype_and_inputs(prior):
-    """float32 stays float32, integers become float64, and no input is changed."""
+def test_dtypes(prior):
+    """float32 stays float32, integers become float64."""
     logs = torch.zeros(5, 5)
     graph = sample_graph(logs, prior=prior)
     assert graph.weights.dtype == torch.float32 and graph.edges.dtype == torch.int64
     for function in (expected_graph, graph_log_normalizer, partial(graph_log_probability, graph)):
         assert function(logs, prior=prior).dtype == torch.float32
-    assert (logs == 0).all()
     assert sample_graph([[0, 1], [1, 0]], prior=prior).weights.dtype == torch.float64
     for function in (laplacian, fuzzy_union):
         assert function(torch.eye(3)).dtype == torch.float32
@@ -287,66 +278,58 @@ def test_kernels():
     assert float(mrf_log_density(X, W)) == -6.0
     assert float(mrf_log_density(X, W, kernel="student")) == pytest.approx(-3 * math.log(5))
     assert float(mrf_log_density(X, W, kernel=lambda x: x[:, 0])) == -6.0  # from i to j: x_i - x_j
-    empty = np.zeros((2, 2))
-    assert float(mrf_log_density(X, empty)) == 0.0
-    compact = lambda x: torch.where(x.norm(dim=1) < 1, 0.0, -torch.inf)  # noqa: E731
-    assert float(mrf_log_density(X, W, kernel=compact)) == -math.inf
+    assert float(mrf_log_density(X, np.zeros((2, 2)))) == 0.0
+    assert float(mrf_log_density(X, W, kernel=lambda x: x[:, 0] - torch.inf)) == -math.inf
     single = mrf_log_density(torch.tensor(X, dtype=torch.float32), W)
     assert single.dtype == torch.float32
 
 
 # --------------------------------------------------------------------------------- bad input
 LOGS, X3 = np.zeros((3, 3)), np.zeros((3, 1))
+PAIR = torch.tensor([[0], [1]])
+SHAPES = r"edges must be \(2, m\) and weights \(m,\)"
+NODES = "join the nodes 0 to 2, by whole numbers; got"
+density = partial(mrf_log_density, X3, LOGS + 1)
+three = partial(Graph, n=3)
+elsewhere = torch.zeros(3, dtype=torch.int64, device="meta")
 
 
 @pytest.mark.parametrize(
     ("function", "given", "says"),
     [
-        (laplacian, np.zeros((3, 2)), r"graph.*square.*\(3, 2\)"),
-        *[(as_graph, np.zeros(n), "square") for n in [(3,), (0, 0), (2, 3), (2, 2, 2)]],
-        (laplacian, [[0, math.nan], [0, 0]], "graph.*NaN.*row 0"),
         # in the order of reading, though a later one is further off
-        (as_graph, [[0, 0.5], [-0.5, -3.0]], r"negative weight \(-0\.5\) at row 1, column 0"),
-        (as_graph, [[0, -0.5], [0, 0]], r"negative weight \(-0\.5\) at row 0, column 1"),
-        (
-            fuzzy_union,
-            [[1, 0.5, 0], [1.5, 0, 1], [0, 3, 0]],
-            r"above 1 \(1\.5\) at row 1, column 0",
-        ),
-        (connected_components(LOGS).mean, np.zeros((2, 1)), "2 points and the graph 3 nodes"),
-        (connected_components(LOGS).mean, np.zeros((4, 1)), "4 points and the graph 3 nodes"),
-        (partial(sample_graph, prior="D"), LOGS, "prior='D'.*'binary', 'row'"),
-        (partial(sample_graph, diagonal="no"), LOGS, "diagonal='no'.*'keep'"),
-        (sample_graph, np.zeros((3, 2)), r"log_kernel.*square.*\(3, 2\)"),
-        (sample_graph, [[0, math.nan], [0, 0]], "nan.*row 0, column 1"),
-        (sample_graph, [[0, math.inf], [0, 0]], "inf.*row 0, column 1"),
-        (partial(sample_graphs, n_samples=0), LOGS, "n_samples.*at least 1.*0"),
-        (partial(graph_log_probability, np.zeros((2, 2))), LOGS, "2 nodes.*3 rows"),
+        (as_graph, {"graph": [[0, 0.5], [-0.5, -3.0]]}, r"\(-0\.5\) at row 1, column 0"),
+        (fuzzy_union, {"graph": [[1, 0.5], [1.5, 3]]}, r"above 1 \(1\.5\) at row 1, column 0"),
+        (connected_components(LOGS).mean, {"X": X3[:2]}, "2 points and the graph 3 nodes"),
+        (connected_components(LOGS).mean, {"X": [[0.0]] * 4}, "4 points and the graph 3 nodes"),
+        (graph_log_probability, {"graph": [[0.0]], "log_kernel": LOGS}, "1 nodes.*3 rows"),
+        (density, {"kernel": lambda x: x}, r"must return a \(6,\) tensor.*\(6, 1\)"),
+        (density, {"kernel": lambda x: 3.0}, r"must return a \(6,\) tensor; got float"),
+        (density, {"kernel": lambda x: x[:, 0] / 0}, r"NaN or \+inf"),
+        (density, {"kernel": lambda x: x[:, 0] + torch.inf}, r"NaN or \+inf"),
+        (three, {"edges": [0, 1], "weights": 1.0}, SHAPES),
+        (three, {"edges": [[0, 1, 2]] * 3, "weights": [1.0] * 3}, SHAPES),
+        (three, {"edges": [[0, 1, 2]] * 2, "weights": [1.0] * 2}, SHAPES),
+        *[
+            (three, {"edges": [[i], [j]], "weights": [1.0]}, NODES)
+            for i, j in [(0, 3), (-1, 2), (0.5, 1)]
+        ],
+        *[(three, {"edges": PAIR, "weights": [x]}, "positive and fin") for x in (0.0, math.inf)],
+        (three, {"edges": PAIR, "weights": elsewhere[:1]}, "edges is on cpu and weights on meta"),
+        # or a Laplacian would count one of the two, and a density both
+        (three, {"edges": [[1, 1], [2, 2]], "weights": [1, 1]}, "from 1 to 2 is listed twice"),
+        (three, {"edges": [[2, 0, 2], [1, 2, 1]], "weights": [1] * 3}, "from 2 to 1 is listed tw"),
+        (Graph, {"n": 0, "edges": PAIR, "weights": [1.0]}, "n must be .*at least 1"),
+        *[
+            (getattr(Components(labels=elsewhere, sizes=elsewhere), name), {"X": X3}, "on meta; mo")
+            for name in ("mean", "center")
+        ],
     ],
 )
-def test_bad_input(function, given, says):
+def test_what_is_refused(function, given, says):
     """One sentence: what, where, what to do."""
     with pytest.raises(ValueError, match=says):
-        function(given)
-    assert as_graph([[0.0]]).n == 1  # one point is a graph, if a dull one
-
-
-@pytest.mark.parametrize(
-    ("n", "kernel", "says"),
-    [
-        (2, "gaussian", "2 points.*3 nodes"),
-        (4, "gaussian", "4 points.*3 nodes"),
-        (3, "cauchy", "kernel='cauchy'.*'gaussian', 'student'"),
-        (3, lambda x: x, r"must return a \(6,\) tensor.*\(6, 1\)"),
-        (3, lambda x: 3.0, r"must return a \(6,\) tensor; got float"),
-        (3, lambda x: x.sum(), r"must return a \(6,\) tensor; got \(\)"),
-        (3, lambda x: x[:, 0] / 0, r"NaN or \+inf"),
-        (3, lambda x: x[:, 0] + torch.inf, r"NaN or \+inf"),
-    ],
-)
-def test_what_is_no_density(n, kernel, says):
-    with pytest.raises(ValueError, match=says):
-        mrf_log_density(np.zeros((n, 1)), LOGS + 1, kernel=kernel)
+        function(**given)
 
 
 @pytest.mark.parametrize("function", [sample_graph, expected_graph, graph_log_normalizer])
@@ -362,50 +345,9 @@ def test_no_possible_edge(function):
     assert function(logs, prior="edges") is not None
 
 
-PAIR = torch.tensor([[0], [1]])
-SHAPES = r"edges must be \(2, m\) and weights \(m,\)"
-NODES = "join the nodes 0 to 2, by whole numbers; got"
-
-
-@pytest.mark.parametrize(
-    ("edges", "weights", "says"),
-    [
-        *[
-            (torch.arange(math.prod(shape)).reshape(shape) % 3, torch.ones(of), SHAPES)
-            for shape, of in [
-                ((2,), ()), ((2, 1, 1), (1, 1)), ((1, 3), (3,)), ((3, 3), (3,)), ((2, 3), (2,)),
-                ((2, 3), (4,)), ((2, 3), (3, 1)), ((2, 3), ()), ((1, 2), (2,)), ((2,), (1,)),
-            ]
-        ],
-        *[([[i], [j]], [1.0], NODES) for i, j in [(0, 3), (3, 3), (-1, 2), (-2, -1), (-1, 7)]],
-        *[([[x], [1]], [1.0], f"edges.*{x}") for x in (0.5, math.nan, math.inf)],
-        *[(PAIR, [x], "positive and finite") for x in (0.0, -1.0, math.nan, math.inf)],
-        ("ab", [1.0], "edges.*numbers"),
-        (PAIR, [1j], "weights is complex"),
-        (PAIR, torch.ones(1, device="meta"), "edges is on cpu and weights on meta"),
-        # or a Laplacian would count one of the two, and a density both
-        ([[1, 1], [2, 2]], [1, 1], "from 1 to 2 is listed twice"),
-        ([[2, 0, 2, 0], [1, 2, 1, 1]], [1, 1, 1, 1], "from 2 to 1 is listed twice"),
-        ([[0, 2, 1, 2], [0, 2, 1, 2]], [1, 1, 1, 1], "from 2 to 2 is listed twice"),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_what_is_no_graph(edges, weights, says):
-    with pytest.raises((TypeError, ValueError), match=says):
-        Graph(n=3, edges=edges, weights=weights)
-
-
-@pytest.mark.parametrize(("n", "says"), [(0, "n must be .*at least 1"), (2.0, "whole number.*2.0")])
-def test_graphs_have_nodes(n, says):
-    with pytest.raises(ValueError, match=says):
-        Graph(n=n, edges=PAIR, weights=[1.0])
-
-
 @pytest.mark.parametrize("kind", [list, np.array, torch.tensor])
 @pytest.mark.parametrize("number", [int, float])
-@pytest.mark.parametrize(
-    "ends", [[[0, 2, 1], [2, 1, 0]], [[0, 1, 0], [1, 0, 2]], [[2, 0, 1], [1, 2, 1]]]
-)
+@pytest.mark.parametrize("ends", [[[0, 2, 1], [2, 1, 0]], [[2, 0, 1], [1, 2, 1]]])
 def test_graphs_of_lists_and_arrays(kind, number, ends):
     """In any order, there and back, self-loops too; whole numbers of whatever type."""
     counts = [2, 1, 3]
@@ -414,18 +356,5 @@ def test_graphs_of_lists_and_arrays(kind, number, ends):
     assert graph.edges.dtype == torch.int64 and graph.edges.tolist() == ends
     assert graph.weights.is_floating_point() and graph.weights.tolist() == counts
     assert graph.dense()[tuple(ends)].tolist() == counts and graph.dense().sum() == 6
-    assert Graph(n=2, edges=np.zeros((2, 0)), weights=[]).edges.shape == (2, 0)
-
-
-def test_components_say_what_they_are():
-    parts = connected_components([[0, 1, 0], [0, 0, 0], [0, 0, 0]])
-    assert repr(parts) == "Components(3 nodes, 2 components)"
-
-
-@pytest.mark.parametrize("method", ["mean", "center"])
-def test_components_stay_on_their_device(method):
-    """Points and labels on two devices: both are named."""
-    labels = torch.zeros(3, dtype=torch.int64, device="meta")
-    parts = Components(labels=labels, sizes=torch.ones(1, dtype=torch.int64, device="meta"))
-    with pytest.raises(ValueError, match=r"^X is on cpu and the graph on meta; move one of them$"):
-        getattr(parts, method)(X3)
+    assert Graph(n=1, edges=np.zeros((2, 0)), weights=[]).edges.shape == (2, 0)
+    assert repr(connected_components(graph)) == "Components(3 nodes, 1 components)"

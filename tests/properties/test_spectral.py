@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import warnings
+from functools import partial
 
 import drot
 import numpy as np
@@ -49,11 +49,18 @@ def swiss(n: int = 200, seed: int = 0) -> np.ndarray:
     return np.stack([np.cos(t), np.sin(t), h], axis=1)
 
 
+def ranks(X) -> np.ndarray:
+    """Rank of j among the neighbours of i, 0 for i itself; ties by number."""
+    gaps = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    np.fill_diagonal(gaps, -1)
+    return gaps.argsort(axis=1, kind="stable").argsort(axis=1)
+
+
 # --- kernel PCA ---------------------------------------------------------------------------------
 
 
 def test_prp_kernel_pca():
-    """No other coordinates come closer to the centred kernel: random ones, and small moves."""
+    """What is left of the centred kernel is all that its other eigenvalues hold."""
     rng = np.random.default_rng(0)
     n, q = 9, 2
     K = rng.normal(size=(n, n))
@@ -63,38 +70,19 @@ def test_prp_kernel_pca():
     centred = J @ K @ J.T
     found = spectral.kernel_pca(K, q, weights=m)
     Z = found.Z.numpy()
-
-    def stress(Z) -> float:
-        return float((np.outer(m, m) * (centred - Z @ Z.T) ** 2).sum())
-
-    best = stress(Z)
-    for _ in range(300):
-        move = rng.normal(size=Z.shape) * 10 ** rng.uniform(-4, 1)
-        assert stress(Z + move) >= best and stress(move) >= best
     # eigenvalues of the weighted matrix, by NumPy; masses measure lengths and means
     root = np.sqrt(m)
     values, vectors = np.linalg.eigh(root[:, None] * centred * root)
     np.testing.assert_allclose(found.eigenvalues, values[::-1][:q], rtol=1e-10)
     same_points(Z, vectors[:, ::-1][:, :q] * np.sqrt(values[::-1][:q]) / root[:, None], 1e-10)
-    np.testing.assert_allclose(m @ Z, 0, atol=1e-10)
     np.testing.assert_allclose((Z * m[:, None]).T @ Z, np.diag(found.eigenvalues), atol=1e-10)
     unit = found.vectors.numpy()
     np.testing.assert_allclose((unit * m[:, None]).T @ unit, np.eye(q), atol=1e-9)
-    # a residual is what the other eigenvalues hold
-    rest = np.sort(values)[:-q]
-    assert best == pytest.approx(float((rest**2).sum()))
-    # a negative eigenvalue has no coordinates
+    stress = float((np.outer(m, m) * (centred - Z @ Z.T) ** 2).sum())
+    assert stress == pytest.approx(float((np.sort(values)[:-q] ** 2).sum()))
     everything = spectral.kernel_pca(K, n, weights=m)
-    assert (everything.eigenvalues < 0).any()
+    assert (everything.eigenvalues < 0).any()  # these have no coordinates
     assert everything.Z[:, everything.eigenvalues < 0].abs().max() == 0
-
-
-@pytest.mark.parametrize("name", ["pca", "laplacian_eigenmaps", "kernel_pca"])
-def test_positions_can_be_descended_on(name):
-    """Their rows lie one after the other, as PyTorch's L-BFGS wants its parameters."""
-    X = torch.randn(12, 4, dtype=torch.float64)
-    given = X if name == "pca" else torch.exp(-drot.sqeuclidean(X).dense())
-    assert getattr(spectral, name)(given).Z.is_contiguous()
 
 
 @quick
@@ -118,27 +106,20 @@ def test_prp_kernel_pca_of_points(X):
 def test_prp_spectral_kernels_laplacian():
     """All coordinates kept: squared distances are commute times over the volume, solved for."""
     W = weights_of()
-    n = len(W)
-    d = W.sum(axis=1)
+    n, d = len(W), W.sum(axis=1)
     T = W / d[:, None]
     hitting = np.zeros((n, n))  # mean time from i to j: first-step equations
     for j in range(n):
         others = [i for i in range(n) if i != j]
         A = np.eye(n - 1) - T[np.ix_(others, others)]
         hitting[others, j] = np.linalg.solve(A, np.ones(n - 1))
-    commute = hitting + hitting.T
     for normalized in (True, False):
         found = spectral.laplacian_eigenmaps(W, n - 1, normalized=normalized)
         gaps = drot.sqeuclidean(found.Z).dense().numpy()
-        np.testing.assert_allclose(gaps, commute / d.sum(), rtol=1e-8, atol=1e-12)
-        # kernel PCA of the pseudo-inverse
-        masses = d if normalized else np.ones(n)
-        L = np.diag(d) - W
-        root = np.sqrt(masses)
-        K = np.linalg.pinv(L / np.outer(root, root)) / np.outer(root, root)
-        other = spectral.kernel_pca(K, n - 1, weights=masses)
-        same_points(found.Z, other.Z, 1e-9)
-        np.testing.assert_allclose(found.eigenvalues, other.eigenvalues, rtol=1e-8)
+        np.testing.assert_allclose(gaps, (hitting + hitting.T) / d.sum(), rtol=1e-8, atol=1e-12)
+        masses = torch.from_numpy(d if normalized else np.ones(n))
+        torch.testing.assert_close(masses @ found.Z**2, found.eigenvalues)
+        assert (masses @ found.Z).abs().max() < 1e-9
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
@@ -146,17 +127,16 @@ def test_prp_spectral_kernels_laplacian():
 def test_prp_spectral_kernels_diffusion(time, alpha):
     """Distances between embedded points are those between the rows of T^t."""
     W = weights_of() + np.diag(np.full(12, 0.3))
-    n = len(W)
     q = W.sum(axis=1) ** alpha
     V = W / np.outer(q, q)
     m = V.sum(axis=1)
     walk = np.linalg.matrix_power(V / m[:, None], time)
     gaps = ((walk[:, None] - walk[None]) ** 2 / m).sum(axis=2)
-    found = spectral.diffusion_map(W, n - 1, time=time, alpha=alpha)
+    found = spectral.diffusion_map(W, 11, time=time, alpha=alpha)
     np.testing.assert_allclose(drot.sqeuclidean(found.Z).dense(), gaps, rtol=1e-7, atol=1e-12)
-    K = np.linalg.matrix_power(V / m[:, None], 2 * time) / m
-    same_points(found.Z, spectral.kernel_pca(K, n - 1, weights=m).Z, 1e-10)
     np.testing.assert_allclose(found.weights, m)
+    torch.testing.assert_close(found.weights @ found.Z**2, found.eigenvalues)
+    assert (found.weights @ found.Z).abs().max() < 1e-9
 
 
 def test_prp_spectral_kernels_isomap():
@@ -164,11 +144,8 @@ def test_prp_spectral_kernels_isomap():
     X = swiss(40)
     n, k = len(X), 6
     gaps = np.sqrt(((X[:, None] - X[None]) ** 2).sum(axis=2))
-    D = np.full((n, n), np.inf)
-    for i in range(n):
-        near = np.argsort(gaps[i])[1 : k + 1]
-        D[i, near] = D[near, i] = gaps[i, near]
-    np.fill_diagonal(D, 0)
+    D = np.where(ranks(X) <= k, gaps, np.inf)
+    D = np.minimum(D, D.T)
     for via in range(n):
         D = np.minimum(D, D[:, via, None] + D[None, via])
     J = np.eye(n) - 1 / n
@@ -203,9 +180,7 @@ def test_prp_spectral_kernels_lle():
     same_points(found.vectors, vectors[:, 1:4], 1e-5)
 
 
-@pytest.mark.parametrize(
-    ("n", "p", "rank"), [(2, 2, 1), (2, 9, 1), (7, 7, 6), (6, 30, 5), (9, 12, 3), (4, 5, 0)]
-)
+@pytest.mark.parametrize(("n", "p", "rank"), [(2, 9, 1), (7, 7, 6), (6, 30, 5), (9, 12, 3)])
 def test_pca_has_no_component_without_variance(n, p, rank):
     """Columns beyond the rank are 0 to rounding, and not to its root; the others scikit-learn's."""
     rng = np.random.default_rng(0)
@@ -213,22 +188,19 @@ def test_pca_has_no_component_without_variance(n, p, rank):
     found = spectral.pca(X, n)
     assert found.Z[:, rank:].abs().max() < 1e-14 * n and found.Z.mean(dim=0).abs().max() < 1e-14 * n
     assert (found.eigenvalues.diff() <= 0).all() and torch.isfinite(found.vectors).all()
-    with np.errstate(invalid="ignore"):  # shares of no variance
-        expected = PCA(n, svd_solver="full").fit_transform(X)
+    expected = PCA(n, svd_solver="full").fit_transform(X)
     np.testing.assert_allclose(found.Z.abs(), abs(expected), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("shape", [(40, 3), (60, 2), (3, 40), (5, 5)])
+@pytest.mark.parametrize("shape", [(60, 2), (3, 40)])
 @pytest.mark.parametrize(
     ("dtype", "powers"),
-    [(torch.float32, (-100, -80, -60, 60, 90, 120)), (torch.float64, (-1000, -600, 600, 1000))],
+    [(torch.float32, (-100, -60, 60, 120)), (torch.float64, (-1000, -600, 600, 1000))],
 )
 def test_pca_at_every_scale(shape, dtype, powers):
     """In other units, powers of 2, all is the same to the bit, while it fits into the dtype."""
     X = torch.tensor(np.random.default_rng(0).normal(size=shape)).to(dtype)
     plain, start = spectral.pca(X, 2), drot.pca_start(X)
-    slow = PCA(2, svd_solver="full").fit_transform(X)
-    np.testing.assert_allclose(plain.Z.abs(), abs(slow), atol=1e-5)
     for power in powers:
         unit = 2.0**power
         found = spectral.pca(X * unit, 2)
@@ -241,7 +213,7 @@ def test_pca_at_every_scale(shape, dtype, powers):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("w", [1e-6, 1e-12, 1e-15, 1e-17, 1e-20, 1e-30])
+@pytest.mark.parametrize("w", [1e-6, 1e-15, 1e-30])
 def test_diffusion_map_of_a_graph_barely_connected(w, dtype):
     """The constants have the eigenvalue 1, all but that of the halves: the two do not mix."""
     first = np.arange(10) < 3  # two uneven blocks of uneven weights
@@ -254,13 +226,9 @@ def test_diffusion_map_of_a_graph_barely_connected(w, dtype):
     a, b = m[first].sum(), m[~first].sum()  # Coifman and Lafon: the slowest, with mu = 1
     gap = abs(Z[first, 0].mean() - Z[~first, 0].mean())
     assert gap == pytest.approx(math.sqrt((a + b) / (a * b)), rel=digits + 30 * w)
-    T = W / np.outer(W.sum(axis=1), W.sum(axis=1))
-    T /= T.sum(axis=1, keepdims=True)
-    inner = T @ T / m - 1 / m.sum()  # K, centred: the constants take 1 / M
-    np.testing.assert_allclose(Z @ Z.T, inner, atol=10 * digits * abs(inner).max())
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize(
     ("dtype", "powers"), [(torch.float32, (-100, 60)), (torch.float64, (-700, 400))]
 )
@@ -283,15 +251,14 @@ def test_diffusion_map_of_weights_in_any_unit(alpha, dtype, powers):
 def test_eigenmaps_are_of_graphs_connected_to_working_precision(normalized, dtype):
     """Two cliques of 5 joined by 25 edges of weight w: 1 / mu to three digits, or an error."""
     W = torch.block_diag(torch.ones(5, 5), torch.ones(5, 5)).to(dtype).fill_diagonal_(0)
-    for w in (1e-3, 1e-9, 1e-11, 1e-12, 3e-14, 1e-16, 1e-20, 1e-25):
-        joined = W.clone()
-        joined[:5, 5:] = joined[5:, :5] = w
+    for w in (1e-3, 1e-9, 1e-12, 3e-14, 1e-16, 1e-25):
+        W[:5, 5:] = W[5:, :5] = w
         ask = {"n_components": 1, "normalized": normalized}
         if w < 1e-13:
             with pytest.raises(ValueError, match=r"^the graph is not connected to working prec"):
-                spectral.laplacian_eigenmaps(joined, **ask)
+                spectral.laplacian_eigenmaps(W, **ask)
             continue
-        found = float(spectral.laplacian_eigenmaps(joined, **ask).eigenvalues[0])
+        found = float(spectral.laplacian_eigenmaps(W, **ask).eigenvalues[0])
         assert found == pytest.approx((4 + 5 * w if normalized else 1) / (10 * w), rel=2e-3)
 
 
@@ -305,77 +272,57 @@ def test_eigenmaps_of_a_long_chain():
     assert 1 / float(found.eigenvalues[0]) == pytest.approx(slow, rel=1e-6)
 
 
-def test_spectral_signs_dtype_and_inputs():
-    """One sign, not the solver's; the dtype of the points; what was given stays."""
+METHODS = {
+    "pca": {}, "isomap": {"n_neighbors": 8}, "locally_linear_embedding": {"n_neighbors": 8},
+    "classical_mds": {}, "laplacian_eigenmaps": {}, "diffusion_map": {}, "kernel_pca": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_spectral_signs_dtype_and_layout(name):
+    """One sign, not the solver's; the dtype of the points; rows in a row, as L-BFGS wants them."""
     X = torch.from_numpy(swiss(50))
-    W = drot.doubly_stochastic_affinity(drot.sqeuclidean(X), bandwidth=0.3)
-    methods = {
-        "pca": {}, "isomap": {"n_neighbors": 8}, "locally_linear_embedding": {"n_neighbors": 8},
-        "classical_mds": {}, "laplacian_eigenmaps": {}, "diffusion_map": {},
-    }  # fmt: skip
-    for name, options in methods.items():
-        given = X if name in list(methods)[:3] else W.plan
-        given = drot.sqeuclidean(X).dense() if name == "classical_mds" else given
-        kept = given.clone()
-        found = getattr(spectral, name)(given, **options)
-        assert torch.equal(given, kept)
-        assert (found.Z[found.vectors.abs().argmax(dim=0), [0, 1]] > 0).all()
-        assert getattr(spectral, name)(given.float(), **options).Z.dtype == torch.float32
-    maps = spectral.laplacian_eigenmaps(W).Z
-    same_points(maps, spectral.laplacian_eigenmaps(W.plan).Z, 1e-8)
-    found = spectral.pca([[0.0, 1.0], [2.0, 1.0], [4.0, 1.0]])
-    assert repr(found) == "SpectralEmbedding(3 points, eigenvalues 8, 0)"
+    given = X if name in list(METHODS)[:3] else torch.exp(-drot.sqeuclidean(X).dense())
+    given = drot.sqeuclidean(X).dense() if name == "classical_mds" else given
+    method = partial(getattr(spectral, name), **METHODS[name])
+    found = method(given)
+    assert (found.Z[found.vectors.abs().argmax(dim=0), [0, 1]] > 0).all()
+    assert found.Z.is_contiguous() and method(given.float()).Z.dtype == torch.float32
+    assert repr(found).startswith("SpectralEmbedding(50 points, eigenvalues ")
+    if name == "laplacian_eigenmaps":
+        W = drot.doubly_stochastic_affinity(drot.sqeuclidean(X), bandwidth=0.3)
+        same_points(method(W).Z, method(W.plan).Z, 1e-8)
 
 
 TWO = torch.block_diag(torch.ones(3, 3), torch.ones(3, 3))
 APART = [[0.0], [1.0], [9.0], [9.5]]
+X = np.random.default_rng(0).normal(size=(8, 2))
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "options", "says"),
+    ("function", "given", "says"),
     [
-        ("kernel_pca", [[0.0, 1.0], [2.0, 0.0]], {}, "kernel must be symmetric"),
-        ("kernel_pca", np.eye(3), {"weights": [1, 2]}, "3 positive numbers"),
-        ("kernel_pca", np.eye(3), {"weights": [1, 2, 0]}, "3 positive numbers.* 0 at row 2"),
-        ("kernel_pca", np.eye(3), {"n_components": 4}, "n_components must be .* from 1 to 3"),
-        ("kernel_pca", np.ones((2, 3)), {}, "square"),
-        ("classical_mds", np.ones((2, 3)), {}, "must be square"),
-        ("pca", np.ones((4, 2)), {"n_components": 3}, "from 1 to 2"),
-        ("pca", [[0.0, np.nan], [1.0, 1.0]], {}, "row 0, column 1"),
-        ("laplacian_eigenmaps", TWO, {}, "2 connected components"),
-        ("diffusion_map", TWO, {}, "2 connected components"),
-        ("laplacian_eigenmaps", np.triu(np.ones((4, 4))), {}, "must be symmetric"),
-        ("laplacian_eigenmaps", -np.ones((4, 4)), {}, "weights has a negative entry"),
-        ("laplacian_eigenmaps", np.eye(4), {}, "no path joins the points 0 and 1"),
-        ("diffusion_map", np.ones((4, 4)), {"alpha": 2.0}, "between 0 and 1"),
-        ("diffusion_map", np.ones((4, 4)), {"time": 0}, "time must be positive"),
-        ("isomap", APART, {"n_neighbors": 1}, r"2 connected .*points 0 and 2.*raise n_neighbors"),
-        ("isomap", swiss(9), {"n_neighbors": 9}, "n_neighbors must be .* 1 to 8"),
-        ("locally_linear_embedding", APART, {"n_neighbors": 1}, "2 connected components"),
+        (spectral.laplacian_eigenmaps, (np.eye(4),), "no path joins the points 0 and 1"),
+        (spectral.laplacian_eigenmaps, (TWO,), "2 connected components"),
+        (spectral.diffusion_map, (TWO,), "2 connected components"),
+        (partial(spectral.isomap, n_neighbors=1), (APART,), r"2 con.* 0 and 2.*raise n_neigh"),
+        (partial(spectral.locally_linear_embedding, n_neighbors=1), (APART,), "2 connected comp"),
+        (precision_coupling_loss, (X[:4], X[:3]), "X has 4 points"),
+        (partial(precision_coupling_optimum, gamma=2.0), (np.eye(4), 4), "X has 3 directions"),
+        (neighborhood_preservation, (X, X[:5], 2), "X has 8 points and Z has 5"),
+        (neighborhood_curve, (X[:2], X[:2]), "at least 3 points"),
+        (trustworthiness, (X[:2], X[:2], 1), "at least 3 points"),
+        (neighborhood_preservation, (X[:2], X[:2], 1), "at least 3 points"),
+        (ccpca, (X, np.zeros((7, 7))), "X has 8 points and log_kernel 7 rows"),
+        (partial(ccpca, prior="binary", n_samples=3), (X, np.full((8, 8), 9.0)), "all 3 graphs"),
     ],
 )
-def test_spectral_errors(name, given, options, says):
+def test_what_is_refused(function, given, says):
     with pytest.raises(ValueError, match=says):
-        getattr(spectral, name)(given, **options)
-
-
-def test_precision_coupling_errors():
-    with pytest.raises(ValueError, match="X has 4 points"):
-        precision_coupling_loss(np.ones((4, 2)), np.ones((3, 2)))
-    with pytest.raises(ValueError, match="gamma must be positive"):
-        precision_coupling_optimum(np.eye(4), gamma=0)
-    with pytest.raises(ValueError, match="X has 3 directions"):
-        precision_coupling_optimum(np.eye(4), 4, gamma=2.0)
+        function(*given)
 
 
 # --- neighbourhoods -------------------------------------------------------------------------------
-
-
-def ranks(X) -> np.ndarray:
-    """Rank of j among the neighbours of i, 0 for i itself; ties by number."""
-    gaps = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-    np.fill_diagonal(gaps, -1)
-    return gaps.argsort(axis=1, kind="stable").argsort(axis=1)
 
 
 def grids(seed: int, n: int, p: int) -> np.ndarray:
@@ -390,12 +337,10 @@ def test_def_preservation(seed, n, ties):
     rng = np.random.default_rng(seed)
     X = grids(seed, n, 2) if ties else rng.normal(size=(n, 3))
     Z = grids(seed + 1, n, 1) if ties else rng.normal(size=(n, 2))
-    x, z = ranks(X), ranks(Z)
-    off = ~np.eye(n, dtype=bool)
+    x, z, off = ranks(X), ranks(Z), ~np.eye(n, dtype=bool)
     curve = neighborhood_curve(X, Z)
     for K in range(1, n - 1):
-        common = ((x <= K) & (z <= K) & off).sum()
-        overlap = common / (n * K)
+        overlap = ((x <= K) & (z <= K) & off).sum() / (n * K)
         value = ((n - 1) * overlap - K) / (n - 1 - K)
         assert neighborhood_preservation(X, Z, K) == pytest.approx(value, abs=1e-12)
         assert float(curve.overlap[K - 1]) == pytest.approx(overlap)
@@ -405,8 +350,8 @@ def test_def_preservation(seed, n, ties):
             far = ((near <= K) & (other > K) & off) * (other - K)
             value = 1 - 2 * far.sum() / (n * K * (2 * n - 3 * K - 1))
             assert score(X, Z, K) == pytest.approx(value, abs=1e-12)
-    weights = 1 / np.arange(1, n - 1)
-    assert curve.area == pytest.approx(float(weights @ curve.values.numpy() / weights.sum()))
+    area = np.average(curve.values, weights=1 / np.arange(1, n - 1))
+    assert curve.area == pytest.approx(float(area))
     assert repr(curve) == f"NeighborhoodCurve({n} points, area={curve.area:.3f})"
 
 
@@ -417,35 +362,14 @@ def test_neighborhood_tiles_and_inputs(monkeypatch):
     whole = neighborhood_curve(X, Z).values
     at_10 = neighborhood_preservation(X, Z, 10), trustworthiness(X, Z, 10)
     cost = drot.pairwise(lambda a, b: torch.cdist(a, b), X)  # distances, not squared
+    kept = cost.dense().clone()
     assert torch.equal(neighborhood_curve(cost, Z).values, whole)
-    kept = cost.dense()
     assert torch.equal(cost.dense(), kept)  # the tile was not written to
-    assert torch.equal(neighborhood_curve(drot.sqeuclidean(X, block=7), Z).values, whole)
     monkeypatch.setattr("drot.metrics.tile_rows", lambda cost: 7)
-    assert torch.equal(neighborhood_curve(X, Z).values, whole)
+    assert torch.equal(neighborhood_curve(drot.sqeuclidean(X, block=7), Z).values, whole)
     assert (neighborhood_preservation(X, Z, 10), trustworthiness(X, Z, 10)) == at_10
     single = neighborhood_preservation(X.astype(np.float32), torch.tensor(Z), 10)
     assert single == pytest.approx(at_10[0])
-
-
-@pytest.mark.parametrize(
-    ("score", "rows", "rest", "says"),
-    [
-        (neighborhood_preservation, (8, 5), (2,), "X has 8 points and Z has 5"),
-        (neighborhood_preservation, (8, 8), (7,), "K must be a whole number from 1 to 6"),
-        (neighborhood_preservation, (8, 8), (0,), "K must be"),
-        (trustworthiness, (8, 8), (4,), "from 1 to 3"),
-        (neighborhood_curve, (2, 2), (), "at least 3 points"),
-        (trustworthiness, (2, 2), (1,), "at least 3 points"),
-        (neighborhood_preservation, (2, 2), (1,), "at least 3 points"),
-    ],
-)
-def test_neighborhood_errors(score, rows, rest, says):
-    X = np.random.default_rng(0).normal(size=(8, 2))
-    with pytest.raises(ValueError, match=says):
-        score(*(X[:n] for n in rows), *rest)
-    with pytest.raises(ValueError, match=r"must be an \(n, p\) array"):
-        score(X, X[:, 0], *rest)
 
 
 # --- ccPCA ----------------------------------------------------------------------------------------
@@ -475,18 +399,17 @@ def test_ccpca_seeds_and_inputs(prior):
     )
 
 
-@pytest.mark.parametrize("power", [-100, -80, 80, 100])
+@pytest.mark.parametrize("power", [-100, 100])
 def test_ccpca_at_every_scale(power):
     """Coordinates in other units; the error, relative, stays."""
     X, unit = torch.tensor(blobs(), dtype=torch.float32), 2.0**power
     logs = -drot.sqeuclidean(X).dense() / 2
     plain, found = (ccpca(s * X, logs, n_samples=20) for s in (1.0, unit))
-    assert torch.equal(found.Z / unit, plain.Z)
-    assert torch.equal(found.means / unit, plain.means)
+    assert torch.equal(found.Z / unit, plain.Z) and torch.equal(found.means / unit, plain.means)
     assert found.standard_error == plain.standard_error
 
 
-def test_ccpca_dtype_callback_and_errors():
+def test_ccpca_dtype_and_callback():
     X = blobs()
     affinity = entropic_affinity(drot.sqeuclidean(X), 5, diagonal="drop")
     seen = []
@@ -495,17 +418,9 @@ def test_ccpca_dtype_callback_and_errors():
     assert seen[0][1] > seen[-1][1] == found.standard_error
     assert seen[0][1] == ccpca(X, affinity, n_samples=10).standard_error
     assert ccpca(X, affinity, n_samples=1).standard_error == math.inf
-    assert found.Z.shape == (40, 2) and found.means.shape == (40, 4)
     single = ccpca(X.astype(np.float32), affinity)
     assert single.Z.dtype == single.means.dtype == torch.float32
-    for points, graphs, options, says in (
-        (X[:-1], affinity, {}, "X has 39 points and log_kernel 40 rows"),
-        (X, affinity, {"prior": "D"}, "'binary', 'row', 'edges'"),
-        (X, np.full((40, 40), 5.0), {"prior": "binary", "n_samples": 3}, "all 3 graphs are conn"),
-        (X, affinity, {"n_components": 5}, "n_components"),
-    ):
-        with pytest.raises(ValueError, match=says):
-            ccpca(points, graphs, **options)
+    assert single.Z.shape == (40, 2) and single.means.shape == (40, 4)
 
 
 def test_estimator(capsys):
@@ -516,9 +431,7 @@ def test_estimator(capsys):
     assert not failed, failed
     capsys.readouterr()
     X = blobs()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = CCPCA(perplexity=5.0, n_samples=8, random_state=5).fit(X)
+    model = CCPCA(perplexity=5.0, n_samples=8, random_state=5).fit(X)
     seed = np.random.RandomState(5).randint(2**31 - 1)
     affinity = entropic_affinity(drot.sqeuclidean(X), 5.0, diagonal="drop")
     found = ccpca(X, affinity, n_samples=8, random_state=seed)
@@ -529,35 +442,8 @@ def test_estimator(capsys):
         model.transform(X)
     assert list(model.get_feature_names_out()) == ["ccpca0", "ccpca1"]
     assert CCPCA(perplexity=5.0, dtype="float32").fit(X).embedding_.dtype == np.float32
-    for wrong, says in (
-        ({"dtype": "float16"}, "'float32', 'float64'"),
-        ({"perplexity": 50.0}, "out of reach"),
-    ):
-        with pytest.raises(ValueError, match=says):
-            CCPCA(**wrong).fit(X)
     quiet = capsys.readouterr()
     assert quiet.out == quiet.err == ""
     CCPCA(perplexity=5.0, n_samples=4, verbose=1).fit(X)
     loud = capsys.readouterr()
     assert loud.out == "" and "standard_error=" in loud.err
-
-
-def test_device(gpu):
-    """On a GPU: the same scores, ties included, and the same points from the same graphs."""
-    for X, Z in ((blobs(), blobs()[:, 1:]), (grids(0, 20, 2), grids(1, 20, 1))):
-        X, Z = torch.from_numpy(X), torch.from_numpy(Z)
-        for score in (neighborhood_preservation, trustworthiness, continuity):
-            assert score(X.to(gpu), Z.to(gpu), 5) == score(X, Z, 5)
-        curves = [neighborhood_curve(X.to(there), Z.to(there)).values for there in ("cpu", gpu)]
-        torch.testing.assert_close(*curves)
-    X = torch.from_numpy(blobs())
-    there = X.to(gpu)
-    found = {}
-    for cloud in (X, there):
-        affinity = entropic_affinity(drot.sqeuclidean(cloud), 5, diagonal="drop")
-        found[cloud.device.type] = ccpca(cloud, affinity, n_samples=10)
-    assert found[gpu].Z.device.type == gpu
-    same_points(found[gpu].Z.cpu(), found["cpu"].Z, 1e-8)
-    for method in (spectral.pca, spectral.isomap, spectral.locally_linear_embedding):
-        options = {} if method is spectral.pca else {"n_neighbors": 20}
-        same_points(method(there, **options).Z.cpu(), method(X, **options).Z, 1e-6)

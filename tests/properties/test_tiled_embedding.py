@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import drot
-import drot._core.eigen
-import drot.embeddings.descent
-import drot.embeddings.kernels
 import drot.embeddings.plans
 import numpy as np
 import pytest
@@ -18,7 +16,6 @@ from drot.embeddings.descent import metric_of
 from drot.embeddings.losses import BernoulliLoss, KernelLoss, SNEkhornLoss, SNELoss
 from drot.embeddings.plans import Plan
 from drot.embeddings.starts import random_start, spectral_start
-from memory import needs_linux, numbers
 from objectives import (
     BERNOULLI,
     DEVICE,
@@ -53,8 +50,8 @@ def same_numbers(dense: KernelLoss, tiled: KernelLoss, Z: torch.Tensor) -> None:
         torch.testing.assert_close(found, wanted, rtol=0, atol=2e-12 * max(1.0, size))
 
 
-@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
-@pytest.mark.parametrize("block", [7, 16, 1000])
+@pytest.mark.parametrize("scale", [0.1, 10.0])
+@pytest.mark.parametrize("block", [7, 1000])
 @pytest.mark.parametrize("name", TILED)
 def test_tiles_give_the_dense_numbers(name, block, scale):
     dense, tiled = objective(name, 45), objective(name, 45, block)
@@ -128,18 +125,17 @@ def test_passes_are_counted(name):
 @pytest.mark.parametrize("kernel", ["gaussian", "student"])
 def test_float32_in_tiles(kernel):
     """Row sums within 1.5e-5, the value to 1e-6, the gradient to 5e-5 of its largest entry."""
-    double = stochastic(600, 128)
+    double, Z = stochastic(600, 128), 3 * random_start(600)
     single = dataclasses.replace(
         double, base=double.base.float(), net=double.net.float(),
         cost=drot.sqeuclidean(cloud("gaussian", 0, 600, 5).astype(np.float32), block=128),
     )  # fmt: skip
-    Z = 3 * random_start(600)
     a = SNEkhornLoss(double, kernel).evaluate(Z, tol=1e-9)
     b = SNEkhornLoss(single, kernel).evaluate(Z.float(), tol=1e-6)
-    D = torch.cdist(Z, Z).square()
-    C = D if kernel == "gaussian" else torch.log1p(D)
-    sums = torch.exp(b.dual.double()[:, None] + b.dual.double() - C).sum(dim=1)
-    assert float((sums - 1).abs().max()) <= 1.5e-5
+    K = -torch.cdist(Z, Z).square()
+    K = torch.exp(K) if kernel == "gaussian" else 1 / (1 - K)
+    scale = b.dual.double().exp()
+    assert float((scale * (K @ scale) - 1).abs().max()) <= 1.5e-5
     assert b.value == pytest.approx(a.value, rel=1e-6)
     assert b.gradient.dtype == torch.float32
     size = max(1.0, float(a.gradient.abs().max()))
@@ -149,23 +145,22 @@ def test_float32_in_tiles(kernel):
 # ---------------------------------------------------------------------- plans that do not fit
 def test_bad_plans():
     """What a dense plan is refused for, a tiled one is refused for."""
-    half = stochastic(45, 16)
-    half = dataclasses.replace(half, net=half.net - 1.0)
-    wide = drot.sqeuclidean(cloud("gaussian", 0, 9, 2), cloud("gaussian", 1, 7, 2), block=4)
-    wide = dataclasses.replace(rows(9, 4), cost=wide)
+    whole, wide = stochastic(45, 16), drot.sqeuclidean(random_start(9), random_start(7), block=4)
     which = r"must be symmetric; .* drot.symmetric_entropic_aff"
     for call, plan, says in (
         (SNEkhornLoss, drot.entropic_affinity(cost(45, 16), 9.0), which),
-        (SNEkhornLoss, drot.self_tuning_affinity(cost(45, 16)), which),
-        (SNEkhornLoss, half, r"row \d+ sums to .*; pass"),
-        (SNELoss, stochastic(45, 16), "mass on its diagonal"),
-        (BernoulliLoss, stochastic(45, 16), "mass on its diagonal"),
-        (SNELoss, wide, r"square \(n, n\) .* got shape \(9, 7\)"),
+        (
+            SNEkhornLoss,
+            dataclasses.replace(whole, net=whole.net - 1.0),
+            r"row \d+ sums to .*; pass",
+        ),
+        (SNELoss, whole, "mass on its diagonal"),
+        (BernoulliLoss, whole, "mass on its diagonal"),
+        (SNELoss, dataclasses.replace(rows(9, 4), cost=wide), r"square .* got shape \(9, 7\)"),
+        (partial(BernoulliLoss, repulsion=0.1), rows(45, 16), r"at row \d+, column \d+, above rep"),
     ):
         with pytest.raises(ValueError, match=says):
             call(plan)
-    with pytest.raises(ValueError, match=r"at row \d+, column \d+, above repulsion=0.1"):
-        BernoulliLoss(rows(45, 16), repulsion=0.1)
 
 
 # ------------------------------------------------------------------------------------- starts
@@ -178,70 +173,22 @@ def test_spectral_start_in_tiles(make):
         torch.testing.assert_close(found, wanted, rtol=0, atol=1e-8 * float(wanted.abs().max()))
 
 
-def counted(A: torch.Tensor):
-    """v -> A v, and the shapes of what it was asked for."""
-    calls = []
-    return lambda v: calls.append(v.shape) or A @ v, calls
-
-
-def same_directions(found: torch.Tensor, wanted: torch.Tensor) -> None:
-    cosines = (found * wanted).sum(dim=0).abs()
-    torch.testing.assert_close(cosines, torch.ones_like(cosines), rtol=0, atol=1e-9)
-
-
 def test_leading_eigenvectors():
     """A matrix with a known spectrum, close eigenvalues among them; few products."""
-    n, rng = 300, np.random.default_rng(0)
+    n, rng, calls = 400, np.random.default_rng(0), []
     U = torch.from_numpy(np.linalg.qr(rng.normal(size=(n, n)))[0])
-    values = torch.cat([torch.linspace(-0.5, 0.9, n - 4), torch.tensor([0.95, 0.99, 0.995, 1.0])])
-    product, calls = counted((U * values.double()) @ U.T)
-    found, vectors = leading(product, torch.from_numpy(rng.normal(size=(n, 12))), 4, 1e-10)
-    torch.testing.assert_close(found, values[-4:].double(), rtol=0, atol=1e-10)
-    same_directions(vectors, U[:, -4:])
+    values = torch.linspace(-0.5, 0.9, n, dtype=torch.float64)
+    values[-4:] = torch.tensor([0.95, 0.99, 0.995, 1.0])
+    A = (U * values) @ U.T
+    start = torch.from_numpy(rng.normal(size=(n, 12)))
+    found, vectors = leading(lambda v: calls.append(v.shape) or A @ v, start, 4, 1e-10)
+    torch.testing.assert_close(found, values[-4:], rtol=0, atol=1e-10)
+    cosines = (vectors * U[:, -4:]).sum(dim=0).abs()
+    torch.testing.assert_close(cosines, torch.ones_like(cosines), rtol=0, atol=1e-9)
     assert len(calls) <= 40 and all(shape == (n, 12) for shape in calls)
 
 
-@pytest.mark.parametrize("passes", [1, 2, 5])
-def test_leading_eigenvectors_of_a_few_products(passes, monkeypatch):
-    """With the products spent: the best of the space that they span, no more, no less."""
-    n, b, rng = 200, 3, np.random.default_rng(0)
-    A = torch.from_numpy(rng.normal(size=(n, n)))
-    A = A + A.T
-    product, calls = counted(A)
-    start = torch.from_numpy(rng.normal(size=(n, b)))
-    monkeypatch.setattr(drot._core.eigen, "_PASSES", passes)
-    values, vectors = leading(product, start, 2, 1e-10)
-    assert calls == [(n, b)] * passes and vectors.shape == (n, 2)
-    blocks = [torch.linalg.qr(start).Q]  # of start, A start, ..., A^(passes - 1) start
-    for _ in range(passes - 1):
-        blocks.append(torch.linalg.qr(A @ blocks[-1]).Q)
-    space = torch.linalg.qr(torch.cat(blocks, dim=1)).Q
-    best, turn = torch.linalg.eigh(space.T @ A @ space)
-    torch.testing.assert_close(values, best[-2:], rtol=0, atol=1e-9)
-    same_directions(vectors, space @ turn[:, -2:])
-
-
 # ------------------------------------------------------------------------------------ descent
-@pytest.mark.parametrize("most", [1, 2, 4])
-def test_near_laplacian_of_a_few_products(most, monkeypatch):
-    """With the products spent: in each column the nearest to B^-1 g, in the norm of B, of the
-    space that D^-1 g, ..., (D^-1 B)^(most - 1) D^-1 g span, D the diagonal of B."""
-    n = 20
-    P = stochastic(n, 16)  # the nineteen others are among the twenty largest
-    W, P = P.plan.fill_diagonal_(0), Plan(P)
-    B = (torch.diag(4 * W.sum(dim=1) + 1e-3) - 4 * W).numpy()
-    g = random_start(n)
-    monkeypatch.setattr(drot.embeddings.descent, "_CG_MOST", most)
-    found = metric_of(P)(g).numpy()
-    for column in range(2):
-        r = g[:, column].numpy()
-        space = [r / np.diag(B)]
-        for _ in range(most - 1):
-            space.append(B @ space[-1] / np.diag(B))
-        K = np.stack(space, axis=1)
-        wanted = K @ np.linalg.solve(K.T @ B @ K, K.T @ r)
-        np.testing.assert_allclose(found[:, column], wanted, rtol=0, atol=1e-8)
-        assert np.abs(B @ wanted - r).max() > 1e-5  # not there yet
 
 
 @pytest.mark.parametrize("n", [9, 60])
@@ -272,24 +219,14 @@ def test_methods_in_tiles(name):
         run(name, 40, 16, solver=solver, max_iter=3, on_failure="ignore")
 
 
-# ------------------------------------------------------------------------------------- memory
-@needs_linux
-def test_scores_in_bounded_memory():
-    """Twenty arrays of 2^18 entries, where one of all distances would take 275 MiB."""
-    preserved, trust, area, taken = numbers("""
-from memory import forget_peak, peak
-import drot, numpy as np, torch
-torch.set_num_threads(1)
-rng = np.random.default_rng(0)
-X = rng.normal(size=(6000, 3)) * [1.0, 1.0, 0.1]
-Z = X[:, :2] + 0.01 * rng.normal(size=(6000, 2))
-drot.metrics.neighborhood_curve(X[:50], Z[:50])  # loads what it needs
-before = forget_peak()
-print(drot.neighborhood_preservation(X, Z, 10), drot.metrics.trustworthiness(X, Z, 10))
-print(drot.metrics.neighborhood_curve(X, Z).area, (peak() - before) / 2**20)
-""")
-    assert 0.3 < preserved < area < trust < 1
-    assert taken < 50
+def test_scores_in_bounded_memory(monkeypatch):
+    """Tiles of eight rows, and no array larger than eight of them."""
+    monkeypatch.setattr("drot.metrics.tile_rows", lambda cost: 8)
+    X = random_start(500, n_components=3)
+    with Largest() as made:
+        drot.metrics.neighborhood_curve(X, X[:, :2])
+        drot.metrics.trustworthiness(X, X[:, :2], 10)
+    assert made.entries <= 8 * 8 * 500
 
 
 # ------------------------------------------------------------------------------------- devices
@@ -302,9 +239,10 @@ def test_devices_agree(name, block, monkeypatch, gpu):
     there = objective(name, 45, block)
     a, b = here.evaluate(Z, tol=1e-12), there.evaluate(Z.to(gpu), tol=1e-12)
     assert b.value == pytest.approx(a.value, rel=1e-8) and b.gradient.device.type == gpu
-    for x, y in ((b.attraction, a.attraction), (b.repulsion, a.repulsion)):
-        torch.testing.assert_close(x.cpu(), y, rtol=0, atol=1e-6)
-    starts = [spectral_start(loss.plan).cpu() for loss in (here, there)]
-    torch.testing.assert_close(starts[1], starts[0], rtol=0, atol=1e-6)
-    steps = [metric_of(x.attraction)(Z.to(x.plan.device)).cpu() for x in (here, there)]
-    torch.testing.assert_close(steps[1], steps[0], rtol=1e-4, atol=1e-4)
+    for x, y, rtol in (
+        (b.attraction, a.attraction, 0),
+        (b.repulsion, a.repulsion, 0),
+        (spectral_start(there.plan), spectral_start(here.plan), 0),
+        (metric_of(there.attraction)(Z.to(gpu)), metric_of(here.attraction)(Z), 1e-4),
+    ):
+        torch.testing.assert_close(x.cpu(), y, rtol=rtol, atol=1e-4 if rtol else 1e-6)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from drot import UMAP, umap_curve
+from scipy.special import rel_entr
 
 X = np.random.default_rng(0).normal(size=(36, 4)) + 5 * np.repeat(np.eye(4)[:3], 12, axis=0)
 FIT = {"n_neighbors": 6, "random_state": 0}
@@ -18,7 +19,7 @@ def fit(spread: float, **options) -> UMAP:
 
 
 # powers of 2 scale without rounding
-@pytest.mark.parametrize("power", [-30, -10, -3, 7])
+@pytest.mark.parametrize("power", [-30, 7])
 @pytest.mark.parametrize("init", ["spectral", "pca", "random"])
 def test_spread_is_the_unit_of_the_embedding(power, init):
     """The same bits in units of the spread: iterations, divergence and all."""
@@ -31,17 +32,14 @@ def test_spread_is_the_unit_of_the_embedding(power, init):
 
 def test_divergence_of_any_spread():
     """The sum over pairs with the curve of the spread itself, guarded in its unit."""
-    for spread in (0.01, 1.0, 30.0):
+    for spread in (0.01, 30.0):
         model = fit(spread)
         a, b = umap_curve(0.125 * spread, spread)
-        P, pairs = model.affinity_, ~np.eye(len(X), dtype=bool)
+        pairs = ~np.eye(len(X), dtype=bool)
         d2 = ((model.embedding_[:, None] - model.embedding_) ** 2).sum(axis=-1)
-        Q = 1 / (1 + a * (d2 + 1e-3 * spread**2) ** b)
-        P, Q = P[pairs], Q[pairs]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            gaps = np.where(P > 0, P * np.log(P / Q), 0)
-            gaps += np.where(P < 1, (1 - P) * np.log((1 - P) / (1 - Q)), 0)
-        assert model.kl_divergence_ == pytest.approx(gaps.sum(), rel=1e-9)
+        P, Q = model.affinity_[pairs], (1 / (1 + a * (d2 + 1e-3 * spread**2) ** b))[pairs]
+        kl = rel_entr(P, Q) + rel_entr(1 - P, 1 - Q)
+        assert model.kl_divergence_ == pytest.approx(kl.sum(), rel=1e-9)
 
 
 def test_given_starts_are_in_units_of_the_embedding():
@@ -62,10 +60,13 @@ def test_given_starts_are_in_units_of_the_embedding():
 def test_curve_scales(ratio):
     """b does not depend on the unit, and a d^2b is the same number, however small the spread."""
     a, b = umap_curve(ratio, 1.0)
-    for spread in (1e-70, 1e-8, 1e-3, 1.0, 10.0, 1e5, 1e70):
+    for spread in (1e-70, 1e-8, 10.0, 1e70):
         one, other = umap_curve(ratio * spread, spread)
         assert other == pytest.approx(b, rel=1e-6)
         assert np.log(one) + 2 * other * np.log(spread) == pytest.approx(np.log(a), abs=1e-5)
+    for spread in (1e-300, 1e300):  # where a leaves the range of floats
+        with pytest.raises(ValueError, match=r"spread=1e[+-]300 is out of range: a of the curve"):
+            umap_curve(0.0, spread)
 
 
 @pytest.mark.parametrize("spread", [1e-8, 1.0, 1e4])
@@ -82,10 +83,3 @@ def test_curve_fits_at_any_spread(spread):
     for factor in (0.999, 1.001):
         assert left(a * factor, b) > left(a, b)
         assert left(a * spread ** (2 * b - 2 * b * factor), b * factor) > left(a, b)
-
-
-@pytest.mark.parametrize("spread", [1e-300, 1e300])
-def test_curve_out_of_range(spread):
-    """Where a leaves the range of floats, the sentence names the spread."""
-    with pytest.raises(ValueError, match=r"spread=1e[+-]300 is out of range: a of the curve"):
-        umap_curve(0.0, spread)

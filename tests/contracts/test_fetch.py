@@ -293,20 +293,17 @@ def test_a_prepared_file_comes_first(name, folder, server, cache, publish):
     assert server.hits == [] and left(cache) == ([origin.file] if folder == cache else [])
 
 
-@pytest.mark.parametrize("damage", ["truncated", "other arrays", "no arrays", "empty"])
+@pytest.mark.parametrize("damage", ["truncated", "other arrays"])
 def test_damaged_npz_is_named(folder, damage, server, cache, publish):
     """A damaged or wrong .npz is said, and not papered over by a download."""
     origin, arrays = publish("scgem")
-    path, X = folder / origin.file, arrays["X"]
-    kept = {"other arrays": arrays | {"X": X + 1}, "no arrays": {"Z": X}}.get(damage, arrays)
-    np.savez_compressed(path, **kept)
-    if damage in ("truncated", "empty"):
-        path.write_bytes(path.read_bytes()[:-20] if damage == "truncated" else b"")
+    path = folder / origin.file
+    np.savez_compressed(path, **arrays | {"X": arrays["X"] + 1})
+    if damage == "truncated":
+        path.write_bytes(path.read_bytes()[:-20])
     text = refused("scgem", cache, str(path), "cannot be used", "replace")
     assert "pickle" not in text  # no advice to read it unsafely
     assert server.hits == [] and not data.available("scgem")
-    path.unlink()
-    same(_fetch.find("scgem"), arrays)
 
 
 def test_drot_data_without_the_file(tmp_path, cache, publish, monkeypatch):

@@ -25,7 +25,6 @@ X, C = points(8), squares(8)
 P = C / C.sum(axis=1, keepdims=True)  # rows of sum 1, diagonal 0
 TIED = changed(changed(changed(C, 4, 0, 0.0), 4, 4, 0.0), 4, 7, 0.0)  # three cheapest in row 4
 FEW = [[0, 1, 5, 6], [3, 0, 5, 6], [5, 5, 0, 1e9], [6, 6, 1e9, 0]]
-HEAVY = [[0, 0.5, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1e6], [0, 0, 1e6, 0]]
 UNEVEN = [[0, 1e9, 1], [1e9, 0, 0.5], [1.5, 0.9, 0]]
 COPIES = X[[0, 1, 2, 3, 4, 5, 3, 7]]
 TWINS = points(20)[[*range(13), 17, *range(14, 20)]]
@@ -77,12 +76,8 @@ SENTENCES = [
     ),
     # costs
     *(
-        (lambda solve=solve, cost=cost: solve(cost), words)
+        (lambda solve=solve: solve(X), r"cost.*square.*\(8, 3\).*drot\.sqeuclidean\(X\)")
         for solve in (*SOLVERS.values(), *OTHERS.values())
-        for cost, words in (
-            (X, r"cost.*square.*\(8, 3\).*drot\.sqeuclidean\(X\)"),
-            (drot.sqeuclidean(X, points(5)), r"square .*\(8, 5\)"),
-        )
     ),
     *(
         (lambda solve=solve, cost=cost: solve(cost), words)
@@ -98,7 +93,6 @@ SENTENCES = [
         for solve in SYMMETRIC[:4]
         for cost in (FEW,)
     ),
-    (lambda: drot.SNELoss(np.array(HEAVY)), LOPSIDED % ("0.5", 0)),
     (
         lambda: drot.spectral.laplacian_eigenmaps(np.array(UNEVEN), 1),
         r"entries \(0, 2\) and \(2, 0\) are 1 and 1.5",
@@ -164,7 +158,6 @@ SENTENCES = [
         r"the similarity X must be square \(n, n\).*\(8, 3\)",
     ),
     (lambda: drot.umap_membership(drot.nearest(C, 3), 5), "row 0.*fewer than 4 finite entries"),
-    (lambda: drot.umap_curve(2.0, 1.0), "min_dist must be from 0 to spread=1.*2.0"),
     *(
         (lambda Z=Z, W=W: draw_graph(None, Z, W), rf"X must be \(n, 2\) and .*; got {shapes}$")
         for Z, W, shapes in (
@@ -208,23 +201,18 @@ def test_one_odd_row_of_many_tiles_is_noticed(size):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("offset", [0.0, 1e2])
-def test_rounding_is_no_asymmetry(dtype, offset):
-    """Gram matrices and distances by matrix products, each triangle rounded in its own way."""
-    Y = torch.tensor(points(90)).to(dtype) + offset
+def test_rounding_is_no_asymmetry(dtype):
+    """Gram matrices by matrix products, each triangle rounded in its own way."""
+    Y = torch.tensor(points(90)).to(dtype) + 1e2
     noise = torch.randn(90, 90, dtype=dtype, generator=torch.Generator().manual_seed(0))
     lengths = Y.square().sum(dim=1)
     digits = 4 * torch.finfo(dtype).eps * noise
-    gram = (Y @ Y.T) + digits * (lengths[:, None] * lengths).sqrt()
-    distances = torch.cdist(Y, Y, compute_mode="donot_use_mm_for_euclid_dist") ** 2
-    for K in (gram, -distances * (1 + digits)):
-        assert not torch.equal(K, K.T)
-        drot.spectral.classical_mds(-K, 1)
+    K = (Y @ Y.T) + digits * (lengths[:, None] * lengths).sqrt()
+    assert not torch.equal(K, K.T)
+    drot.spectral.kernel_pca(K, 1)
+    K[3, 4] += 1e-3 * K[3, 4].abs()
+    with pytest.raises(ValueError, match="must be symmetric"):
         drot.spectral.kernel_pca(K, 1)
-        K[3, 4] += 1e-3 * K[3, 4].abs()
-        for solve, cost in ((drot.spectral.classical_mds, -K), (drot.spectral.kernel_pca, K)):
-            with pytest.raises(ValueError, match="must be symmetric"):
-                solve(cost, 1)
 
 
 @pytest.mark.parametrize("solve", [drot.gaussian_affinity, drot.doubly_stochastic_affinity])

@@ -5,11 +5,9 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import os
-import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import tomllib
 import zipfile
@@ -149,35 +147,6 @@ print(time.process_time() - started, *[m for m in {HEAVY} if m in set(sys.module
     ]
     assert [heavy for answer in answers for heavy in answer[1:]] == []
     assert min(float(answer[0]) for answer in answers) < IMPORT_SECONDS
-
-
-# ----------------------------------------------------------------------------------- licences
-
-
-@pytest.fixture(scope="module")
-def licences() -> dict:
-    """What the cells of the page define, but for its last assertion: the test makes its own."""
-    text = (ROOT / "book" / "licences.md").read_text("utf8")
-    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(?::[^\n]*\n)*(.*?)^```$", text, re.M | re.S)
-    names: dict = {}
-    importlib.import_module("setuptools")  # shows its vendored copies from now on
-    exec("\n".join(cells), names)
-    return names
-
-
-def test_every_licence_is_compatible(licences):
-    site = [sysconfig.get_path("purelib")]
-    installed = {canonicalize_name(d.name) for d in importlib.metadata.distributions(path=site)}
-    assert {name for name, *_ in licences["rows"]} == installed - {"drot"}
-    for name, _, terms, use in licences["rows"]:
-        ours = re.fullmatch(licences["VENDOR"], name) or not licences["unusual"](name, terms)
-        assert ours and (use != "package" or "GPL" not in terms.replace("MPL", "")), (name, terms)
-    assert {name for name, *_, use in licences["rows"] if use == "package"} >= set(needed("drot"))
-
-
-def test_an_unusual_licence_is_noticed(licences):
-    for terms in ("GPL-3.0-only", "not stated", "MIT AND AGPL-3.0", "Proprietary"):
-        assert licences["unusual"]("some", terms)
 
 
 # ------------------------------------------------------------------------ versions and updates

@@ -33,15 +33,6 @@ REQUIRED = [Requirement(r) for r in [*PROJECT["dependencies"], *EXTRAS["book"], 
 TORCH = re.compile(r"triton|nvidia-.*|cuda-.*")
 
 
-def test_torch_is_pinned_in_one_place():
-    pin = re.compile(r"torch *(?:[=~<>]=|<|>) *\d")
-    places = [ROOT / name for name in ("Makefile", "README.md", "environment.yml", ".ci/run")]
-    places += [*(ROOT / ".github").rglob("*.yml"), *(ROOT / "pkg").glob("*.*")]
-    places += [*(ROOT / "book").rglob("*.md"), *(ROOT / "book" / "_ext").glob("*.py")]
-    found = [(p.name, m) for p in places if p.is_file() for m in pin.findall(p.read_text("utf8"))]
-    assert sorted(found) == [("constraints.txt", "torch==2"), ("pyproject.toml", "torch>=1")]
-
-
 def test_constraints_are_exact_and_leave_out_what_torch_pins():
     for constraint in CONSTRAINTS:
         assert re.fullmatch(r"==[^*]+", str(constraint.specifier)), str(constraint)

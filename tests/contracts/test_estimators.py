@@ -113,16 +113,14 @@ def test_options(estimator, options):
 
 
 @unfinished
-@pytest.mark.parametrize("init", ["spectral", "pca", "random"])
 @each
-def test_random_state(estimator, init):
+def test_random_state(estimator):
     """Same seed, same bits, whether an integer or a RandomState."""
     first, *same, other = (
-        fit(estimator, init=init, max_iter=20, random_state=seed).embedding_
+        fit(estimator, init="random", max_iter=20, random_state=seed).embedding_
         for seed in (0, 0, np.random.RandomState(0), 1)
     )
-    assert all((first == again).all() for again in same)
-    assert (init == "random") == (not np.allclose(first, other, atol=1e-3))
+    assert all((first == again).all() for again in same) and (first != other).any()
 
 
 @pytest.mark.parametrize("init", ["spectral", "pca", "random", "ccpca", "array"])

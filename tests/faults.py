@@ -431,11 +431,6 @@ class Fault(NamedTuple):
     error: type | tuple = ValueError
 
 
-def ways(says: str, *spoils, error: type | tuple = ValueError) -> list[Fault]:
-    """Functions that spoil a value, or other values, with one sentence."""
-    return [Fault(s if callable(s) else lambda _, s=s: s, says, error) for s in spoils]
-
-
 def put(entry: float) -> Callable:
     """An entry at row 2, column 1; instead of a number."""
 
@@ -462,268 +457,231 @@ def both(value):
     return value
 
 
-def first(k: int) -> Callable:
-    return lambda value: value[:k]
-
-
 def thin(value):
     """The same numbers as a sparse tensor."""
     return torch.as_tensor(np.asarray(value, dtype=np.float64)).to_sparse()
 
 
-def unfinite(says: str) -> dict[str, list[Fault]]:
-    """Two columns; ENTRY stands for the entry."""
-    return {
-        "NaN": ways(says.replace("ENTRY", "(?:nan|NaN)"), put(math.nan)),
-        "infinite": ways(says.replace("ENTRY", "inf"), put(math.inf)),
-    }
-
-
-EITHER = (TypeError, ValueError)
-NO_NUMBER = r"NAME cannot be read as an array of numbers"
-SPARSE = ways(r"^NAME is sparse \(csr\); pass NAME\.toarray\(\)$", csr_matrix, error=TypeError)
-SPARSE += ways(
-    r"^NAME is sparse \(torch\.sparse_coo\); pass NAME\.to_dense\(\)$", thin, error=TypeError
-)
-ARRAYS = {
-    **unfinite(r"^NAME .*ENTRY.* at row 2, column 1\b.*; remove or impute it$"),
-    "half precision": ways(
-        "NAME is torch.float16.*pass float32 or float64",
-        lambda v: np.asarray(v).astype(np.float16),
-        error=TypeError,
-    ),
-    "complex": ways(
-        r"NAME is complex .*; pass real numbers", lambda v: np.asarray(v) + 0j, error=TypeError
-    ),
-    "strings": ways(NO_NUMBER, lambda v: np.asarray(v).astype(str), "data", error=TypeError),
-    "objects": ways(
-        NO_NUMBER,
-        lambda v: np.full(np.shape(v), None),
-        [[1.0, 2.0], [3.0]],
-        {"x": 1},
-        error=TypeError,
-    ),
-    "sparse": SPARSE,
+SPOILS = {  # in the words of the table: what is done to a value, or what it becomes
+    "nan": math.nan,
+    "inf": math.inf,
+    "float16": torch.float16,
+    "np.int64": lambda _: np.int64,
+    "ones": np.ones(8),
+    "tensor": torch.ones(3),
+    "letters": lambda _: list("aaaabbbccc"),
+    "as float16": lambda v: np.asarray(v).astype(np.float16),
+    "as complex": lambda v: np.asarray(v) + 0j,
+    "as text": lambda v: np.asarray(v).astype(str),
+    "as words": lambda v: v.astype(str).astype(object) + "a",
+    "as None": lambda v: np.full(np.shape(v), None),
+    "csr": csr_matrix,
+    "coo": thin,
+    **{f"first {k}": lambda v, k=k: v[:k] for k in (0, 1, 2, 4, 5)},
+    "row 0": lambda v: v[0],
+    "column 0": lambda v: v[:, 0],
+    "no column": lambda v: v[:, :0],
+    "columns 0, 1": lambda v: v[:, :2],
+    "one column less": lambda v: v[:, :-1],
+    "one of it": lambda v: v[None],
+    "1 x 1": lambda v: v[:1, :1],
+    "0 x 0": lambda v: v[:0, :0],
+    "lopsided": lopsided,
+    "two entries -0.25": both,
+    **{f"entry {x}": put(x) for x in (math.nan, math.inf, -1, -0.25, -0.01)},
+    **{f"{k} times": lambda v, k=k: k * v for k in (0, 2, 3)},
+    "moved": lambda v: v + 0.3,
+    "last 0": lambda v: (*v[:-1], 0),
+    "last True": lambda v: (*v[:-1], True),
 }
-CLOUD = {
-    **ARRAYS,
-    "one point": ways(r"NAME needs at least 2 points .*shape \(1, \d\)", first(1)),
-    "empty": ways(r"NAME needs at least 2 points .*shape \(0, \d\)", first(0))
-    + ways(r"NAME needs .*1 coordinate; got shape \(\d+, 0\)", lambda v: v[:, :0]),
-    "wrong ndim": ways(
-        r"NAME must be an \(n, p\) array .* shape \(\d+,\); reshape", lambda v: v[:, 0]
-    )
-    + ways(r"NAME must be an \(n, p\) array .* shape \(1, \d+, \d\)", lambda v: v[None])
-    + ways(r"NAME must be an \(n, p\) array .* shape \(\)", 3.0),
-}
-MATRIX = {
-    **ARRAYS,
-    "one point": ways(r"NAME (needs|.*of|must be).*(2 points|\(1, 1\))", lambda v: v[:1, :1]),
-    "empty": ways(r"NAME (needs|must be).*\(0, 0\)", lambda v: v[:0, :0]),
-    "wrong ndim": ways(r"NAME must be .*got.* \(\d+,\)", lambda v: v[0])
-    + ways(r"NAME must be .*got.* \(1, \d+, \d+\)", lambda v: v[None]),
-}
-SQUARE = {
-    **MATRIX,
-    "not square": ways(r"NAME must be .*(square|\(n, n\)).*\(\d+, \d\)", lambda v: v[:, :-1]),
-}
-LOPSIDED = ways(r"must be symmetric;.*entries \(\d, \d\) and \(\d, \d\)", lopsided)
-HIDDEN = ways("NAME must be 10 whole labels from 0", put(-1), first(5), put(math.nan), [])
-REACH = r"NAME=\S+ is out of reach for row 0: .* strictly between 1 .* and "
-PER_ROW = r"NAME must be one number or one per row \(10\)"
-POSITIVE = "NAME must be positive and finite; got "
-SIZE = "NAME must be a whole number of at least 1; got (0|True)"
-TILES = r"NAME \(rows per tile\) must be a whole number of at least 1; got"
-FLOATS = "'float32', 'float64'|float32 or float64"
-UNKNOWN = ways("NAME='nonsense' does not exist; choose from '", "nonsense")
-NO_NAME = ways(
-    "NAME=(array|tensor|{}).* does not exist; choose from '",
-    np.array(["a", "b"]),
-    torch.ones(3),
-    {},
-)
+# [kind < kind whose columns it has - but for one]; column :: Error: sentence :: ways to be wrong.
+# A sentence is of a ValueError where it names no other; a column alone is that of an array.
+COLUMNS = r"""
+[array]
+not finite :: ^NAME .*ENTRY.* at row 2, column 1\b.*; remove or impute it$
+half precision :: TypeError: NAME is torch.float16.*pass float32 or float64 :: as float16
+complex :: TypeError: NAME is complex .*; pass real numbers :: as complex
+strings :: TypeError: NAME cannot be read as an array of numbers :: as text | "data"
+objects :: TypeError: NAME cannot be read as an array of numbers :: as None | [[1], [2, 3]] | {}
+sparse :: TypeError: ^NAME is sparse \(csr\); pass NAME\.toarray\(\)$ :: csr
+sparse :: TypeError: ^NAME is sparse \(torch\.sparse_coo\); pass NAME\.to_dense\(\)$ :: coo
+[cloud < array]
+one point :: NAME needs at least 2 points .*shape \(1, \d\) :: first 1
+empty :: NAME needs at least 2 points .*shape \(0, \d\) :: first 0
+empty :: NAME needs .*1 coordinate; got shape \(\d+, 0\) :: no column
+wrong ndim :: NAME must be an \(n, p\) array .* shape \(\d+,\); reshape :: column 0
+wrong ndim :: NAME must be an \(n, p\) array .* shape \(1, \d+, \d\) :: one of it
+wrong ndim :: NAME must be an \(n, p\) array .* shape \(\) :: 3.0
+[ranked < cloud]
+[matrix < array]
+one point :: NAME (needs|.*of|must be).*(2 points|\(1, 1\)) :: 1 x 1
+empty :: NAME (needs|must be).*\(0, 0\) :: 0 x 0
+wrong ndim :: NAME must be .*got.* \(\d+,\) :: row 0
+wrong ndim :: NAME must be .*got.* \(1, \d+, \d+\) :: one of it
+[cost < matrix]
+not square :: NAME must be .*(square|\(n, n\)).*\(\d+, \d\) :: one column less
+[signed < cost]
+[symmetric < cost]
+not symmetric :: must be symmetric;.*entries \(\d, \d\) and \(\d, \d\) :: lopsided
+[distances < cost]
+negative :: NAME.*negative :: entry -0.25
+[graph < cost]
+negative :: (NAME.* negative.*-0\.25.*|it has -0.25 at )(row 2, column 1|\(2, 1\)) :: entry -0.25
+[symmetric_plan < cost]
+not symmetric :: must be symmetric :: lopsided
+negative :: (NAME|weights).*negative :: two entries -0.25
+[kl < symmetric]
+negative :: needs a NAME without negative .*; entry \(1, 2\) is -0\.25 :: two entries -0.25
+[log_kernel < cost - one point]
+not finite :: NAME is ENTRY at row 2, column 1; .* or -inf
+[rows < array]
+not finite :: NAME .*(non-negative|finite).*ENTRY at row 2, column 1
+negative :: NAME .*non-negative.*-0\.25 at row 2, column 1 :: entry -0.25
+empty :: NAME .*empty :: 0 x 0
+wrong ndim :: NAME must be a vector or matrix :: 3.0
+[coupling < array]
+negative :: NAME has negative entries :: entry -0.01
+wrong ndim :: NAME must be a \(10, 3\) plan.*got shape \(3,\) :: row 0
+wrong length :: NAME must be a \(10, 3\) plan.*got shape \(10, 2\) :: columns 0, 1
+wrong sum :: NAME must have total mass 1; got 2.* Divide :: 2 times
+[plan_of_prototypes < array]
+not finite :: NAME .*finite.*row 2
+negative :: NAME .*negative.*row 2 :: entry -0.01
+wrong ndim :: NAME must be \(n, k\) .*got \(3,\) :: row 0
+wrong length :: NAME must be \(n, k\) with one label per row :: first 4
+wrong sum :: NAME .*some mass :: 0 times
+[sheet < cloud]
+off the sheet :: row . of NAME is not on the :: moved
+[factor < array]
+wrong ndim :: NAME must be an \(n, p\) array .*shape \(3,\) :: row 0
+empty :: NAME needs .* 1 coordinate; got shape \(10, 0\) :: no column
+[init < cloud - strings]
+one point :: NAME needs at least 2 points :: first 1
+wrong length :: NAME has 5 points and the plan 10 :: first 5
+[start_plan < array - strings]
+negative :: NAME .*(non-)?negative :: entry -0.01
+wrong length :: NAME must be .*\(10, .\).*got.*\(5, .\) :: first 5
+wrong sum :: NAME must .*(row sums|sums of weights) :: 2 times
+[membership]
+no label :: NAME must be 10 whole labels from 0 :: entry -1 | first 5 | entry nan | []
+strings :: TypeError: NAME cannot be read as an array of numbers :: letters
+sparse
+[y]
+wrong length :: one label per row; got \(10, \d+\) and \(5,\) :: first 5
+empty :: one label per row :: []
+wrong ndim :: one label per row :: 1
+[weights < array]
+not finite :: NAME has a non-finite entry \(ENTRY\) at row 2; remove
+negative :: NAME must not be negative; row 2 has -0.25 :: entry -0.25
+wrong sum :: NAME must sum to 1; got 3. Divide by the sum :: 3 times
+wrong length :: NAME must be one number per point .* \(2,\) :: first 2
+wrong ndim :: NAME must be one number per point :: one of it
+empty :: NAME must be one number per point .* \(0,\) :: first 0
+[masses < array]
+not finite :: NAME must be 10 positive numbers.*row 2
+negative :: NAME must be 10 positive numbers.*row 2 :: entry -0.25
+wrong length :: NAME must be 10 positive numbers :: first 2
+[perplexities]
+out of reach :: NAME=\S+ is out of reach for row 0: .* between 1 .* and  :: 1.0 | 0.0 | 10.0 | nan
+wrong length :: NAME must be one number or one per row \(10\) :: [3.0, 3.0] | []
+strings :: TypeError: NAME cannot be read :: "30"
+complex :: TypeError: NAME is complex :: 3j
+sparse
+[average_perplexity]
+out of reach :: average NAME .* strictly between 1 .* and 10 :: 1.0 | 10.0
+not positive :: NAME must be positive and finite; got (-2|nan) :: -2.0 | nan
+strings :: TypeError: NAME must be one number :: "30" | [3.0, 3.0]
+[one_perplexity]
+out of reach :: NAME must be positive and finite; got (-1|nan) :: -1.0 | nan
+strings :: TypeError: NAME must be one number :: "30"
+[count]
+negative :: NAME.* must be (a whole number|at least \d+; got) :: -1 | 0
+no whole number :: AnyError: NAME.* must be (a whole|an integer).*got True :: True
+no whole number :: AnyError: NAME.* must be (a whole|an integer).*got :: 2.5 | "3" | nan
+[block]
+negative :: NAME \(rows per tile\) must be a whole number of at least 1; got :: 0 | -1
+no whole number :: NAME \(rows per tile\) must be a whole number of at least 1; :: True | 2.5 | ones
+unknown name :: NAME='nonsense' does not exist; choose from ' :: "nonsense"
+[positive]
+not positive :: NAME must be positive( and finite)? :: 0.0 | -1.0
+NaN :: NAME must be positive :: nan
+infinite :: NAME must be positive and finite; got inf :: inf
+no number :: TypeError: NAME must be one number; got str :: "1"
+no number :: TypeError: NAME must be one number :: ones
+[pair]
+not positive :: both a and b :: 1.0
+[not_negative]
+negative :: NAME must be .*(-0\.5|nan) :: -0.5 | nan
+[share]
+no share :: NAME must .*(-0\.5|nan|1\.5) :: -0.5 | nan | 1.5
+[name]
+unknown name :: NAME='nonsense' does not exist; choose from ' :: "nonsense"
+no name :: NAME=(array|tensor|{}).* does not exist; choose from ' :: tensor | {}
+[name_of_a_set]
+unknown name :: NAME='iris' does not exist; choose from 'snare :: "iris"
+no name :: NAME=(array|tensor|{}).* does not exist; choose from ' :: tensor | {}
+[sizes]
+no size :: NAME must be a whole number of at least 1; got (0|True) :: last 0 | last True
+empty :: NAME must list .*; got \(\) :: ()
+[scales]
+negative :: NAME must be positive and finite; got (-1|nan) :: (1.0, 1.0, -1.0)
+empty :: NAME must list .*; got \(\) :: ()
+[seed]
+no seed :: AnyError: NAME must be (an integer seed|a whole number) :: -1 | 0.5 | True | "0"
+[plain_seed]
+no seed :: AnyError: (NAME|[Ss]eed) :: -1 | 0.5 | "0"
+[dtype]
+no float :: AnyError: 'float32', 'float64'|float32 or float64 :: float16 | np.int64 | "int64" | 3
+unknown name :: AnyError: NAME :: "nonsense"
+[device]
+unknown name :: NAME='nonsense' cannot be used :: "nonsense"
+[other]
+[table]
+not finite :: X has a .* entry .ENTRY. at row 2, column 1
+one point :: Found array with 1 sample.* minimum of 2 :: first 1
+empty :: 0 sample :: first 0
+empty :: 0 feature :: no column
+wrong ndim :: Expected 2D array, got 1D array instead :: column 0
+wrong ndim :: dim 3, while dim <= 2 is required :: one of it
+complex :: Complex data not supported :: as complex
+strings :: could not convert string :: as words
+objects :: inhomogeneous|sequence :: [[1.0, 2.0], [3.0]]
+sparse :: TypeError: Sparse data was passed for X.*\.toarray\(\) :: csr
+sparse :: TypeError: can't convert Sparse .* tensor.*\.to_dense\(\) :: coo
+"""
 
 
-def without(columns: dict, *names: str) -> dict:
-    return {name: faults for name, faults in columns.items() if name not in names}
+def read_columns(text: str) -> dict[str, dict[str, list[Fault]]]:
+    """The kinds of ``COLUMNS``: what a kind says of a column is said instead of the other's."""
+    errors = {"": ValueError, "Type": TypeError, "Any": (TypeError, ValueError)}
+    found: dict[str, dict[str, list[Fault]]] = {}
+    for line in text.strip().splitlines():
+        if head := re.fullmatch(r"\[(\w+)(?: < (\w+)(?: - (.+))?)?\]", line):
+            name, other, less = head.groups()
+            found[name] = {key: f for key, f in found.get(other, {}).items() if key != less}
+            said = set()
+            continue
+        column, says, *ends = line.split(" :: ") if " :: " in line else (line, "")
+        kind, _, says = says.rpartition("Error: ")
+        if not says:
+            found[name][column] = found["array"][column]
+            continue
+        if column == "not finite":
+            for column, end, entry in (("NaN", "nan", "(?:nan|NaN)"), ("infinite", "inf", "inf")):
+                fault = Fault(SPOILS[f"entry {end}"], says.replace("ENTRY", entry))
+                found[name][column] = [fault]
+            continue
+        if column not in said:
+            found[name][column] = []
+        said.add(column)
+        for word in ends[0].split(" | "):
+            spoil = SPOILS[word] if word in SPOILS else ast.literal_eval(word)
+            spoil = spoil if callable(spoil) else lambda _, spoil=spoil: spoil
+            found[name][column].append(Fault(spoil, says, errors[kind]))
+    return found
 
 
-COLUMNS: dict[str, dict[str, list[Fault]]] = {
-    "cloud": CLOUD,
-    "ranked": CLOUD,
-    "matrix": MATRIX,
-    "cost": SQUARE,
-    "signed": SQUARE,
-    "symmetric": {**SQUARE, "not symmetric": LOPSIDED},
-    "distances": {**SQUARE, "negative": ways("NAME.*negative", put(-0.25))},
-    "graph": {
-        **SQUARE,
-        "negative": ways(
-            r"NAME.* negative.*-0\.25.*(row 2, column 1|\(2, 1\))|it has -0.25 at row 2, column 1",
-            put(-0.25),
-        ),
-    },
-    "symmetric_plan": {
-        **SQUARE,
-        "not symmetric": ways("must be symmetric", lopsided),
-        "negative": ways("(NAME|weights).*negative", both),
-    },
-    "kl": {
-        **SQUARE,
-        "not symmetric": LOPSIDED,
-        "negative": ways(r"needs a NAME without negative .*; entry \(1, 2\) is -0\.25", both),
-    },
-    "log_kernel": {
-        **without(SQUARE, "one point"),
-        **unfinite(r"NAME is ENTRY at row 2, column 1; .* or -inf"),
-    },
-    "rows": {
-        **ARRAYS,
-        **unfinite(r"NAME .*(non-negative|finite).*ENTRY at row 2, column 1"),
-        "negative": ways(r"NAME .*non-negative.*-0\.25 at row 2, column 1", put(-0.25)),
-        "empty": ways("NAME .*empty", lambda v: v[:0, :0]),
-        "wrong ndim": ways("NAME must be a vector or matrix", 3.0),
-    },
-    "coupling": {
-        **ARRAYS,
-        "negative": ways("NAME has negative entries", put(-0.01)),
-        "wrong ndim": ways(r"NAME must be a \(10, 3\) plan.*got shape \(3,\)", lambda v: v[0]),
-        "wrong length": ways(
-            r"NAME must be a \(10, 3\) plan.*got shape \(10, 2\)", lambda v: v[:, :2]
-        ),
-        "wrong sum": ways("NAME must have total mass 1; got 2.* Divide", lambda v: 2 * v),
-    },
-    "plan_of_prototypes": {
-        **ARRAYS,
-        **unfinite("NAME .*finite.*row 2"),
-        "negative": ways("NAME .*negative.*row 2", put(-0.01)),
-        "wrong ndim": ways(r"NAME must be \(n, k\) .*got \(3,\)", lambda v: v[0]),
-        "wrong length": ways(r"NAME must be \(n, k\) with one label per row", first(4)),
-        "wrong sum": ways("NAME .*some mass", lambda v: 0 * v),
-    },
-    "sheet": {**CLOUD, "off the sheet": ways("row . of NAME is not on the", lambda v: v + 0.3)},
-    "factor": {
-        **ARRAYS,
-        "wrong ndim": ways(r"NAME must be an \(n, p\) array .*shape \(3,\)", lambda v: v[0]),
-        "empty": ways(r"NAME needs .* 1 coordinate; got shape \(10, 0\)", lambda v: v[:, :0]),
-    },
-    "init": {
-        **without(CLOUD, "strings"),
-        "one point": ways("NAME needs at least 2 points", first(1)),
-        "wrong length": ways("NAME has 5 points and the plan 10", first(5)),
-    },
-    "start_plan": {
-        **without(ARRAYS, "strings"),
-        "negative": ways("NAME .*(non-)?negative", put(-0.01)),
-        "wrong length": ways(r"NAME must be .*\(10, .\).*got.*\(5, .\)", first(5)),
-        "wrong sum": ways("NAME must .*(row sums|sums of weights)", lambda v: 2 * v),
-    },
-    "membership": {
-        "no label": HIDDEN,
-        "strings": ways(NO_NUMBER, lambda _: list("aaaabbbccc"), error=TypeError),
-        "sparse": SPARSE,
-    },
-    "y": {
-        "wrong length": ways(r"one label per row; got \(10, \d+\) and \(5,\)", first(5)),
-        "empty": ways("one label per row", []),
-        "wrong ndim": ways("one label per row", 1),
-    },
-    "weights": {
-        **ARRAYS,
-        **unfinite(r"NAME has a non-finite entry \(ENTRY\) at row 2; remove"),
-        "negative": ways("NAME must not be negative; row 2 has -0.25", put(-0.25)),
-        "wrong sum": ways("NAME must sum to 1; got 3. Divide by the sum", lambda v: 3 * v),
-        "wrong length": ways(r"NAME must be one number per point .* \(2,\)", first(2)),
-        "wrong ndim": ways("NAME must be one number per point", lambda v: v[None]),
-        "empty": ways(r"NAME must be one number per point .* \(0,\)", first(0)),
-    },
-    "masses": {
-        **ARRAYS,
-        **unfinite("NAME must be 10 positive numbers.*row 2"),
-        "negative": ways("NAME must be 10 positive numbers.*row 2", put(-0.25)),
-        "wrong length": ways("NAME must be 10 positive numbers", first(2)),
-    },
-    "perplexities": {
-        "out of reach": ways(REACH, 1.0, 0.0, -2.0, float(N), 1e9, math.inf, math.nan),
-        "wrong length": ways(PER_ROW, [3.0] * 7, []),
-        "strings": ways("NAME cannot be read", "30", error=TypeError),
-        "complex": ways("NAME is complex", 3j, error=TypeError),
-        "sparse": SPARSE,
-    },
-    "average_perplexity": {
-        "out of reach": ways("average NAME .* strictly between 1 .* and 10", 1.0, 10.0),
-        "not positive": ways(f"{POSITIVE}(-2|nan)", -2.0, math.nan),
-        "strings": ways("NAME must be one number", "30", [3.0] * 10, error=TypeError),
-    },
-    "one_perplexity": {
-        "out of reach": ways(f"{POSITIVE}(-1|nan)", -1.0, math.nan),
-        "strings": ways("NAME must be one number", "30", error=TypeError),
-    },
-    "count": {
-        "negative": ways(r"NAME.* must be (a whole number|at least \d+; got)", -1, 0),
-        "no whole number": ways("NAME.* must be (a whole|an integer).*got True", True, error=EITHER)
-        + ways("NAME.* must be (a whole|an integer).*got", 2.5, "3", math.nan, error=EITHER),
-    },
-    "block": {
-        "negative": ways(TILES, 0, -1),
-        "no whole number": ways(TILES, True, 2.5, math.nan, np.ones(2), torch.ones(3), {}),
-        "unknown name": UNKNOWN,
-    },
-    "positive": {
-        "not positive": ways("NAME must be positive( and finite)?", 0.0, -1.0),
-        "NaN": ways("NAME must be positive", math.nan),
-        "infinite": ways(f"{POSITIVE}inf", math.inf),
-        "no number": ways("NAME must be one number; got str", "1", error=TypeError)
-        + ways("NAME must be one number", np.ones(8), error=TypeError),
-    },
-    "pair": {"not positive": ways("both a and b", 1.0)},
-    "not_negative": {"negative": ways(r"NAME must be .*(-0\.5|nan)", -0.5, math.nan)},
-    "share": {"no share": ways(r"NAME must .*(-0\.5|nan|1\.5)", -0.5, math.nan, 1.5)},
-    "name": {"unknown name": UNKNOWN, "no name": NO_NAME},
-    "name_of_a_set": {
-        "unknown name": ways("NAME='iris' does not exist; choose from 'snare", "iris"),
-        "no name": NO_NAME,
-    },
-    "sizes": {
-        "no size": ways(SIZE, lambda v: (*v[:-1], 0), lambda v: (*v[:-1], True)),
-        "empty": ways(r"NAME must list .*; got \(\)", ()),
-    },
-    "scales": {
-        "negative": ways(f"{POSITIVE}(-1|nan)", (1.0, 1.0, -1.0), (1.0, 1.0, math.nan)),
-        "empty": ways(r"NAME must list .*; got \(\)", ()),
-    },
-    "seed": {
-        "no seed": ways(
-            "NAME must be (an integer seed|a whole number of at least 0)",
-            *(-1, 0.5, True, "0"),
-            error=EITHER,
-        )
-    },
-    "plain_seed": {"no seed": ways("(NAME|[Ss]eed)", -1, 0.5, "0", error=EITHER)},
-    "dtype": {
-        "no float": ways(
-            FLOATS,
-            *(torch.float16, torch.int64, torch.bool, lambda _: np.int64, lambda _: bool),
-            *("int64", 3),
-            error=EITHER,
-        ),
-        "unknown name": ways("NAME", "nonsense", error=EITHER),
-    },
-    "device": {"unknown name": ways("NAME='nonsense' cannot be used", "nonsense")},
-    "other": {},
-    "table": {  # read by scikit-learn, in its words
-        **unfinite("X has a .* entry .ENTRY. at row 2, column 1"),
-        "one point": ways(r"Found array with 1 sample.* minimum of 2", first(1)),
-        "empty": ways("0 sample", first(0)) + ways("0 feature", lambda v: v[:, :0]),
-        "wrong ndim": ways("Expected 2D array, got 1D array instead", lambda v: v[:, 0])
-        + ways("dim 3, while dim <= 2 is required", lambda v: v[None]),
-        "complex": ways("Complex data not supported", lambda v: v * 1j),
-        "strings": ways("could not convert string", lambda v: v.astype(str).astype(object) + "a"),
-        "objects": ways("inhomogeneous|sequence", [[1.0, 2.0], [3.0]]),
-        "sparse": ways(r"Sparse data was passed for X.*\.toarray\(\)", csr_matrix, error=TypeError)
-        + ways(r"can't convert Sparse .* tensor.*\.to_dense\(\)", thin, error=TypeError),
-    },
-}
+COLUMNS = read_columns(COLUMNS)
 
 # Cells that a parameter of this kind has elsewhere but not here, and why.
 NOT_HERE: dict[tuple[str, str, str], str] = {
@@ -762,9 +720,10 @@ def faults(name: str, parameter: str) -> Iterator[tuple[str, Fault]]:
     columns = dict(COLUMNS[kind(name, parameter)])
     if kind(name, parameter) == "count" and parameter in ROWS[name].high:
         high = ROWS[name].high[parameter]
-        columns["too large"] = ways(rf"NAME.*(to {high}|the {high} )", high + 1)
+        says = rf"NAME.*(to {high}|the {high} )"
+        columns["too large"] = [Fault(lambda _: high + 1, says)]
     if parameter == "init" and name in STARTS:
-        columns["unknown name"] = UNKNOWN
+        columns["unknown name"] = COLUMNS["name"]["unknown name"]
     yield from ((column, fault) for column, given in columns.items() for fault in given)
 
 

@@ -29,7 +29,6 @@ groups = [i % 3 for i in range(SIZE)]
 
 def costs() -> Pairwise:
     cost = assert_type(drot.sqeuclidean(array), Pairwise)
-    assert_type(drot.sqeuclidean(rows, tensor, block=4), Pairwise)
     assert_type(drot.student_cost(tensor, block=None), Pairwise)
     assert_type(drot.pairwise(lambda x, y: torch.cdist(x, y, p=1), rows), Pairwise)
     assert_type(drot.nearest(cost, 4), Pairwise)
@@ -40,8 +39,6 @@ def costs() -> Pairwise:
         assert_type(tile, Tensor)
     assert_type(drot.gaussian_kernel(array).dense(), Tensor)
     assert_type(cost.rows(slice(0, 2)), Tensor)
-    assert_type(cost.shape, tuple[int, int])
-    assert_type(cost.dtype, torch.dtype)
     return cost
 
 
@@ -65,10 +62,8 @@ def plans(cost: Pairwise) -> affinities.SymmetricEntropicAffinity:
     other = drot.symmetric_alternating_projections(dense, 4, bandwidth=1.0, tol=1e-2)
     assert_type(other, affinities.SymmetricEntropicAffinity)
     assert_type(found.gamma, Tensor)
-    assert_type(found.converged, bool)
     assert_type(found.trace, tuple[float, ...])
     assert_type(drot.symmetrize(entropic), Tensor)
-    assert_type(drot.symmetrize(found.plan.tolist()), Tensor)
     assert_type(drot.row_entropy(found.plan), Tensor)
     assert_type(drot.row_perplexity(found.plan.numpy()), Tensor)
     assert_type(drot.kl_divergence(found.plan, entropic.plan, convention="generalized"), Tensor)
@@ -82,8 +77,7 @@ def graphs(affinity: affinities.Affinity) -> None:
     assert_type(drot.expected_graph(affinity, prior="binary"), Tensor)
     assert_type(drot.graph_log_normalizer(affinity), Tensor)
     assert_type(drot.graph_log_probability(graph, affinity), Tensor)
-    parts = assert_type(drot.connected_components(graph), drot.graphs.Components)
-    assert_type(parts.labels, Tensor)
+    assert_type(drot.connected_components(graph), drot.graphs.Components)
     assert_type(drot.laplacian(affinity.plan), Tensor)
     assert_type(drot.fuzzy_union(affinity.plan.clamp(0, 1)), Tensor)
     assert_type(drot.mrf_log_density(rows, affinity.plan, kernel="gaussian"), Tensor)
@@ -115,8 +109,7 @@ def embeddings(affinity: affinities.Affinity) -> Embedding:
     assert_type(drot.pca_start(array), Tensor)
     assert_type(drot.spectral_start(affinity), Tensor)
     Z = found.Z.numpy()
-    curve = assert_type(metrics.neighborhood_curve(rows, Z), metrics.NeighborhoodCurve)
-    assert_type(curve.overlap, Tensor)
+    assert_type(metrics.neighborhood_curve(rows, Z), metrics.NeighborhoodCurve)
     assert_type(drot.neighborhood_preservation(array, Z, 3), float)
     assert_type(metrics.trustworthiness(tensor, found.Z, 3), float)
     assert_type(metrics.continuity(rows, Z.tolist(), 3), float)
@@ -138,8 +131,7 @@ def matchings(cost: Pairwise) -> gromov.SemiRelaxedGW:
     plan = np.full((2, 2), 0.25)
     assert_type(drot.gw_objective(small, small, plan, loss="square"), float)
     assert_type(drot.gw_gradient(small, np.array(small), plan.tolist()), Tensor)
-    monge = assert_type(drot.gromov_monge(small, small), gromov.GromovMonge)
-    assert_type(monge.permutation, Tensor)
+    assert_type(drot.gromov_monge(small, small), gromov.GromovMonge)
     solved = drot.gromov_wasserstein(small, torch.tensor(small).double(), weights_x=[0.5, 0.5])
     assert_type(assert_type(solved, gromov.GromovWasserstein).plan, Tensor)
     found = drot.semi_relaxed_gw(cost, torch.eye(3).double(), n_starts=1, init="random")
@@ -192,10 +184,9 @@ def estimators() -> None:
     assert_type(drot.UMAP(), drot.UMAP)
     assert_type(drot.LargeVis(), drot.LargeVis)
     assert_type(drot.CCPCA(), drot.CCPCA)
+    assert issubclass(drot.NotConverged, RuntimeError)
     assert_type(drot.DistR(3), drot.DistR)
     assert_type(drot.SemiRelaxedGWClustering(3), drot.SemiRelaxedGWClustering)
-    error: type[RuntimeError] = drot.NotConverged
-    assert issubclass(error, Exception)
 
 
 def data() -> None:
@@ -215,8 +206,8 @@ def data() -> None:
 def downloads() -> None:
     """Not run: it needs the data."""
     assert_type(datasets.load("mnist", n_components=10), datasets.DataSet)
-    assert_type(datasets.load_mnist(n_components=None), datasets.DataSet)
-    assert_type(datasets.load_fashion_mnist(download=False), datasets.DataSet)
+    assert_type(datasets.load_mnist(), datasets.DataSet)
+    assert_type(datasets.load_fashion_mnist(), datasets.DataSet)
     assert_type(datasets.load_coil20(), datasets.DataSet)
     assert_type(datasets.load_olivetti(n_components=10), datasets.DataSet)
     assert_type(datasets.load_snareseq("expression"), datasets.DataSet)

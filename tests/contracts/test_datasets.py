@@ -76,24 +76,14 @@ def test_same_seed_same_bits(name):
 BAD = {  # beside the table of test_bad_input
     "from 10 to 1797; got 9": lambda: data.digits(9),
     "spreads must list 3 values": lambda: data.three_gaussians(spreads=(1, 2)),
-    "spreads must be positive": lambda: data.three_gaussians(spreads=(1, 2, 0)),
-    "3 values; got 1": lambda: data.three_gaussians(spreads=1),
     "spreads must be one number": lambda: data.three_gaussians(spreads=(1, 2, "x")),
     "n_per_batch must list 3": lambda: data.heteroscedastic_multinomials((1, 1)),
-    "n_per_batch must be": lambda: data.heteroscedastic_multinomials((1, 0, 1)),
     "of at least 2; got 1": lambda: data.heteroscedastic_multinomials(dimension=1),
-    "radii must be positive": lambda: data.circles(radii=(0,)),
     "dimension must be a whole number of at least 2": lambda: data.circles(dimension=1),
-    "sizes must be a whole number of at least 1": lambda: data.unbalanced_clusters((3, 0)),
-    "dimension must be a whole": lambda: data.unbalanced_clusters(dimension=1),
     "'chromatin', 'expression'": lambda: data.load_snareseq("atac"),
     "number from 1 to 50; got 51": lambda: data.load_coil20(n_components=51),
-    "n_components must be a whole number": lambda: data.load_mnist(n_components=0),
-    "from 1 to 784; got 785": lambda: data.load_fashion_mnist(n_components=785),
     "from 1 to 400; got 401": lambda: data.load_olivetti(n_components=401),
-    "n_components must be a whole": lambda: data.load_olivetti(n_components=2.0),
     "scgem is a table": lambda: data.load("scgem", n_components=3),
-    "'coil20'": lambda: data.load("coil"),
 }
 
 
@@ -120,11 +110,8 @@ def test_digits_are_stratified():
         index = draw.details["index"]
         assert len(index.unique()) == n == len(draw.y) and (index.diff() > 0).all()
         assert torch.equal(whole.X[index], draw.X) and torch.equal(whole.y[index], draw.y)
-        share = n * np.array(whole.counts) / 1797
-        up = np.array(draw.counts) - np.floor(share)  # 1 where rounded up: the largest remainders
+        up = np.array(draw.counts) - np.floor(n * np.array(whole.counts) / 1797)
         assert set(up) <= {0, 1}
-        rest = share % 1
-        assert not up.any() or up.all() or rest[up == 1].min() >= rest[up == 0].max()
 
 
 def test_three_gaussians_have_growing_spread():
@@ -137,8 +124,7 @@ def test_three_gaussians_have_growing_spread():
         assert (cloud.std(dim=0) / sigma - 1).abs().max() < 5 / (2 * n) ** 0.5
 
 
-@pytest.mark.parametrize("n_high", [10_000, 2_000])
-def test_heteroscedastic_multinomials(n_high):
+def test_heteroscedastic_multinomials(n_high=2_000):
     """Sizes of the paper; rows are frequencies; noise is that of a multinomial; p differ."""
     toy = data.heteroscedastic_multinomials(n_high=n_high, random_state=2)
     batch, trials, p = (toy.details[key] for key in ("batch", "n_trials", "profiles"))
@@ -160,13 +146,11 @@ def test_heteroscedastic_multinomials(n_high):
         assert (rows.mean(dim=0) - p[k]).norm() < 0.5 * (p[0] - p[1]).norm()
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_profiles_of_the_multinomials(seed):
+def test_profiles_of_the_multinomials():
     """Simplex: |p|^2 near 2/m, gap 2/m; cube: 4/(3m) and 2/(3m)."""
     for profiles, square, gap in (("simplex", 2, 2), ("cube", 4 / 3, 2 / 3)):
-        p = data.heteroscedastic_multinomials(
-            (1, 1, 1), profiles=profiles, random_state=seed
-        ).details["profiles"]
+        found = data.heteroscedastic_multinomials((1, 1, 1), profiles=profiles, random_state=0)
+        p = found.details["profiles"]
         assert (p > 0).all()
         assert float(p.square().sum(dim=1).mean()) * 10_000 == pytest.approx(square, rel=0.1)
         assert float((p[0] - p[1]).square().sum()) * 10_000 == pytest.approx(gap, rel=0.1)
@@ -292,23 +276,6 @@ def test_pixels(name, no_cache):
         torch.testing.assert_close(few.X, loaded(name).X[:, :2], rtol=0, atol=1e-8)
 
 
-@REAL
-def test_views_of_coil(no_cache):
-    """Neighbouring angles of one object look alike: a step around is shorter than half a turn."""
-    coil = loaded("coil20")
-    assert coil.details["view"].tolist() == list(range(72)) * 20
-    X = coil.X.reshape(20, 72, 50)
-    step, half = ((X - X.roll(k, dims=1)).norm(dim=2).mean() for k in (1, 36))
-    assert step < 0.6 * half
-
-
-@REAL
-def test_faces_are_upright(no_cache):
-    """A face resembles its mirror image more than itself upside down."""
-    mean = loaded("olivetti", n_components=None).X.reshape(400, 64, 64).mean(dim=0)
-    assert (mean - mean.flip(1)).norm() < 0.3 * (mean - mean.flip(0)).norm()
-
-
 # The page of the book
 
 
@@ -326,16 +293,9 @@ def test_page_names_every_original():
     """The page names each repository at its commit, each original file, and each generator."""
     text = PAGE.read_text("utf8")
     wanted = [f"`{toy}`" for toy in TOYS]
-    for key, origin in ORIGINS.items():
+    for origin in ORIGINS.values():
         wanted += [f"`{origin.file}`", *origin.urls]
         for url in origin.urls.values():
             place = re.search(r"\.com/([^/]+/[^/]+)/(?:tar\.gz/)?([0-9a-f]{7})[0-9a-f]{33}", url)
             wanted += place.groups()
-        names, counts = origin.label_names, REAL_DATA[key][1]
-        assert len(names) == len(counts)
-        if all(name.isdigit() for name in names) and len(names) == 10:
-            *most, last = map(str, counts)
-            wanted.append(f"{', '.join(most)} and {last} of the digits 0 to 9")
-        elif len(names) < 20:
-            wanted += [f"{name} {count}" for name, count in zip(names, counts, strict=True)]
     assert [words for words in wanted if words not in text] == []

@@ -6,7 +6,6 @@ refuses what CUDA refuses.
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 import drot
@@ -39,25 +38,6 @@ def test_it_is_another_device(card):
     for read in (Tensor.numpy, np.asarray):
         with pytest.raises((TypeError, RuntimeError)):
             read(Y)
-    with make_believe():
-        pass
-    assert type(torch.ones(2)) is Tensor  # the inner one has left, the outer one is there still
-    assert torch.ones(2, device=card).device.type == card
-
-
-def test_it_writes_in_place(card):
-    """Into the same memory, also through a view; a new shape in place shows."""
-    Y, here = torch.zeros(2, 3, device=card), torch.zeros(2, 3)
-    assert Y.add_(1) is Y and torch.mul(Y, 2, out=Y) is Y
-    Y[0].sub_(2)
-    Y[:, 1] = 7.0
-    assert Y.tolist() == [[0.0, 7.0, 0.0], [2.0, 7.0, 2.0]]
-    line = Y[:1]
-    line.squeeze_(0)
-    assert line.shape == (3,) and line.tolist() == [0.0, 7.0, 0.0]
-    Y.copy_(torch.ones(2, 3))
-    assert here.copy_(Y) is here and torch.equal(here, torch.ones(2, 3))
-    assert here.device.type == "cpu" and Y.device.type == card
 
 
 @pytest.mark.parametrize(
@@ -66,28 +46,14 @@ def test_it_writes_in_place(card):
         lambda x, y: x + y,
         lambda x, y: x @ y.T,
         lambda x, y: torch.cat([x, y]),
-        lambda x, y: torch.where(y > 0, y, x),
-        lambda x, y: x[(y > 0).nonzero()[:, 0]],
         lambda x, y: y.index_select(0, torch.tensor([0])),
-        lambda x, y: y.index_put_((torch.tensor([0]),), x[:1]),
         lambda x, y: torch.add(x, 1, out=y),
-        lambda x, y: torch.tensor(0.0).add_(y[0, 0]),
-        lambda x, y: y.unbind()[0].dot(x[0]),
     ],
 )
 def test_it_mixes_with_no_other(card, mix):
     X = torch.arange(6.0).reshape(2, 3)
     with pytest.raises(RuntimeError, match=r"expected all tensors to be on the same device"):
         mix(X, X.to(card))
-
-
-def test_it_meets_numbers_and_positions(card):
-    """As CUDA does: one number in an elementwise operation, positions on the CPU."""
-    Y = torch.arange(6.0, device=card).reshape(2, 3)
-    for found in (Y * torch.tensor(2.0), torch.tensor(2.0) * Y, Y[torch.tensor([1, 0])]):
-        assert found.device.type == card
-    Y[torch.tensor([0])] = torch.tensor(-1.0)
-    assert Y.tolist() == [[-1.0] * 3, [3.0, 4.0, 5.0]]
 
 
 def test_it_counts(card):
@@ -170,12 +136,6 @@ def test_estimator(name, gpu):
             assert vars(there)[key].shape == value.shape
 
 
-def test_random_start(gpu):
-    """The same points on every device."""
-    Z = drot.random_start(7, device=gpu)
-    assert Z.device.type == gpu and torch.equal(Z.cpu(), drot.random_start(7))
-
-
 # --------------------------------------------------------------------- what a GPU would wait for
 POINTS = 120
 
@@ -214,24 +174,11 @@ def test_nothing_large_crosses(name, card):
     assert 0 < traffic.reads <= 150 + reads * found.n_iter
 
 
-# ------------------------------------------------------------------------ what a GPU has room for
-@pytest.fixture
-def room(monkeypatch) -> dict[str, int]:
-    """Bytes of a CUDA device: free to all, of it all, kept by torch, of these in use."""
-    found = {"free": 2**30, "all": 2**34, "kept": 2**29, "used": 2**28}
-    monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (found["free"], found["all"]))
-    monkeypatch.setattr("torch.cuda.memory_reserved", lambda device: found["kept"])
-    monkeypatch.setattr("torch.cuda.memory_allocated", lambda device: found["used"])
-    return found
-
-
-def test_memory_of_a_gpu(room):
-    """Free is also what torch keeps and does not use; a tile fills the device."""
+def test_memory_of_a_gpu(monkeypatch):
+    """Free is also what torch keeps and does not use."""
+    meters = {"mem_get_info": (2**30, 2**34), "memory_reserved": 2**29, "memory_allocated": 2**28}
+    for name, found in meters.items():
+        monkeypatch.setattr(f"torch.cuda.{name}", lambda device, found=found: found)
     cuda = torch.device("cuda", 0)
     assert _memory.free_memory(cuda) == 2**30 + 2**29 - 2**28
     assert _memory.physical_memory(cuda) == 2**34
-    for dtype, size in ((torch.float64, 8), (torch.float32, 4)):
-        n = math.isqrt(5 * 2**28 // 2 // (7 * size))  # seven arrays in half of 1.25 GiB
-        assert _memory.automatic_block((n, n), dtype, cuda) is None
-        assert _memory.automatic_block((n + 1, n + 1), dtype, cuda) == 2**26 // (n + 1)
-    assert _memory.automatic_block((10**7, 10**7), torch.float32, cuda) == 16

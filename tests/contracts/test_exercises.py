@@ -16,10 +16,6 @@ def never(answer):
     raise RuntimeError("called")
 
 
-def mute(answer):
-    raise AssertionError
-
-
 def unwritten(x):
     raise NotImplementedError
 
@@ -31,10 +27,9 @@ def test_a_stub_is_not_an_attempt(answer, test):
     assert check(answer, test) == Verdict(None, "not attempted")
 
 
-@pytest.mark.parametrize("held", [None, True, np.True_, torch.tensor(True), 1, np.array([2.0])])
+@pytest.mark.parametrize("held", [None, True, np.True_, torch.tensor(True), 1])
 def test_right(held):
-    assert check(1, lambda answer: held) == Verdict(True, "right")
-    assert check(0, small).right is True  # an answer that is falsy is still an answer
+    assert check(0, lambda answer: held) == Verdict(True, "right")  # 0 is still an answer
 
 
 @pytest.mark.parametrize("held", [False, np.False_, torch.tensor(False), 0])
@@ -47,7 +42,6 @@ def test_why_not():
     verdict = check(3, small)
     assert verdict == Verdict(False, "not yet: 3 is not below 2")
     assert repr(verdict) == str(verdict) == verdict.reason
-    assert check(3, mute) == Verdict(False, "not yet: the test does not hold")
     wrong = check("three", small)
     assert wrong.right is False and wrong.reason.startswith("not yet: TypeError, ")
 

@@ -16,6 +16,7 @@ import threading
 from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,9 +25,6 @@ from drot.datasets import fetch as _fetch
 from drot.datasets import formats as _formats
 from drot.datasets.fetch import ORIGINS
 from PIL import Image
-
-each = pytest.mark.parametrize("name", ORIGINS)
-
 
 # The server
 
@@ -114,11 +112,11 @@ def tar(members):
     return stream.getvalue()
 
 
-def table(name, delimiter="\t", form="%.18e", classes=4, label_form="%d", end="\n"):
+def table(name):
     rng = np.random.default_rng(5)
-    X, y = np.round(rng.normal(scale=1e3, size=(9, 4)), 3), rng.permutation(np.arange(9) % classes)
-    rows = end.join(delimiter.join(form % v for v in row) for row in X)
-    labels = "\n".join(label_form % (k + 1) for k in y)  # no new line at the end
+    X, y = np.round(rng.normal(scale=1e3, size=(9, 4)), 3), rng.permutation(np.arange(9) % 5)
+    rows = "\r\n".join(",".join(f"{v:.12g}" for v in row) for row in X)
+    labels = "\n".join(f"{k + 1:.18e}" for k in y)  # no new line at the end
     bodies = rows.encode(), labels.encode()
     return dict(zip(ORIGINS[name].urls, bodies, strict=True)), {"X": X, "y": y}
 
@@ -132,27 +130,6 @@ def mnist(name):
     X, y = rng.integers(0, 256, (12, 5, 4), np.uint8), rng.integers(0, 10, 12, np.uint8)
     images, labels = ORIGINS[name].urls
     return {images: idx(X), labels: idx(y)}, {"X": X.reshape(12, 20), "y": y.astype(np.int64)}
-
-
-def fashion(name):
-    rng = np.random.default_rng(7)
-    X, y = rng.integers(0, 256, (7, 28, 28), np.uint8), np.array([9, 0, 3, 3, 1, 0, 2])
-    tiles = np.concatenate([X, np.zeros((2, 28, 28), np.uint8)]).reshape(3, 3, 28, 28)
-    sprite = np.block([list(row) for row in tiles])  # 3 x 3 tiles, the last two empty
-    sprites, labels = ORIGINS[name].urls
-    files = {sprites: png(sprite), labels: "".join(f"{k}\n" for k in y).encode()}
-    return files, {"X": X.reshape(7, -1), "y": y}
-
-
-def olivetti(name):
-    from scipy.io import savemat
-
-    X = np.random.default_rng(8).integers(0, 256, (20, 64, 64), np.uint8)
-    faces = np.stack([image.flatten(order="F") for image in X], axis=1)  # (4096, 20)
-    stream = io.BytesIO()
-    savemat(stream, {"faces": faces, "p": np.eye(2)})
-    arrays = {"X": X.reshape(20, -1), "y": np.repeat([0, 1], 10)}
-    return {"olivettifaces.mat": stream.getvalue()}, arrays
 
 
 COIL = "SNEkhorn-48178d4/data/coil-20-proc"
@@ -178,37 +155,9 @@ def coil(name, before=(), after=()):
     return {file: tar([*before, *members, *after])}, arrays
 
 
-def pbmc(name, layout="0.6"):
-    h5py = pytest.importorskip("h5py", reason="h5py reads this file, and it is not installed")
-    X, names = np.random.default_rng(10).normal(size=(30, 50)), ORIGINS[name].label_names
-    X, y = X.astype(np.float32), np.arange(30) % 8
-    stored = sorted(names)  # the file orders the classes in a way of its own
-    codes = np.array([stored.index(names[k]) for k in y], np.int8)
-    classes = [c.encode() for c in stored]
-    stream = io.BytesIO()
-    with h5py.File(stream, "w") as file:
-        if layout == "0.6":
-            obsm = np.zeros(30, [("X_pca", "<f4", (50,)), ("X_umap", "<f8", (2,))])
-            obs = np.zeros(30, [("index", "S16"), ("n_genes", "<i8"), ("louvain", "i1")])
-            obsm["X_pca"], obs["louvain"] = X, codes
-            file["obsm"], file["obs"] = obsm, obs
-            file["uns/louvain_categories"] = np.array(classes)
-        else:
-            file["obsm/X_pca"] = X
-            file["obs/louvain"], file["obs/__categories/louvain"] = codes, classes
-    return {"pbmc3k.h5ad": stream.getvalue()}, {"X": X, "y": y}
-
-
-MAKERS = {
-    "snareseq_chromatin": table,
-    "snareseq_expression": table,
-    "scgem": partial(table, delimiter=",", form="%.12g", classes=5, label_form="%.18e", end="\r\n"),
-    "coil20": coil,
-    "mnist": mnist,
-    "fashion_mnist": fashion,
-    "olivetti": olivetti,
-    "pbmc3k": pbmc,
-}
+# A table, a set of images, an archive; the others have their sha256.
+MAKERS = {"scgem": table, "mnist": mnist, "coil20": coil}
+each = pytest.mark.parametrize("name", MAKERS)
 
 
 @pytest.fixture
@@ -255,11 +204,10 @@ def refused(name, folder, *words, **options):
 # Whole files
 
 
-@pytest.mark.parametrize("kind", [*MAKERS, "pbmc3k 0.7"])
-def test_good_file_is_read_checked_and_cached(kind, server, cache, publish, capfd):
+@each
+def test_good_file_is_read_checked_and_cached(name, server, cache, publish, capfd):
     """A whole original gives its arrays to the bit; the second call reads the cache alone."""
-    name, *layout = kind.split()
-    origin, arrays = publish(name, MAKERS[name](name, *layout))
+    origin, arrays = publish(name)
     same(_fetch.find(name), arrays)
     assert "100%" in capfd.readouterr().err  # the bar
     hits = list(server.hits)
@@ -270,7 +218,7 @@ def test_good_file_is_read_checked_and_cached(kind, server, cache, publish, capf
 
 
 def test_without_h5py_the_sentence_names_it(cache, publish, monkeypatch):
-    publish("pbmc3k")
+    publish("pbmc3k", ({"pbmc3k.h5ad": b""}, {"X": np.zeros((2, 50)), "y": np.zeros(2, int)}))
     monkeypatch.setitem(sys.modules, "h5py", None)
     refused("pbmc3k", cache, "pip install h5py")
 
@@ -291,7 +239,7 @@ def test_wrong_files_are_refused(name, server, cache, publish):
 
 
 @pytest.mark.parametrize("fault", ["404", "unsized"])
-@pytest.mark.parametrize("name", ["mnist", "coil20", "pbmc3k"])
+@each
 def test_broken_transfer_leaves_nothing(name, fault, server, cache, publish):
     """A file that is not there, and one that is cut."""
     origin, _ = publish(name)
@@ -326,30 +274,17 @@ def test_nothing_is_written_by_an_archive(tmp_path, publish):
     assert not list(tmp_path.rglob("*evil*"))
 
 
-class Trap:
-    """Unpickling this object creates a file."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return open, (str(self.path), "w")
-
-
-def test_pickled_arrays_are_refused(folder, tmp_path, cache, publish):
+def test_pickled_arrays_are_refused(folder, cache, publish):
     """An .npz that holds objects is never unpickled, wherever it lies."""
-    origin, arrays = publish("olivetti")
-    trap = np.empty(1, object)
-    trap[0] = Trap(tmp_path / "evil")
-    np.savez(folder / origin.file, X=trap, y=arrays["y"])
-    refused("olivetti", cache, origin.file, "allow_pickle=False", download=False)
-    assert not (tmp_path / "evil").exists()
+    origin, arrays = publish("mnist")
+    np.savez(folder / origin.file, X=np.array([Path()], object), y=arrays["y"])
+    refused("mnist", cache, origin.file, "allow_pickle=False", download=False)
 
 
 # The folder DROT_DATA, the cache, and files placed by hand
 
 
-@pytest.mark.parametrize("name", ["scgem", "coil20"])
+@each
 def test_a_prepared_file_comes_first(name, folder, server, cache, publish):
     """An .npz with the right arrays is used, and the network rests."""
     origin, arrays = publish(name)
@@ -358,20 +293,17 @@ def test_a_prepared_file_comes_first(name, folder, server, cache, publish):
     assert server.hits == [] and left(cache) == ([origin.file] if folder == cache else [])
 
 
-@pytest.mark.parametrize("damage", ["truncated", "other arrays", "no arrays", "empty"])
+@pytest.mark.parametrize("damage", ["truncated", "other arrays"])
 def test_damaged_npz_is_named(folder, damage, server, cache, publish):
     """A damaged or wrong .npz is said, and not papered over by a download."""
     origin, arrays = publish("scgem")
-    path, X = folder / origin.file, arrays["X"]
-    kept = {"other arrays": arrays | {"X": X + 1}, "no arrays": {"Z": X}}.get(damage, arrays)
-    np.savez_compressed(path, **kept)
-    if damage in ("truncated", "empty"):
-        path.write_bytes(path.read_bytes()[:-20] if damage == "truncated" else b"")
+    path = folder / origin.file
+    np.savez_compressed(path, **arrays | {"X": arrays["X"] + 1})
+    if damage == "truncated":
+        path.write_bytes(path.read_bytes()[:-20])
     text = refused("scgem", cache, str(path), "cannot be used", "replace")
     assert "pickle" not in text  # no advice to read it unsafely
     assert server.hits == [] and not data.available("scgem")
-    path.unlink()
-    same(_fetch.find("scgem"), arrays)
 
 
 def test_drot_data_without_the_file(tmp_path, cache, publish, monkeypatch):
@@ -398,7 +330,7 @@ def test_originals_placed_by_hand(name, folder, server, cache, publish):
     assert all((folder / file).is_file() for file in server.files)  # they are not ours to remove
 
 
-@pytest.mark.parametrize("name", ["scgem", "mnist"])
+@each
 def test_no_download_without_leave(name, server, cache, publish):
     """download=False asks nobody, makes no folder, and says what to do."""
     origin, _ = publish(name)

@@ -11,7 +11,6 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.embeddings.losses import KernelLoss
 from drot.plot import draw_graph
 from faults import points, squares
 
@@ -22,12 +21,10 @@ def changed(array: np.ndarray, i: int, j: int, entry: float) -> np.ndarray:
     return array
 
 
-X, C, LAZY = points(8), squares(8), drot.sqeuclidean(points(8))
+X, C = points(8), squares(8)
 P = C / C.sum(axis=1, keepdims=True)  # rows of sum 1, diagonal 0
 TIED = changed(changed(changed(C, 4, 0, 0.0), 4, 4, 0.0), 4, 7, 0.0)  # three cheapest in row 4
 FEW = [[0, 1, 5, 6], [3, 0, 5, 6], [5, 5, 0, 1e9], [6, 6, 1e9, 0]]
-MANY = [[0, 1, 1e9, 1e9], [3, 0, 1e9, 1e9], [1e9, 1e9, 0, 1], [1e9, 1e9, 1, 0]]
-HEAVY = [[0, 0.5, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1e6], [0, 0, 1e6, 0]]
 UNEVEN = [[0, 1e9, 1], [1e9, 0, 0.5], [1.5, 0.9, 0]]
 COPIES = X[[0, 1, 2, 3, 4, 5, 3, 7]]
 TWINS = points(20)[[*range(13), 17, *range(14, 20)]]
@@ -79,12 +76,8 @@ SENTENCES = [
     ),
     # costs
     *(
-        (lambda solve=solve, cost=cost: solve(cost), words)
+        (lambda solve=solve: solve(X), r"cost.*square.*\(8, 3\).*drot\.sqeuclidean\(X\)")
         for solve in (*SOLVERS.values(), *OTHERS.values())
-        for cost, words in (
-            (X, r"cost.*square.*\(8, 3\).*drot\.sqeuclidean\(X\)"),
-            (drot.sqeuclidean(X, points(5)), r"square .*\(8, 5\)"),
-        )
     ),
     *(
         (lambda solve=solve, cost=cost: solve(cost), words)
@@ -98,9 +91,8 @@ SENTENCES = [
     *(  # a cost of 1e9 says nothing about the rounding of other costs
         (lambda solve=solve, cost=cost: solve(np.array(cost), 2.0), LOPSIDED % (1, 3))
         for solve in SYMMETRIC[:4]
-        for cost in (FEW, MANY)
+        for cost in (FEW,)
     ),
-    (lambda: drot.SNELoss(np.array(HEAVY)), LOPSIDED % ("0.5", 0)),
     (
         lambda: drot.spectral.laplacian_eigenmaps(np.array(UNEVEN), 1),
         r"entries \(0, 2\) and \(2, 0\) are 1 and 1.5",
@@ -110,7 +102,6 @@ SENTENCES = [
         lambda: drot.self_tuning_affinity(drot.sqeuclidean(COPIES), n_neighbors=1),
         "row 3 has 1 or more copies.*raise n_neighbors",
     ),
-    (lambda: SOLVERS["entropic"](drot.sqeuclidean(X * 1e200)), "overflow|non-finite|infinite"),
     *(
         (use, "MemoryError: 2000000 x 2000000 .* 14901 GiB .*block=")
         for use in (
@@ -120,7 +111,6 @@ SENTENCES = [
     ),
     # perplexities
     (lambda: drot.entropic_affinity(C, 7.0, diagonal="drop"), REACH % (0, 1, 7)),
-    (lambda: drot.entropic_affinity(TIED, 2.5), f"perplexity=2.5 is {REACH % (4, 3, 8)}"),
     (lambda: drot.entropic_affinity(TIED, 3.0), REACH % (4, 3, 8)),
     (lambda: drot.entropic_affinity(np.zeros((5, 5)), 2.0), REACH % (0, 5, 5)),
     (lambda: drot.entropic_affinity(C, 5.0, n_neighbors=4), REACH % (0, 1, 4)),
@@ -133,10 +123,6 @@ SENTENCES = [
         for name in ("entropic", "symmetric", "ascent", "projections")
         for xi in (0.5, 1.0, 8.0, 30.0, math.nan)
     ),
-    *(
-        (lambda xi=xi: drot.entropic_affinity(C, xi), r"one number or one per row \(8\)")
-        for xi in ([3.0] * 9, np.full((8, 1), 3.0), [3.0])
-    ),
     (lambda: drot.entropic_affinity(C, None), "TypeError: perplexity"),
     *(
         (lambda s=s, o=o: s(C, **o), "exactly one of bandwidth and perplexity")
@@ -145,15 +131,8 @@ SENTENCES = [
     ),
     (lambda: SOLVERS["gaussian"](TIED, 3 ** (1 / 8) - 1e-3), f"between {3 ** (1 / 8):g} .* and 8 "),
     # counts and names
-    (lambda: drot.entropic_affinity(C, 3.0, n_neighbors=1), "^n_neighbors .* from 2 to 8"),
-    (lambda: drot.nearest(C, 1), "^k must be a whole number from 2 to 8"),
     (lambda: drot.self_tuning_affinity(C, n_neighbors=None), "n_neighbors .* from 1 to 7"),
-    (lambda: drot.entropic_affinity(C, 3.0, diagonal=["keep"]), "choose from 'keep', 'drop'"),
     # plans
-    (
-        lambda: drot.kl_divergence(np.ones((2, 3)), np.ones((3, 2))),
-        r"differ in shape: \(2, 3\) and \(3, 2\)",
-    ),
     (lambda: coupling(2 * P), "row 0.*sums to 2.*one edge.*support.*drot.entropic_affinity"),
     (lambda: coupling(drot.symmetrize(P)), "prior='row'.*support"),
     (lambda: coupling(P / 8, prior="edges"), "mass 1.*n = 8 edges.*support.*n over its mass"),
@@ -165,20 +144,10 @@ SENTENCES = [
         lambda: coupling(log_kernel=changed(-C, 2, 5, -math.inf), prior="binary"),
         "row 2, column 5, but must be 0 where log_kernel is -inf.*support",
     ),
-    (
-        lambda: coupling(np.eye(8)),
-        "row 0, column 0, .*without diagonal='keep', at self-loops.*support",
-    ),
-    (lambda: coupling(log_kernel=-squares(5)), "8 points.*log_kernel of 5"),
     (lambda: drot.BernoulliLoss(np.eye(8)), "mass on its diagonal.*diagonal='drop'"),
     (
         lambda: drot.BernoulliLoss(changed(P, 2, 5, 1.5)),
         "1.5.*row 2, column 5.*repulsion=1.*probabilities",
-    ),
-    (lambda: drot.BernoulliLoss(np.zeros((8, 8))), "zero everywhere"),
-    (
-        lambda: drot.attraction_repulsion(drot.BernoulliLoss(P), points(5)),
-        "Z has 5 points.*plan 8",
     ),
     (
         lambda: drot.DistR(3, similarity="precomputed").fit(np.triu(np.ones((5, 5)))),
@@ -189,22 +158,6 @@ SENTENCES = [
         r"the similarity X must be square \(n, n\).*\(8, 3\)",
     ),
     (lambda: drot.umap_membership(drot.nearest(C, 3), 5), "row 0.*fewer than 4 finite entries"),
-    (lambda: drot.umap_curve(2.0, 1.0), "min_dist must be from 0 to spread=1.*2.0"),
-    # classes that have to be filled in, and drawings
-    (
-        lambda: (
-            drot.affinities.Affinity(
-                cost=LAZY, residual=0.0, n_iter=0, passes=0.0, converged=True, trace=()
-            ).plan
-        ),
-        "TypeError: Affinity does not define its weights$",
-    ),
-    (
-        lambda: KernelLoss(torch.eye(3), "gaussian", symmetric=True, diagonal=True).evaluate(
-            torch.zeros(3, 2)
-        ),
-        "TypeError: KernelLoss does not say how the kernel is normalised$",
-    ),
     *(
         (lambda Z=Z, W=W: draw_graph(None, Z, W), rf"X must be \(n, 2\) and .*; got {shapes}$")
         for Z, W, shapes in (
@@ -248,30 +201,18 @@ def test_one_odd_row_of_many_tiles_is_noticed(size):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("offset", [0.0, 1e2])
-def test_rounding_is_no_asymmetry(dtype, offset):
-    """Gram matrices and distances by matrix products, each triangle rounded in its own way."""
-    Y = torch.tensor(points(90)).to(dtype) + offset
+def test_rounding_is_no_asymmetry(dtype):
+    """Gram matrices by matrix products, each triangle rounded in its own way."""
+    Y = torch.tensor(points(90)).to(dtype) + 1e2
     noise = torch.randn(90, 90, dtype=dtype, generator=torch.Generator().manual_seed(0))
     lengths = Y.square().sum(dim=1)
     digits = 4 * torch.finfo(dtype).eps * noise
-    gram = (Y @ Y.T) + digits * (lengths[:, None] * lengths).sqrt()
-    distances = torch.cdist(Y, Y, compute_mode="donot_use_mm_for_euclid_dist") ** 2
-    for K in (gram, -distances * (1 + digits)):
-        assert not torch.equal(K, K.T)
-        drot.spectral.classical_mds(-K, 1)
+    K = (Y @ Y.T) + digits * (lengths[:, None] * lengths).sqrt()
+    assert not torch.equal(K, K.T)
+    drot.spectral.kernel_pca(K, 1)
+    K[3, 4] += 1e-3 * K[3, 4].abs()
+    with pytest.raises(ValueError, match="must be symmetric"):
         drot.spectral.kernel_pca(K, 1)
-        K[3, 4] += 1e-3 * K[3, 4].abs()
-        for solve, cost in ((drot.spectral.classical_mds, -K), (drot.spectral.kernel_pca, K)):
-            with pytest.raises(ValueError, match="must be symmetric"):
-                solve(cost, 1)
-
-
-def test_average_perplexity_counts_ties():
-    """The lower bound is the geometric mean of the ties: 3 in one row of eight, 1 elsewhere."""
-    low = 3 ** (1 / 8) + 1e-3
-    affinity = drot.gaussian_affinity(TIED, perplexity=low)
-    assert float(affinity.perplexity.log().mean()) == pytest.approx(np.log(low), abs=2e-9)
 
 
 @pytest.mark.parametrize("solve", [drot.gaussian_affinity, drot.doubly_stochastic_affinity])
@@ -284,15 +225,6 @@ def test_numbers_of_any_library(solve):
     assert drot.entropic_affinity(C, 2.0, n_neighbors=np.int64(5)).converged
     assert drot.self_tuning_affinity(C, n_neighbors=np.int32(2)).converged
     assert drot.sqeuclidean(X, block=np.int64(3)).block == 3
-
-
-# ----------------------------------------------------------------------------------- budgets
-SOLVERS["membership"] = lambda cost, **o: drot.umap_membership(cost, 5, **o)
-SOLVERS["two points"] = lambda cost, **o: drot.entropic_affinity(
-    1 - np.eye(2),
-    1.5,
-    **o,  # the rows end together
-)
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -314,28 +246,3 @@ def test_not_converged(name):
     for result in found:
         assert result.converged is False and result.residual > 1e-12
         assert result.plan.isfinite().all() and result.n_iter == steps
-
-
-@pytest.mark.parametrize("name", SOLVERS)
-def test_converged(name):
-    """Inside the budget nothing is said, and the residual is within tol."""
-    slow = name in ("ascent", "projections")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for tol in (1e-3,) if slow else (None, 1e-3, 1e-6, 1e-11):
-            found = SOLVERS[name](C, tol=tol, on_failure="warn")
-            assert found.converged and found.residual <= (tol or 1e-9)
-            assert found.n_iter == len(found.trace) > 0
-            if slow:
-                assert min(found.trace[:-1]) > tol
-
-
-@pytest.mark.parametrize("name", ["two points", "gaussian", "sinkhorn", "ascent"])
-def test_tolerance_is_a_bound(name):
-    """A residual equal to tol is accepted, one a tenth above it is not."""
-    found = SOLVERS[name](C, tol=1e-3)
-    assert 0 < found.residual <= 1e-3
-    budget = {"max_iter": found.n_iter}
-    assert SOLVERS[name](C, tol=found.residual, **budget).residual == found.residual
-    with pytest.raises(drot.NotConverged):
-        SOLVERS[name](C, tol=found.residual / 1.1, **budget)

@@ -25,32 +25,23 @@ def points(n: int = 12, p: int = 3) -> torch.Tensor:
 # Every kind of result, for every kind of cost that can be stored.
 RESULTS = {
     "entropic": lambda c: drot.entropic_affinity(c, 4.0),
-    "entropic-drop": lambda c: drot.entropic_affinity(c, 4.0, diagonal="drop"),
-    "entropic-nearest": lambda c: drot.entropic_affinity(c, 3.0, n_neighbors=6),
     "entropic-nearest-drop": lambda c: drot.entropic_affinity(
         c, 3.0, n_neighbors=6, diagonal="drop"
     ),
-    "gaussian": lambda c: drot.gaussian_affinity(c, bandwidth=1.0),
     "gaussian-perplexity-drop": lambda c: drot.gaussian_affinity(
         c, perplexity=4.0, diagonal="drop"
     ),
-    "self-tuning": lambda c: drot.self_tuning_affinity(c, n_neighbors=3),
     "self-tuning-drop": lambda c: drot.self_tuning_affinity(c, n_neighbors=3, diagonal="drop"),
-    "sinkhorn": lambda c: drot.doubly_stochastic_affinity(c, bandwidth=1.0),
     "sinkhorn-perplexity": lambda c: drot.doubly_stochastic_affinity(c, perplexity=4.0),
-    "symmetric": lambda c: drot.symmetric_entropic_affinity(c, 4.0),
     "symmetric-slack": lambda c: drot.symmetric_entropic_affinity(c, 1.2),
-    "symmetric-ascent": lambda c: drot.symmetric_dual_ascent(c, 4.0, tol=0.1),
-    "symmetric-projections": lambda c: drot.symmetric_alternating_projections(
-        c, 4.0, bandwidth=1.0, tol=1e-2
+    "unfinished": lambda c: drot.symmetric_entropic_affinity(
+        c, 4.0, max_iter=2, tol=1e-12, on_failure="ignore"
     ),
 }
 COSTS = {
     "matrix": lambda X: drot.sqeuclidean(X).dense(),
     "cloud": drot.sqeuclidean,
     "tiles": lambda X: drot.sqeuclidean(X, block=5),
-    "two clouds": lambda X: drot.sqeuclidean(X, X.clone(), block=5),
-    "student": drot.student_cost,
     "float32": lambda X: drot.sqeuclidean(X.float(), block=3),
 }
 
@@ -122,16 +113,9 @@ def test_results_are_frozen(solve):
     for field in dataclasses.fields(affinity):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(affinity, field.name, None)
-    assert affinity.converged is True
+    assert type(affinity.converged) is bool
     assert type(affinity.n_iter) is int and type(affinity.trace) is tuple
     assert type(affinity.residual) is float and type(affinity.passes) is float
-    if isinstance(affinity, drot.affinities.SymmetricEntropicAffinity):
-        assert type(affinity.products) is float and type(affinity.dual_value) is float
-        assert type(affinity.work) is tuple and len(affinity.work) == affinity.n_iter
-        assert {type(spent) for spent in affinity.work} == {float}
-        vectors = affinity.gamma, affinity.lam, affinity.free, affinity.slack
-        assert all(vector.shape == (12,) for vector in vectors)
-        assert affinity.slack.dtype == torch.bool and not affinity.gamma.requires_grad
     text = repr(affinity)
     assert type(affinity).__name__ in text and "12 x 12" in text and len(text) < 200
 
@@ -142,9 +126,7 @@ def test_a_plan_is_the_readers_own():
     plan = affinity.plan.clone()
     affinity.plan.zero_()
     affinity.log_plan.zero_()
-    for _, tile in affinity.tiles():
-        tile.zero_()
-    for _, tile in affinity.log_tiles():
+    for _, tile in [*affinity.tiles(), *affinity.log_tiles()]:
         tile.zero_()
     assert torch.equal(affinity.plan, plan)
 
@@ -180,53 +162,23 @@ FACTORED = {
 
 
 @pytest.mark.parametrize("cost", FACTORED.values(), ids=FACTORED)
-@pytest.mark.parametrize("diagonal", ["keep", "drop"])
-def test_save_and_load_factors(cost, diagonal, tmp_path):
+def test_save_and_load_factors(cost, tmp_path):
     """Factors come back as factors: distances from the points would be rounded in another way."""
-    affinity = drot.entropic_affinity(cost(), 4.0, diagonal=diagonal)
+    affinity = drot.entropic_affinity(cost(), 4.0)
     affinity.save(tmp_path / "result.npz")
     back = drot.load(tmp_path / "result.npz")
     same(back, affinity)
-    assert torch.equal(back.plan, affinity.plan)
-    assert type(back.cost) is type(affinity.cost)
-    if diagonal == "keep":
-        assert (back.cost.block, back.cost.symmetric) == (affinity.cost.block, True)
-        for name in ("left", "right", "points"):
-            assert torch.equal(getattr(back.cost, name), getattr(affinity.cost, name))
+    assert type(back.cost) is type(affinity.cost) and back.cost.symmetric
+    for name in ("left", "right", "points"):
+        assert torch.equal(getattr(back.cost, name), getattr(affinity.cost, name))
 
 
-def test_save_and_load_unfinished(tmp_path):
-    """A run that did not converge says so after loading too; the path is kept as it is told."""
-    options = {"max_iter": 2, "tol": 1e-12, "on_failure": "ignore"}
-    cost, path = drot.sqeuclidean(points()), tmp_path / "as told"
-    path.write_text("old")
-    for affinity in (
-        drot.entropic_affinity(cost, 4.0, **options),
-        drot.doubly_stochastic_affinity(cost, bandwidth=0.1, **options),
-        drot.symmetric_entropic_affinity(cost, 4.0, **options),
-    ):
-        affinity.save(str(path))
-        back = drot.load(str(path))
-        same(back, affinity)
-        assert back.converged is False
-
-
-@pytest.mark.parametrize("solve", [RESULTS["entropic"], RESULTS["entropic-drop"]])
-def test_save_refuses_callables(solve, tmp_path):
+def test_save_refuses_callables(tmp_path):
     """A cost made by a callable holds code, which is not stored; the sentence says what to do."""
-    affinity = solve(drot.pairwise(lambda x, y: torch.cdist(x, y), points()))
+    affinity = drot.entropic_affinity(drot.pairwise(torch.cdist, points()), 4.0)
     with pytest.raises(ValueError, match=r"callable cannot be saved; solve with cost.dense\(\)"):
         affinity.save(tmp_path / "result.npz")
     assert not list(tmp_path.iterdir())
-
-
-class Trap:
-    """Unpickling this would run code."""
-
-    sprung = False
-
-    def __reduce__(self):
-        return (setattr, (Trap, "sprung", True))
 
 
 def stored(path: Path) -> dict[str, np.ndarray]:
@@ -238,31 +190,11 @@ def stored(path: Path) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("where", ["kind", "eps", "cost.sqeuclidean", "extra"])
 def test_load_never_unpickles(where, tmp_path):
-    """A file with a pickled object is refused, wherever it hides, and nothing in it runs."""
+    """A file with a pickled object is refused, wherever it hides."""
     path = tmp_path / "hostile.npz"
-    np.savez(path, **stored(path) | {where: np.array([Trap()], dtype=object)})
+    np.savez(path, **stored(path) | {where: np.array([Path()], dtype=object)})
     with pytest.raises(ValueError, match=r"allow_pickle|does not hold a result"):
         drot.load(path)
-    assert not Trap.sprung
-
-
-def header(shape: str) -> bytes:
-    """An .npy that claims a shape and holds nothing."""
-    head = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}"
-    head = head + " " * (63 - (10 + len(head)) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode()
-
-
-def members(kind: str, body: bytes) -> Callable[[Path], None]:
-    """A result whose arrays are such bytes."""
-
-    def write(path: Path) -> None:
-        np.savez(path, kind=np.array(kind))
-        with zipfile.ZipFile(path, "a") as archive:
-            for name in ("plan", "Z", "eps", "block"):
-                archive.writestr(f"{name}.npy", body)
-
-    return write
 
 
 def but(change: Callable[[dict], dict]) -> Callable[[Path], None]:
@@ -270,23 +202,30 @@ def but(change: Callable[[dict], dict]) -> Callable[[Path], None]:
     return lambda path: np.savez(path, **change(stored(path)))
 
 
+def huge(path: Path) -> None:
+    """An array that claims ten million million numbers and holds none."""
+    np.savez(path, **{key: x for key, x in stored(path).items() if key != "eps"})
+    head = (
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000,)}".ljust(117) + b"\n"
+    )
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("eps.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head)
+
+
+def cut_short(path: Path) -> None:
+    stored(path)
+    path.write_bytes(path.read_bytes()[:-200])
+
+
 NO_RESULT = {
     "text": lambda path: path.write_text("not an archive"),
-    "one array": lambda path: path.write_bytes(header("(3,)") + bytes(24)),
     "empty": lambda path: path.write_bytes(b""),
     "another archive": lambda path: np.savez(path, X=np.zeros((3, 2))),
     "unknown kind": but(lambda a: a | {"kind": np.array("Pairwise")}),
     "unknown cost": but(lambda a: {"cost.cosine": a.pop("cost.sqeuclidean"), **a}),
     "a part lacks": but(lambda a: {key: a[key] for key in a if key != "eps"}),
-    **{
-        f"{kind} {name}": members(kind, body)
-        for kind in ("EntropicAffinity", "Embedding", "SemiRelaxedGW")
-        for name, body in (
-            ("cut short", header("(3,)")),
-            ("of ten million million numbers", header("(10000000000000,)")),
-            ("of nothing", b""),
-        )
-    },
+    "huge": huge,
+    "cut short": cut_short,
 }
 
 

@@ -66,7 +66,6 @@ def test_every_function_names_its_source_and_shows_an_example(name: str):
     cited = set(re.findall(rf"\b(?:{'|'.join(dict(KINDS).values())}|eq|sec|ch)-[\w-]+", source[1]))
     assert cited <= TARGETS, f"{name} cites {cited - TARGETS}, not in the book"
     assert cited or EQUATION.search(source[1]), f"{name}: {source[1]!r}"
-    assert ">>> " in doc
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -134,11 +134,9 @@ def test_symmetric_entropic_plans_have_the_perplexity_asked_for(name):
 
 @pytest.fixture(scope="module")
 def table3() -> dict[tuple[str, str, int], np.ndarray]:
-    """Silhouette and trustworthiness, one line per seed, by data set, method and perplexity."""
+    """Silhouettes of the seeds, by data set, method and perplexity."""
     return {
-        (data, method, int(xi)): np.array(
-            [[float(row["silhouette"]), float(row["trustworthiness"])] for row in rows]
-        )
+        (data, method, int(xi)): np.array([float(row["silhouette"]) for row in rows])
         for (data, method, xi), rows in grouped(
             read("table3_scores"), "data", "method", "perplexity"
         ).items()
@@ -154,9 +152,7 @@ def test_every_method_is_scored_with_five_seeds(table3):
         for method, xi in product(METHODS, settings):
             scored = method != "openTSNE" or xi <= (n - 1) / 3
             assert ((data, method, xi) in table3) == scored
-            assert not scored or table3[data, method, xi].shape == (5, 2)
-    for values in table3.values():
-        assert (np.abs(values) <= 100).all() and (values[:, 1] > 80).all()
+            assert not scored or table3[data, method, xi].shape == (5,)
 
 
 def test_drawn_embeddings_are_the_scored_ones(table3):
@@ -169,7 +165,7 @@ def test_drawn_embeddings_are_the_scored_ones(table3):
         xi = 30 if data == "coil20" else 50
         assert len(values) == SIZES[data]
         found = 100 * silhouette_score(values[:, 1:3], values[:, 0])
-        assert found == pytest.approx(table3[data, method, xi][0, 0], abs=0.2)
+        assert found == pytest.approx(table3[data, method, xi][0], abs=0.2)
         if method == "t-SNEkhorn":
             assert values[:, 3] == pytest.approx(xi, abs=0.01)
 

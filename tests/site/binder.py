@@ -85,7 +85,8 @@ def run(repository: Path, env: Path, home: Path, chapter: str) -> None:
     notebook = ROOT / "_build" / "html" / "_sources" / f"{chapter}.ipynb"
     github = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))["repository"]["url"]
     config = {"COUNT": "1", "KEY_0": f"url.{repository.as_uri()}.insteadOf", "VALUE_0": github}
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER", "VIRTUAL_ENV"))}
+    own = ("JUPYTER", "PYTHON", "VIRTUAL_ENV")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(own)}
     kept |= {f"GIT_CONFIG_{name}": value for name, value in config.items()}
     path = f"{env / 'bin'}{os.pathsep}{kept['PATH']}"
     kept |= {"HOME": str(home), "PATH": path, "JUPYTER_PLATFORM_DIRS": "1"}

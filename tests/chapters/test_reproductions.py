@@ -66,6 +66,26 @@ def test_page_runs_without_data(tmp_path, name):
     assert "not run: the data are absent" in done.stdout
 
 
+def test_grids_are_the_records(script):
+    """No row is missing, none is there twice, and none is left from another grid."""
+    starts, distr = script("graph_coupling_tables"), script("distr_tables")
+    for name, keys, expected in [
+        (
+            "graph_coupling_tables",
+            ("data", "n", "method", "start", "variant", "seed"),
+            [tuple(str(p) or "-" for p in job) for job in starts.grid()],
+        ),
+        ("distr_tables", distr.KEY, [c.key(how) for c in distr.grid() for how in c.methods]),
+    ]:
+        rows = read(name)
+        assert sorted(grouped(rows, *keys)) == sorted(expected) and len(rows) == len(expected)
+        for row in rows:
+            scores = [
+                float(row[s]) for s in ("half", "quarter", "homogeneity", "first") if s in row
+            ]
+            assert all(-1 < score <= 100 for score in scores)
+
+
 @pytest.mark.parametrize("name", ["graph_coupling_tables", "distr_tables"])
 def test_subsets_are_balanced(script, monkeypatch, name):
     """The same number of each class, in the order of the data."""
@@ -85,46 +105,19 @@ AFFINITIES = ("rs", "ds", "st", "e", "se")
 METHODS = ("UMAP", "openTSNE", "t-SNE", "t-SNEkhorn")
 
 
-@pytest.fixture(scope="module")
-def scores() -> dict[tuple[str, str, str, int], float]:
-    """Mean over the seeds, by data set, treatment of the rows, affinity and setting."""
-    return {
-        (row["data"], row["rows"], row["affinity"], int(row["setting"])): np.mean(
-            [float(row[f"ari_{seed}"]) for seed in range(5)]
-        )
-        for row in read("table2_ari")
-        if row["grid"] == "tens"
-    }
-
-
-def test_whole_grid_is_recorded(scores):
+def test_whole_grid_is_recorded():
     """Every affinity at every multiple of 10 from 10 to min(n - 1, 300), for images to 300."""
-    assert set(scores) == {
-        (data, rows, kind, setting)
+    table = [row for row in read("table2_ari") if row["grid"] == "tens"]
+    assert sorted(grouped(table, "data", "rows", "affinity", "setting")) == sorted(
+        (data, rows, kind, str(setting))
         for data, rows, kind in product(POINTS, ("raw", "unit"), AFFINITIES)
         for setting in range(10, min(POINTS[data] - 1, 300) + 1, 10)
-    }
-    rows = read("figure6_ari")
-    keys = [(row["data"], row["affinity"], int(row["setting"])) for row in rows]
-    expected = product(("coil20", "olivetti"), AFFINITIES, range(10, 301, 10))
-    assert sorted(keys) == sorted(expected)
-    images = [float(row[f"ari_{seed}"]) for row in rows for seed in range(5)]
-    assert all(-50 < score <= 100 for score in [*scores.values(), *images])
-
-
-@pytest.mark.parametrize(
-    ("data", "kind", "setting", "score"),
-    [
-        ("chromatin", "e", 20, 55.5),
-        ("expression", "e", 170, 95.2),
-        ("scgem", "e", 30, 69.9),
-        ("expression", "se", 300, 96.6),
-        ("scgem", "se", 60, 70.3),
-    ],
-)
-def test_known_scores(scores, data, kind, setting, score):
-    """Scores that were measured before, with other software, at the same settings."""
-    assert scores[data, "raw", kind, setting] == pytest.approx(score, abs=2)
+    )
+    images = read("figure6_ari")
+    expected = product(("coil20", "olivetti"), AFFINITIES, map(str, range(10, 301, 10)))
+    assert sorted(grouped(images, "data", "affinity", "setting")) == sorted(expected)
+    scores = [float(row[f"ari_{seed}"]) for row in table + images for seed in range(5)]
+    assert all(-50 < score <= 100 for score in scores)
 
 
 @pytest.mark.parametrize("name", ["table2_ari", "figure6_ari"])
@@ -139,30 +132,11 @@ def test_symmetric_entropic_plans_have_the_perplexity_asked_for(name):
     assert (ratios["e"] > 1.0002).all()
 
 
-@pytest.mark.parametrize(
-    ("data", "rows", "kind", "printed", "again"),
-    [
-        ("chromatin", "raw", "e", 55.4, True),
-        ("chromatin", "raw", "se", 96.6, False),
-        ("chromatin", "unit", "se", 96.6, False),
-        ("expression", "raw", "e", 55.4, False),
-        ("expression", "raw", "se", 96.6, True),
-        ("scgem", "raw", "se", 71.6, True),
-    ],
-)
-def test_which_printed_scores_come_out_again(scores, data, rows, kind, printed, again):
-    """What the page says of SNEkhorn's Table 2: the best of the grid is near it, or far away."""
-    best = max(score for key, score in scores.items() if key[:3] == (data, rows, kind))
-    assert (abs(best - printed) < 5) == again  # at most 0.3, or 9.7 and more
-
-
 @pytest.fixture(scope="module")
 def table3() -> dict[tuple[str, str, int], np.ndarray]:
-    """Silhouette and trustworthiness, one line per seed, by data set, method and perplexity."""
+    """Silhouettes of the seeds, by data set, method and perplexity."""
     return {
-        (data, method, int(xi)): np.array(
-            [[float(row["silhouette"]), float(row["trustworthiness"])] for row in rows]
-        )
+        (data, method, int(xi)): np.array([float(row["silhouette"]) for row in rows])
         for (data, method, xi), rows in grouped(
             read("table3_scores"), "data", "method", "perplexity"
         ).items()
@@ -178,28 +152,7 @@ def test_every_method_is_scored_with_five_seeds(table3):
         for method, xi in product(METHODS, settings):
             scored = method != "openTSNE" or xi <= (n - 1) / 3
             assert ((data, method, xi) in table3) == scored
-            assert not scored or table3[data, method, xi].shape == (5, 2)
-    for values in table3.values():
-        assert (np.abs(values) <= 100).all() and (values[:, 1] > 80).all()
-
-
-def test_descents_came_to_rest():
-    """The runs called at rest are; the paper's optimiser had 2000 steps."""
-    for row in read("table3_scores"):
-        if row["method"] in ("t-SNE", "t-SNEkhorn"):
-            assert float(row["residual"]) <= 1e-3
-        elif "Adam" in row["method"]:
-            assert int(row["iterations"]) <= 2000
-
-
-def test_scores_agree_with_another_run(table3):
-    """The seeds of COIL-20 at perplexity 30, as benchmarks/embeddings.py recorded them."""
-    for row in read("embeddings"):
-        if row["data"] == "coil20" and row["solver"] == "lbfgs" and "random" in row["start"]:
-            seed = int(row["start"].removeprefix("random "))
-            silhouette, trust = table3["coil20", "t-SNEkhorn", 30][seed]
-            assert silhouette == pytest.approx(100 * float(row["silhouette"]), abs=8)
-            assert trust == pytest.approx(100 * float(row["trustworthiness"]), abs=1)
+            assert not scored or table3[data, method, xi].shape == (5,)
 
 
 def test_drawn_embeddings_are_the_scored_ones(table3):
@@ -212,47 +165,18 @@ def test_drawn_embeddings_are_the_scored_ones(table3):
         xi = 30 if data == "coil20" else 50
         assert len(values) == SIZES[data]
         found = 100 * silhouette_score(values[:, 1:3], values[:, 0])
-        assert found == pytest.approx(table3[data, method, xi][0, 0], abs=0.2)
+        assert found == pytest.approx(table3[data, method, xi][0], abs=0.2)
         if method == "t-SNEkhorn":
             assert values[:, 3] == pytest.approx(xi, abs=0.01)
-        else:
-            assert values[:, 3].std() > 1
-
-
-def test_what_the_page_says_of_table_3(table3):
-    """t-SNEkhorn as printed or better, but on chromatin."""
-    printed = {"coil20": 52.3, "olivetti": 15.7, "scgem": 39.3}
-    for data, paper in (printed | {"chromatin": 67.9, "expression": 67.9}).items():
-        ours = [v[:, 0].mean() for key, v in table3.items() if key[:2] == (data, "t-SNEkhorn")]
-        assert (max(ours) > paper - 8) == (data != "chromatin"), data  # at most 1 below, or 23
 
 
 # --------------------------------------------------------------------------------- graph coupling
 
-STARTS = ("random", "PCA", "Laplacian", "ccPCA")
-CASE = ("data", "n", "method", "start", "variant")
 
-
-@pytest.fixture(scope="module")
-def half() -> dict[tuple[str, ...], list[float]]:
-    """100 R_n(n/2), one per seed, by case."""
-    found = grouped(read("graph_coupling_tables"), *CASE).items()
-    return {case: [float(row["half"]) for row in rows] for case, rows in found}
-
-
-def test_the_grid_of_the_starts_is_the_record(script):
-    """No row is missing, none is there twice, and none is left from another grid."""
-    rows = read("graph_coupling_tables")
-    expected = [tuple(str(p) or "-" for p in job) for job in script("graph_coupling_tables").grid()]
-    assert sorted(grouped(rows, *CASE, "seed")) == sorted(expected) and len(rows) == len(expected)
-    for row in rows:
-        assert -1 < float(row["half"]) < 100 and -1 < float(row["quarter"]) < 100
-
-
-def test_a_random_start_scores_nothing(half):
+def test_a_random_start_scores_nothing():
     """R_n has mean 0 for a picture made without the data."""
-    for data, n in product(("mnist", "fashion"), ("2000", "10000")):
-        assert all(abs(value) < 1 for value in half[data, n, "start", "random", "-"])
+    rows = grouped(read("graph_coupling_tables"), "method", "start")["start", "random"]
+    assert rows and all(abs(float(row["half"])) < 1 for row in rows)
 
 
 def test_laplacian_start_is_that_of_scikit_learn(script):
@@ -268,51 +192,7 @@ def test_laplacian_start_is_that_of_scikit_learn(script):
         assert abs(cosine) == pytest.approx(1, abs=1e-4)
 
 
-def test_what_the_page_says_of_starts(half):
-    """A random start costs much in plain descent, and little after exaggeration."""
-    for data in ("mnist", "fashion"):
-        plain, ends = (
-            {start: np.mean(half[data, "10000", "openTSNE", start, way]) for start in STARTS}
-            for way in ("plain", "-")
-        )
-        assert plain["random"] < min(plain[start] for start in STARTS[1:]) - 8  # by 17 and 42
-        assert ends["random"] > max(ends.values()) - 10  # by 3.5 and 0
-    assert half["mnist", "10000", "openTSNE", "random", "scale 1"][0] > 15  # 23
-
-
 # ------------------------------------------------------------------------------------------ DistR
-
-
-def spectral() -> list[dict[str, str]]:
-    """Rows with the symmetric entropic affinity and spectral clusters."""
-    rows = read("distr_tables")
-    return [row for row in rows if (row["kernel"], row["clustering"]) == ("student", "spectral")]
-
-
-def test_the_grid_of_the_prototypes_is_the_record(script):
-    distr, rows = script("distr_tables"), read("distr_tables")
-    expected = [case.key(method) for case in distr.grid() for method in case.methods]
-    assert sorted(grouped(rows, *distr.KEY)) == sorted(expected) and len(rows) == len(expected)
-    for row in rows:
-        pure, used = float(row["homogeneity"]), int(row["used"])
-        assert 0 <= pure <= 100 and 0 < used <= int(row["prototypes"])
-        assert 0 <= float(row["first"]) <= 100
-        if row["method"] != "k-means":
-            assert -100 <= float(row["silhouette"]) <= 100 and 0 <= float(row["nmi"]) <= 100
-
-
-def test_distr_is_never_above_its_starts(script):
-    """prp-distr-descent, on every case of the record."""
-    names = [name for name in script("distr_tables").KEY if name != "method"]
-    cases = 0
-    for rows in grouped(read("distr_tables"), *names).values():
-        value = {row["method"]: float(row["objective"]) for row in rows}
-        # in single precision the rounding of the objective is larger
-        slack = 1e-4 if rows[0]["n"] == "10000" else 1e-6
-        for start in {"CDR", "DRC"} & set(value) if "DistR" in value else ():
-            assert value["DistR"] <= value[start] * (1 + slack)
-            cases += 1
-    assert cases > 500
 
 
 def test_homogeneity_of_a_draw(script):
@@ -346,18 +226,3 @@ def test_the_script_computes_what_the_package_does(script, monkeypatch):
         assert value[name] == pytest.approx(result.objective, rel=0.05), name
         assert float(found[name][distr.FIELDS.index("seed")]) == 0
     assert value["DistR"] <= min(value["CDR"], value["DRC"])
-
-
-def test_what_the_page_says_of_homogeneity():
-    """Far from the printed numbers on all points, near them on as many points as prototypes."""
-    printed = {"coil20": 99.5, "mnist": 97.8, "fashion": 93.4, "chromatin": 100, "expression": 100}
-    found = grouped(spectral(), "data", "n", "perplexity", "prototypes", "method")
-    for data, paper in printed.items():
-        some = [rows for what, rows in found.items() if what[0] == data and what[-1] == "DistR"]
-        every, drawn = (
-            max(np.mean([float(row[score]) for row in rows]) for rows in some) - paper
-            for score in ("homogeneity", "first")
-        )
-        assert every < drawn and abs(drawn) < 8, data  # at most 3.7 away
-        if data in ("mnist", "fashion", "chromatin"):
-            assert every < -8, data  # 12 and more

@@ -57,7 +57,7 @@ import drot
 import numpy as np
 import recording
 import torch
-from drot.distributional.reduction import Descent, Reduction, read_problem
+from drot.distributional.reduction import Placed, Reduction, read_problem
 from drot.distributional.solve import descent
 from drot.metrics import prototype_homogeneity, prototype_nmi, weighted_silhouette
 from sklearn.cluster import KMeans
@@ -153,7 +153,7 @@ def whole(name: str, n: int, kernel: str, perplexity: int, components: int):
     else:
         every = task.identity()
         Z = task.place(task.start(every, np.random.default_rng(0)), every, TOL, 2000)
-    return Descent(Z, every, 0.0, ()), time.process_time() - begin
+    return Placed(Z, every, 0.0, ()), time.process_time() - begin
 
 
 def first_homogeneity(labels: np.ndarray, y: np.ndarray, number: int) -> float:
@@ -216,7 +216,7 @@ def compute(case: Case) -> Iterator[list[str]]:
     k, place = case.prototypes, case[:5]
     task = copy.copy(problem(*place))
     task.k = k
-    ends: list[Descent] = []
+    ends: list[Placed] = []
     spent = 0.0
     for method in ("CDR", "DRC"):
         if method not in case.methods:
@@ -235,7 +235,7 @@ def compute(case: Case) -> Iterator[list[str]]:
             coupling = task.cluster(how, rng, picture)
             Z = task.centres(picture.Z, coupling)
         seconds = time.process_time() - begin
-        first = Descent(Z, coupling, math.inf, (task.objective(Z, coupling),))
+        first = Placed(Z, coupling, math.inf, (task.objective(Z, coupling),))
         yield row(case, method, first.value, Z, coupling.T, before + seconds)
         begin = time.process_time()
         *_, (end, *_) = itertools.islice(descent(task, first, TOL), MOST + 1)

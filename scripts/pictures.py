@@ -1,4 +1,7 @@
-"""Draw the pictures of the README and of links to the book: ``.venv/bin/python scripts/pictures.py``."""
+"""Draw the pictures of the README and of links to the book.
+
+    .venv/bin/python scripts/pictures.py
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Draw the pictures of the README and of links to the book.
 
-    .venv/bin/python scripts/pictures.py
+.venv/bin/python scripts/pictures.py
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import pytest
 import torch
 from clouds import cloud
 from drot import load
-from drot.embeddings.descent import radius
+from drot.embeddings.descent import lbfgs, radius
 from drot.embeddings.embed import Embedding, embed
 from drot.embeddings.losses import BernoulliLoss, Evaluation, SNEkhornLoss, SNELoss
 from drot.embeddings.methods import snekhorn
@@ -146,6 +146,23 @@ def test_descent_ends_where_no_step_lowers(solver):
     """At rest, to rounding, and long before the budget."""
     found = run("t-snekhorn", 12, init="random", solver=solver, tol=1e-300, max_iter=9999, **LOOSE)
     assert 10 < found.n_iter < 5000 and found.residual < 1e-6 and not found.converged
+
+
+@pytest.mark.parametrize(("slope", "trials"), [(1.0, 2 * 30), (0.0, 0)])
+def test_descent_ends_where_a_fresh_direction_does_too(slope, trials):
+    """Where the direction of L-BFGS lowers nothing, what it learned is forgotten, once; where
+    the plain one does not either, that is the end. Without a slope there is none to try."""
+    scale, calls = torch.tensor([[1.0, 7.0]], dtype=torch.float64), []
+
+    def evaluate(Z, warm):
+        calls.append(Z)
+        wall = 1.0 if len(calls) > 8 else 0.0  # from the ninth evaluation on all is worse
+        value = slope * float((scale * (Z - 0.3) ** 2).sum()) / 2 + wall
+        return Evaluation(value=value, attraction=slope * scale * (Z - 0.3), repulsion=0 * Z)
+
+    steps = list(lbfgs(evaluate, torch.zeros_like(scale), torch.clone, 5))
+    assert len(calls) == (8 if slope else 1) + trials and (len(steps) > 2) == (slope > 0)
+    assert (np.diff([step.found.value for step in steps]) < 0).all()
 
 
 def test_plan_of_an_embedding_that_has_none():

@@ -20,9 +20,9 @@ CHAPTERS = {
     "starts": "index",
     "row": "01_entropic_affinity",
     "symmetric": "03_symmetric_affinity",
-    "priors": "07_graph_priors",
-    "srgw": "11_clustering",
-    "prototypes": "12_distributional",
+    "priors": "08_graph_priors",
+    "srgw": "12_clustering",
+    "prototypes": "13_distributional",
     "explorer": "explorer",
 }
 SHEETS = [

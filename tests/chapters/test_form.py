@@ -119,7 +119,7 @@ ENTRY = re.compile(r"^\((err-[\w-]+)\)=\n## ([^\n]+)\n(.*?)(?=^\(|\Z)", re.M | r
 
 def test_corrections_are_whole_and_named_once_at_the_top():
     """Each says what is printed and what holds, and runs a check."""
-    page = PAGES["book/14_errata"]
+    page = PAGES["book/15_errata"]
     entries = {label: text for label, _, text in ENTRY.findall(page)}
     top = re.findall(r"\{ref\}`(err-[\w-]+)`", page[: page.index(f"({next(iter(entries))})=")])
     assert sorted(top) == sorted(entries)

@@ -67,7 +67,7 @@ def browser() -> Iterator:
 
 @pytest.fixture(scope="session")
 def prototypes() -> tuple[str, dict]:
-    """The HTML that a cell of chapter 12 returns, run on its own data, and these data."""
+    """The HTML that a cell of chapter 13 returns, run on its own data, and these data."""
     source = (widget_page.BOOK / f"{widget_page.CHAPTERS['prototypes']}.md").read_text("utf8")
     cells = re.findall(r"```\{code-cell\}.*?\n```", source, re.S)
     (cell,) = (text for text in cells if 'data-widget="prototypes"' in text)

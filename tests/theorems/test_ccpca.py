@@ -1,4 +1,4 @@
-"""Chapter 8: PCA as a coupling of precisions, its landscape, components and their averages."""
+"""Chapter 9: PCA as a coupling of precisions, its landscape, components and their averages."""
 
 from __future__ import annotations
 

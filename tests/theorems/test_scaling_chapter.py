@@ -1,4 +1,4 @@
-"""Chapter 13: rounding of distances, numbers that travel in a pass, two processes."""
+"""Chapter 14: rounding of distances, numbers that travel in a pass, two processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The input graph of UMAP, and the curve of its output (Chapter 7)."""
+"""The input graph of UMAP, and the curve of its output (Chapter 8)."""
 
 from __future__ import annotations
 

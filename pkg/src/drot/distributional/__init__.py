@@ -1,4 +1,4 @@
-"""Distributional reduction (Chapter 12)."""
+"""Distributional reduction (Chapter 13)."""
 
 from .reduction import DistributionalReduction
 

@@ -1,4 +1,4 @@
-"""Gromov-Wasserstein and its semi-relaxed form (Chapters 9 to 11)."""
+"""Gromov-Wasserstein and its semi-relaxed form (Chapters 10 to 12)."""
 
 from .barycenter import SemiRelaxedBarycenter
 from .kmeans import Coarsening, KernelKMeans

@@ -1,4 +1,4 @@
-"""Gromov-Wasserstein: objective, gradient, and the two classical distances (Chapter 9)."""
+"""Gromov-Wasserstein: objective, gradient, and the two classical distances (Chapter 10)."""
 
 from __future__ import annotations
 

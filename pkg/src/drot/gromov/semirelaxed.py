@@ -1,4 +1,4 @@
-"""Semi-relaxed Gromov-Wasserstein: the second marginal is learned (Chapter 10)."""
+"""Semi-relaxed Gromov-Wasserstein: the second marginal is learned (Chapter 11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""PCA as a coupling of two precisions, and PCA of the components of a random graph (Chapter 8)."""
+r"""PCA as a coupling of two precisions, and PCA of the components of a random graph (Chapter 9)."""
 
 from __future__ import annotations
 

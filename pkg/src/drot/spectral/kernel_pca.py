@@ -1,4 +1,4 @@
-"""Kernel PCA with point masses: what all spectral methods have in common (Chapter 8)."""
+"""Kernel PCA with point masses: what all spectral methods have in common (Chapter 9)."""
 
 from __future__ import annotations
 

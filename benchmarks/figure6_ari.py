@@ -62,8 +62,6 @@ def main() -> None:
         OUT,
         fields=FIELDS,
         facts=recording.header(f"scikit-learn {sklearn.__version__}", f"numpy {np.__version__}"),
-        error_column=False,
-        show=lambda row: print("  ".join(row.values()), flush=True),
         **sweep.options(asked),
     )
     sys.exit(f"{swept.failed} cases failed: run again" if swept.failed else 0)

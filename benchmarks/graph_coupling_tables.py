@@ -23,8 +23,7 @@ and runs on 2000 of the images, the first 200 of each class, whose starts are co
 alone. ``openTSNE`` runs on these 2000 as well.
 
 Each finished row is appended to the file, and rows that are there already are not computed again.
-``--jobs``, ``--backend`` and ``--scheduler`` hand the grid to more processes or to a cluster, as
-``sweep.py`` says.
+``--jobs`` and ``--backend`` hand the grid to more processes.
 
 Prediction, measured first on one case of each kind, in CPU seconds at n = 10 000: a start 2 to 5,
 openTSNE 57, umap-learn 9, the two scores 3.5. The grid has 22 runs of openTSNE there, 26 of
@@ -234,9 +233,7 @@ def main() -> None:
         OUT,
         fields=FIELDS[6:],
         facts=recording.header(", ".join(f"{name} {version(name)}" for name in names)),
-        error_column=False,
         place=place,
-        show=lambda row: print("  ".join(part.rjust(8) for part in row.values()), flush=True),
         **sweep.options(asked),
     )
     sys.exit(f"{swept.failed} cases failed: run again" if swept.failed else 0)

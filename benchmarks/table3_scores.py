@@ -19,8 +19,7 @@ The methods are
 
 Each finished row is appended to the file, and rows that are there already are not computed again.
 ``--figures`` computes the embeddings of DRAWN, 70 CPU seconds, into a file of their own.
-``--jobs``, ``--backend`` and ``--scheduler`` hand the grid to more processes or to a cluster, as
-``sweep.py`` says.
+``--jobs`` and ``--backend`` hand the grid to more processes.
 
 Prediction, measured first at one seed and perplexity 30, in CPU seconds for the four methods:
 COIL-20 26, Olivetti 2.6, chromatin 8.5, expression 21, scGEM 0.6. The paper's grid has every
@@ -237,9 +236,7 @@ def main() -> None:
         OUT,
         fields=FIELDS[4:],
         facts=facts(),
-        error_column=False,
         place=place,
-        show=lambda row: print("  ".join(part.rjust(8) for part in row.values()), flush=True),
         **sweep.options(asked),
     )
     sys.exit(f"{swept.failed} cases failed: run again" if swept.failed else 0)

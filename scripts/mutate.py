@@ -47,7 +47,7 @@ def wanted(operator: str) -> bool:
 def pytest(*arguments: str, source: Path = PACKAGE.parent, record: Path | None = None, **options):
     env = os.environ | {"PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
     env |= {"COVERAGE_FILE": str(record)} if record else {}
-    words = ["-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", *arguments]
+    words = ["-m", "pytest", "-q", "-n0", "--dist=no", "-p", "no:cacheprovider", *arguments]
     return subprocess.run([sys.executable, *words], cwd=ROOT, env=env, **options)
 
 

@@ -4,6 +4,7 @@
 - Takes icons from the theme's web font, and not from 1.5 MB of script that draws the same.
 - Drops scripts that are emitted twice, and mends the markup of signatures and of the bibliography.
 - Keeps words with a hyphen, and formulas with the comma behind them, in one line.
+- Lets exercises say whether an answer is right (``answers.py``).
 - Ships every chapter as an executed notebook, and links it to Colab (``notebooks.py``).
 - Keeps the build honest: a cache of executions that does not fit the package is emptied before
   it is read, and with ``DROT_EXECUTED=1`` (set by ``make``) the build may execute nothing.
@@ -21,6 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import answers
 import drot
 import executions
 import myst_nb.core.execute.cache as nb_cache
@@ -171,6 +173,7 @@ def setup(app):
     app.connect("builder-inited", check_cache)
     app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", take_icons_from_the_font)
+    answers.setup(app)
     notebooks.setup(app)
     app.connect("html-page-context", drop_repeated_scripts, priority=900)
     app.connect("html-page-context", mend_markup)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import answers
 import executions
 import nbformat
 from myst_nb.core.variables import format_plain_text
@@ -54,11 +55,11 @@ def paste_numbers(notebook) -> None:
             )
 
 
-def drop_index(notebook) -> None:
-    """A notebook has no index to send readers to."""
+def drop_boxes(notebook) -> None:
+    """A notebook has no index to send readers to, and its forms would not reply."""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = INDEX.sub("", cell.source)
+            cell.source = answers.DIRECTIVE.sub("", INDEX.sub("", cell.source))
 
 
 def ship(app, doctree) -> None:
@@ -75,7 +76,7 @@ def ship(app, doctree) -> None:
     except KeyError:  # its execution failed, and myst-nb has said so
         return
     paste_numbers(notebook)
-    drop_index(notebook)
+    drop_boxes(notebook)
     repository = app.config.html_theme_options["repository_url"]
     notebook.cells.insert(0, set_up_cell(repository, Path(page).parent.as_posix()))
     notebook.metadata.pop("source_map", None)  # lines of the Markdown file

@@ -126,7 +126,7 @@ class _Newton:
         self.point = dual.at(gamma, lam, self.pinned)
 
     def steps(self) -> Iterator[tuple[Point, float]]:
-        """Check, sort the rows, step: yield points and residuals until no step increases q."""
+        """Check, sort the rows, step: yield points and residuals until no step increases g."""
         going = True
         while going:
             yield self.point, self.dual.measured(self.point)

@@ -3,7 +3,7 @@ r"""The dual of the symmetric entropic affinity: its value, derivatives and opti
 For gamma >= 0 and lam, both (n,), with s_ij = gamma_i + gamma_j, L_ij = (lam_i + lam_j - 2 C_ij)
 / s_ij and P = exp(L),
 
-    q = <gamma, t> + <lam, 1> - 1/2 sum_ij s_ij P_ij,     t = log xi + 1,
+    g = <gamma, t> + <lam, 1> - 1/2 sum_ij s_ij P_ij,     t = log xi + 1,
 
 has the gradient (t - H(P_i:), 1 - sum_j P_ij) and, with A = P / s, B = -L A, D = -L B
 (elementwise), the negative Hessian
@@ -51,7 +51,7 @@ class Point:
     gamma: Tensor  # (n,) >= 0; 0 marks a slack row
     lam: Tensor  # (n,)
     free: Tensor  # (n,) weight of the self-loop of row i that the formula leaves free
-    value: float  # q
+    value: float  # g
     row_sum: Tensor  # (n,)
     entropy: Tensor  # (n,) H(P_i:)
     sums: Tensor  # (3, n) row sums of D, B, A

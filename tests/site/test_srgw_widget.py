@@ -163,6 +163,27 @@ def test_starts(page, name):
     assert_agrees(page)
 
 
+@pytest.mark.parametrize("name", STARTS)
+def test_the_dashed_curve_ends_at_the_frame_and_the_cost_is_explained(page, name):
+    """A parabola may rise far above the other curve; what is drawn of it stays in the plot."""
+    begin(page, name)
+    slider(page, "From").press("End")
+    path = page.locator(f'{page.box} [data-curve="fixed"]')
+    clip = page.locator(f"{page.box} clipPath")
+    assert path.get_attribute("clip-path") == f"url(#{clip.get_attribute('id')})"
+    sides = ("x", "y", "width", "height")
+    shown, frame = clip.locator("rect"), page.locator(f"{page.box} [data-frame]")
+    (left, top, width, depth) = marks(shown, *sides)[0]
+    np.testing.assert_array_equal(marks(frame, *sides)[0], [left, top, width, depth])
+    assert (left, width) == (14, 312) and 0 < top < top + depth < 240
+    numbers = re.findall(r" (-?[\d.]+)", path.get_attribute("d"))
+    assert max(map(float, numbers)) < top + depth, "only the frame's upper side is in its way"
+    says_cost = page.locator(f'{page.box} [data-name="costs"]').inner_text()
+    assert ("below 0" in says_cost) == (name == "three points")
+    assert ("twice" in says_cost) == (name == "a ring and its middle")
+    assert_agrees(page)
+
+
 def test_clusters_and_the_table(page):
     slider(page, "From").press("End")
     words = page.locator(f"{page.box} .drot-word").all_text_contents()

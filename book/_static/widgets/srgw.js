@@ -8,7 +8,8 @@
   const { WIDTH, HEIGHT, buttons, clamp, draw, element, picture, readout, row, set } = drotPage;
   const { slider, table, widget } = drotPage;
   const SIDE = 14; // margins of the plot
-  const TOP = 26;
+  const TOP = 80; // of the solid curve; above it is room for the dashed one
+  const FRAME = 10;
   const BOTTOM = 34;
   const NOTCHES = 100; // positions of the slider between the memberships
   const MOST = 4; // clusters
@@ -21,12 +22,13 @@
     "var(--pst-color-background)",
   ];
 
-  /* sign: of the similarity whose k-means cost is shown, 1 if not given;
+  /* sign: of the similarity whose k-means cost is shown, 1 if not given; cost: what that is;
    * unit: pixels for one unit of length; before, after: the memberships to start with */
   const STARTS = {
     clouds: {
       name: "three clouds",
       what: "inner products, centred",
+      cost: "the mean squared distance of the points from the middles of their clusters.",
       similarity: (core, points) => core.products(points, [1, 1]),
       unit: 46,
       k: 3,
@@ -41,6 +43,7 @@
     ring: {
       name: "a ring and its middle",
       what: "squared distances",
+      cost: "twice the mean squared distance of the points from the middles of their clusters.",
       similarity: (core, points) => core.sqeuclidean(points),
       sign: -1, // distances are large where inner products are small
       unit: 50,
@@ -56,6 +59,7 @@
     signs: {
       name: "three points, two signs",
       what: "products with two signs",
+      cost: "the same formula, which may go below 0, since some squared lengths are negative here.",
       similarity: (core, points) => core.products(points, [2.5, -0.5]),
       unit: 46,
       k: 2,
@@ -130,13 +134,16 @@
     return { node, build, update };
   }
 
-  function makePlot() {
+  function makePlot(clip) {
     const { node, svg } = picture("Objective between the two memberships", "");
     const base = HEIGHT - BOTTOM;
     const across = (t) => SIDE + t * (WIDTH - 2 * SIDE);
-    draw(svg, "line", { class: "drot-rule", x1: across(0), y1: base, x2: across(1), y2: base });
+    const frame = { x: SIDE, y: FRAME, width: WIDTH - 2 * SIDE, height: base - FRAME };
+    draw(svg, "rect", { class: "drot-rule", fill: "none", "data-frame": "", ...frame });
+    draw(draw(svg, "clipPath", { id: clip }), "rect", frame);
     const chord = draw(svg, "line", { class: "drot-rule", "data-curve": "chord" });
-    const fixed = draw(svg, "path", { class: "drot-cross", "data-curve": "fixed" });
+    const dashes = { class: "drot-cross", "data-curve": "fixed", "clip-path": "url(#" + clip + ")" };
+    const fixed = draw(svg, "path", dashes);
     const curve = draw(svg, "path", { class: "drot-curve", "data-curve": "reduced" });
     const dot = draw(svg, "circle", { class: "drot-dot", r: 6 });
     const end = { class: "drot-axis", y: base + 20 };
@@ -147,14 +154,13 @@
     function update(values, held, t, now) {
       const least = Math.min(...values);
       const most = Math.max(...values);
-      // the dashed curve may leave the plot above; where nothing bends, the line is half way up
+      // the dashed curve may leave the frame above; where nothing bends, the line is half way up
       const room = most - least > 1e-12 * Math.abs(most) ? most - least : 1;
       const up = (v) => base - 12 - ((v - least) / room) * (base - TOP - 12);
       const point = (v, s) => (s ? "L" : "M") + across(s / NOTCHES) + " " + up(v).toFixed(3);
-      const shown = held.map((v) => Math.min(v, most + room)); // far above is out of sight
       // all digits, for the tests
       set(curve, { d: values.map(point).join(""), "data-values": JSON.stringify(values) });
-      set(fixed, { d: shown.map(point).join(""), "data-values": JSON.stringify(held) });
+      set(fixed, { d: held.map(point).join(""), "data-values": JSON.stringify(held) });
       const [first, last] = [values[0], values[NOTCHES]];
       set(chord, { x1: across(0), y1: up(first), x2: across(1), y2: up(last) });
       set(dot, { cx: across(t), cy: up(now) });
@@ -171,10 +177,12 @@
 
   function start(box, id) {
     const core = window.drotSrgw;
+    const costs = element("span", { "data-name": "costs" });
     const hint = element("p", { class: "drot-finding", id: id + "-hint" }, [
       "Press a point to send it to the next cluster. Solid: the objective with the best ", bar(),
       " at each share; thin: its chord; dashed: the objective with the ", bar(),
-      " of the dot held fixed, which touches the curve there and is nowhere below it.",
+      " of the dot held fixed, which touches the curve there and is nowhere below it, and is not " +
+        "drawn above the frame. K-means cost: ", costs,
     ]);
     const many = element("span", {});
     const clusterLabel = ["Clusters ", element("i", {}, "k"), " = ", many];
@@ -202,7 +210,7 @@
     );
     const listed = table(["The small matrix ", bar(), " and its weights"]);
     const points = makePoints(hint.id, (i) => change(i, (nearest()[i] + 1) % k));
-    const plot = makePlot();
+    const plot = makePlot(id + "-clip");
     let key = "";
     let C = [];
     let k = 2;
@@ -274,7 +282,7 @@
 
     function begin(name, wish) {
       key = name;
-      const { points: places, unit, what, similarity } = STARTS[key];
+      const { points: places, unit, what, cost, similarity } = STARTS[key];
       const most = Math.min(MOST, places.length);
       k = clamp(Math.round(wish), 2, most);
       C = similarity(core, places);
@@ -285,6 +293,7 @@
       clusters.input.max = most;
       clusters.input.value = k;
       many.textContent = k;
+      costs.textContent = cost;
       chooser.show(key);
       points.build(places, unit, "Similarity: " + what);
       show();

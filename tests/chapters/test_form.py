@@ -139,7 +139,8 @@ INDEX = re.compile(r"(.*)\n(.*)\n```\{index\} (.+)\n(.*)\n(.*)\n(.*)")
 @every_chapter
 def test_chapter_names_its_neighbours(name: str):
     """The last lines sum up the page before and the page after, by their labels."""
-    files = [page for page in TOC if page.startswith("book/") and page != "book/index"]
+    aside = ("book/index", "book/explorer")
+    files = [page for page in TOC if page.startswith("book/") and page not in aside]
     at = files.index(name)
     for word, other in (("Behind us", files[at - 1]), ("Ahead", files[at + 1])):
         (line,) = re.findall(rf"^\*\*{word}:\*\* (.+)$", PAGES[name], re.M)

@@ -218,7 +218,8 @@ def test_on_paper_proofs_and_solutions_are_open(page):
 
 
 def test_reference_shows_a_preview(page):
-    """A link to a statement or an equation shows it on hover; it still is a link."""
+    """A link to a statement or an equation shows it on hover; it still is a link, and so are those
+    in the preview, with titles and words as legible as on the page."""
     links = page.locator('article a.reference.internal[href^="#"]')
     link = links.filter(has_text=re.compile(r"Theorem|Proposition|\(\d")).first
     link.scroll_into_view_if_needed()
@@ -226,6 +227,14 @@ def test_reference_shows_a_preview(page):
     preview = page.locator("[data-tippy-root]").first
     preview.wait_for(state="visible", timeout=5000)
     assert len(preview.inner_text().strip()) > 5
+    some = page.locator("article a.reference.internal:not(details *)")
+    some.evaluate_all("all => all.slice(0, 30).forEach(e => e._tippy?.show())")
+    for theme in ("light", "dark"):
+        page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+        page.wait_for_timeout(600)  # previews fade in, and follow the theme by and by
+        assert not page.evaluate("probe.faint()"), theme
+    for kind in ("a.reference", ".tippy-header", "dt"):  # links, titles, words of the glossary
+        assert page.locator(f"[data-tippy-root] {kind} >> visible=true").count(), kind
 
 
 def test_search_needs_no_server(page, site_url):

@@ -65,6 +65,8 @@ def test_links_and_anchors_exist(pages):
                 target /= "index.html"
             if not target.is_file():
                 bad.append(f"{path.name}: {url} does not exist")
+            elif parts.fragment.startswith("maps_"):  # a state of the explorer, tested with it
+                continue
             elif parts.fragment and target in ids and unquote(parts.fragment) not in ids[target]:
                 bad.append(f"{path.name}: {url} has no such anchor")
     assert not bad, "\n".join(sorted(set(bad)))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
+import re
 import runpy
 from types import SimpleNamespace
 
@@ -11,7 +13,7 @@ import drot
 import numpy as np
 import pytest
 import torch
-from widget_page import BOOK, marks, says, squared
+from widget_page import BOOK, marks, open_page, says, squared
 
 WIDGET = "explorer"
 MAKER = SimpleNamespace(**runpy.run_path(str(BOOK.parent / "scripts" / "explorer_data.py")))
@@ -35,7 +37,8 @@ def nearest(X: np.ndarray, i: int) -> list[int]:
 
 
 WAYS = {"ArrowRight": [1, 0], "ArrowUp": [0, 1], "ArrowLeft": [-1, 0], "ArrowDown": [0, -1]}
-VIEW = ("tsne", 30, "pca")  # the first
+VIEW = [("tsne", 30, "r3"), ("tsne", 30, "r4")]  # the first: left and right
+SIDES = ("left", "right")
 IMAGES = MAKER.shown_pixels().astype(float)
 
 
@@ -43,14 +46,16 @@ IMAGES = MAKER.shown_pixels().astype(float)
 
 
 def test_every_setting_is_stored():
-    """In at most half a megabyte."""
+    """In at most half a megabyte, and five random starts are five maps."""
     assert MAKER.TARGET.stat().st_size < 500_000
     settings = [(m, xi) for m in MAKER.METHODS if m != "pca" for xi in MAKER.PERPLEXITIES]
     wanted = {("pca", 0, "")}
     for m, xi in settings:
         wanted |= {(m, xi, start) for start in (MAKER.STARTS if m in MAKER.DESCENTS else [""])}
     assert set(MAPS) == wanted and len(DATA["maps"]) == len(wanted)
-    assert list(DATA["methods"]) == list(MAKER.METHODS)
+    assert list(DATA["methods"]) == list(MAKER.METHODS) and len(MAKER.SEEDS) == 5
+    for m, xi in itertools.product(MAKER.DESCENTS, MAKER.PERPLEXITIES):
+        assert len({MAPS[m, xi, start]["xy"] for start in MAKER.STARTS}) == 6, (m, xi)
 
 
 def test_images_are_the_digits():
@@ -70,19 +75,20 @@ def test_map_is_computed_again(case):
     assert gap < 1e-3 * shown.abs().max()
 
 
+@pytest.mark.parametrize("start", ["pca", "r5"])
 @pytest.mark.parametrize("method", MAKER.DESCENTS)
-def test_descent_is_at_rest(method):
+def test_descent_is_at_rest(method, start):
     """Another machine may come down elsewhere; where this one came down, there is no slope."""
     # equal distances of digits: rounding chooses UMAP's neighbours, and the fifth digit
     near, flat = (1e-3, 0.5) if method == "umap" else (1e-6, 0.1)
-    case = (method, 30, "pca")
+    case = (method, 30, start)
     loss = MAKER.objective(method, MAKER.affinity(method, 30))
     found = loss.evaluate(torch.from_numpy(unpack(case)))
     assert float(found.value) == pytest.approx(MAPS[case]["value"], rel=near)
     assert float(found.gradient.abs().max()) < flat  # positions are rounded
 
 
-@pytest.mark.parametrize("case", [("tsne", 30, "pca"), ("umap", 5, "random")], ids=str)
+@pytest.mark.parametrize("case", [("tsne", 30, "pca"), ("umap", 5, "r2")], ids=str)
 def test_share_of_kept_neighbours(case):
     Z = unpack(case)
     both = [len({*nearest(IMAGES, i)} & {*nearest(Z, i)}) for i in range(N)]
@@ -92,99 +98,124 @@ def test_share_of_kept_neighbours(case):
 # ---------------------------------------------------------------------------------- in the page
 
 
+def part(page, side: str, what: str):
+    """Something of the left map or of the right one."""
+    return page.locator(f'{page.box} [aria-label="{side} map"] {what}')
+
+
 def chosen(page) -> int:
-    one = page.locator(f'{page.box} [role="option"][aria-selected="true"]')
-    svg = page.locator(f'{page.box} [role="listbox"]')
-    assert svg.get_attribute("aria-activedescendant") == one.get_attribute("id")
-    return int(one.get_attribute("data-image"))
+    """The image, which both maps mark."""
+    numbers = set()
+    for side in SIDES:
+        one, svg = part(page, side, '[aria-selected="true"]'), part(page, side, "svg")
+        assert svg.get_attribute("aria-activedescendant") == one.get_attribute("id")
+        numbers.add(int(one.get_attribute("data-image")))
+    return numbers.pop() if len(numbers) == 1 else pytest.fail(f"the maps differ: {numbers}")
 
 
-def assert_agrees(page, case: tuple[str, int, str]) -> None:
-    """Places, ring, lines, images and sentences, against Python."""
-    Z, i = unpack(case), chosen(page)
-    at = page.locator(f'{page.box} [role="option"]').evaluate_all(
-        "all => all.map(e => { const m = new DOMMatrix(getComputedStyle(e).transform);"
-        " return [m.e, m.f] })"
-    )
-    at = np.array(at) * [1, -1]
-    scale = np.ptp(at, axis=0).max() / np.ptp(Z, axis=0)[np.ptp(at, axis=0).argmax()]
-    gap = at - at.mean(axis=0) - scale * (Z - Z.mean(axis=0))
-    assert np.abs(gap).max() < 0.2
-    ring = marks(page.locator(f"{page.box} .drot-chosen"), "cx", "cy")
-    np.testing.assert_allclose(ring * [1, -1], at[[i]], atol=0.06)
+def pick(page, side: str, **wishes) -> None:
+    for name, value in wishes.items():
+        part(page, side, f'select[id$="{name}"]').select_option(str(value))
 
-    similar, near = nearest(IMAGES, i), nearest(Z, i)
-    kept = [j in near for j in similar]
-    lines = page.locator(f"{page.box} .drot-ties line")
-    assert marks(lines, "data-to").ravel().tolist() == similar
-    for found, kind in ((lines, "drot-tie-kept"), (page.locator(".drot-strip svg"), "drot-near")):
-        classes = found.evaluate_all("all => all.map(e => e.getAttribute('class'))")
-        assert [name == kind for name in classes] == kept
+
+def assert_agrees(page, cases: list[tuple[str, int, str]], at: int) -> None:
+    """Places, rings, lines, images and sentences, against Python; `at`: the map pointed at."""
+    i, Z = chosen(page), [unpack(case) for case in cases]
+    similar, near = nearest(IMAGES, i), [nearest(z, i) for z in Z]
+    for s, side in enumerate(SIDES):
+        there = part(page, side, '[role="option"]').evaluate_all(
+            "all => all.map(e => { const m = new DOMMatrix(getComputedStyle(e).transform);"
+            " return [m.e, m.f] })"
+        )
+        there = np.array(there) * [1, -1]
+        scale = np.ptp(there, axis=0).max() / np.ptp(Z[s], axis=0)[np.ptp(there, axis=0).argmax()]
+        gap = there - there.mean(axis=0) - scale * (Z[s] - Z[s].mean(axis=0))
+        assert np.abs(gap).max() < 0.2, cases
+        ring = marks(part(page, side, ".drot-chosen"), "cx", "cy")
+        np.testing.assert_allclose(ring * [1, -1], there[[i]], atol=0.06)
+        # lines to the most similar where one points; rings around those near there in the other
+        kind, others = ("line", similar) if s == at else ("circle", near[at])
+        found = part(page, side, f".drot-ties {kind}")
+        assert set(marks(found, "data-to").ravel().astype(int)) == set(others)
+        assert part(page, side, ".drot-ties > *").count() == K
+        x, y = ("x2", "y2") if s == at else ("cx", "cy")
+        for j, *end in marks(found, "data-to", x, y):
+            np.testing.assert_allclose(end * np.array([1, -1]), there[int(j)], atol=0.06)
+        looks = found.evaluate_all("all => all.map(e => [+e.dataset.to, e.getAttribute('class')])")
+        assert all((look == "drot-tie-kept") == (j in near[s]) for j, look in looks)
+        assert DATA["methods"][cases[s][0]] in part(page, side, "svg").get_attribute("aria-label")
+    strip = page.locator(".drot-strip svg").evaluate_all("a => a.map(e => e.getAttribute('class'))")
+    assert [name == "drot-near" for name in strip] == [j in near[at] for j in similar]
     levels = marks(page.locator(f"{page.box} .drot-large .drot-ink"), "opacity").ravel()
     np.testing.assert_allclose(levels * 15, IMAGES[i], atol=1e-6)
-    assert says(page, "image") == (
-        f"Image {i + 1}, a {DATA['classes'][i]}: {sum(kept)} of its {K} most similar images are "
-        f"among its {K} nearest in the map."
+
+    digit, (here, other) = DATA["classes"][i], (SIDES[at], SIDES[1 - at])
+    assert says(page, "similar") == (
+        f"Image {i + 1}, {'an' if digit == '8' else 'a'} {digit}: of its {K} most similar images, "
+        f"{len({*similar} & {*near[at]})} are near on the {here}."
     )
-    assert says(page, "map").startswith(DATA["methods"][case[0]])
-    assert f"{100 * MAPS[case]['kept']:.1f} %" in says(page, "map")
+    both = len({*near[0]} & {*near[1]})
+    assert (
+        says(page, "shared") == f"Of its {K} nearest on the {here}, {both} are near on the {other}."
+    )
+    left, right = (f"{100 * MAPS[case]['kept']:.1f} %" for case in cases)
+    assert f"{left} of the most similar are near on the left, {right}" in says(page, "kept")
 
 
 def test_first_view(page):
-    assert_agrees(page, VIEW)
-    assert page.locator(f'{page.box} [role="option"]').count() == N
-    assert "t-SNE at 30" in page.locator('[role="listbox"]').get_attribute("aria-label")
+    """As the book links it; nothing is written to the address before the reader acts."""
+    assert_agrees(page, VIEW, 0)
+    assert [part(page, side, '[role="option"]').count() for side in SIDES] == [N, N]
+    common = np.mean(
+        [len({*nearest(A, i)} & {*nearest(B, i)}) for A, B in [map(unpack, VIEW)] for i in range(N)]
+    )
+    shown = re.search(r"[\d.]+(?= %)", says(page, "common"))[0]
+    assert float(shown) == pytest.approx(100 * common / K, abs=0.06)
+    page.wait_for_timeout(400)
+    assert page.evaluate("location.hash") == ""
 
 
-def test_every_method_and_setting(page):
-    slider = page.get_by_role("slider")
-    starts = [page.get_by_role("button", name=f"Start: {s}") for s in DATA["starts"].values()]
-    for method, name in DATA["methods"].items():
-        page.get_by_role("button", name=name, exact=True).click()
-        if method in MAKER.DESCENTS:
-            starts[1].click()
-            assert starts[1].get_attribute("aria-pressed") == "true"
-            assert_agrees(page, (method, 30, "random"))
-            starts[0].click()
-            assert_agrees(page, (method, 30, "pca"))
-        else:
-            assert all(button.is_disabled() for button in starts)
-            assert_agrees(page, (method, 0 if method == "pca" else 30, ""))
-        assert slider.is_disabled() == (method == "pca")
-    page.get_by_role("button", name="ccPCA").click()
-    slider.focus()
-    for key, xi in (("Home", 5), ("ArrowRight", 15), ("End", 60)):
-        page.keyboard.press(key)
-        assert slider.get_attribute("aria-valuetext") == str(xi)
-        assert_agrees(page, ("ccpca", xi, ""))
+def test_each_map_has_its_own_setting(page):
+    """Every method on the left, every start and perplexity on the right; the other stays."""
+    right = VIEW[1]
+    for method in DATA["methods"]:
+        pick(page, "left", method=method)
+        descent = method in MAKER.DESCENTS
+        assert part(page, "left", 'select[id$="start"]').is_enabled() == descent
+        assert part(page, "left", 'select[id$="xi"]').is_enabled() == (method != "pca")
+        left = (method, 0 if method == "pca" else 30, "r3" if descent else "")
+        assert_agrees(page, [left, right], 0)
+    for start, xi in [("r1", 5), ("r2", 15), ("r5", 60), ("pca", 30)]:
+        pick(page, "right", start=start, xi=xi)
+        assert_agrees(page, [left, ("tsne", xi, start)], 0)
 
 
 def test_keyboard(page):
-    """Tab reaches the map once; arrows walk, Home and End jump, and the page does not scroll."""
-    svg = page.locator(f'{page.box} [role="listbox"]')
-    page.get_by_role("button", name="Start: chance").focus()
-    page.keyboard.press("Tab")
-    assert svg.evaluate("e => document.activeElement === e")
-    Z, i = unpack(VIEW), chosen(page)
-    scrolled = page.evaluate("scrollY")
-    for key in [*WAYS, "ArrowRight", "ArrowRight", "ArrowUp"] + 30 * ["ArrowDown"]:
-        moved = Z - Z[i]  # to the nearest that is more ahead than aside; at the end to none
-        ahead, aside = moved @ WAYS[key], np.abs(moved @ WAYS[key][::-1])
-        far = np.where((ahead > 0) & (ahead >= aside), (moved**2).sum(axis=1), np.inf)
-        i = int(far.argmin()) if np.isfinite(far).any() else i
-        page.keyboard.press(key)
-        assert chosen(page) == i
-    assert_agrees(page, VIEW)
-    for key, i in (("End", N - 1), ("Home", 0)):
-        page.keyboard.press(key)
-        assert chosen(page) == i
-    assert page.evaluate("scrollY") == scrolled
-    page.get_by_role("button", name="UMAP").click()
+    """Tab reaches each map once; arrows walk, Home and End jump, and the page does not scroll."""
+    for at, side in enumerate(SIDES):
+        part(page, side, 'select[id$="start"]').focus()
+        page.keyboard.press("Tab")
+        assert part(page, side, "svg").evaluate("e => document.activeElement === e")
+        Z, i = unpack(VIEW[at]), chosen(page)
+        scrolled = page.evaluate("scrollY")
+        for key in [*WAYS, "ArrowRight", "ArrowRight", "ArrowUp"] + 30 * ["ArrowDown"]:
+            moved = Z - Z[i]  # to the nearest that is more ahead than aside; at the end to none
+            ahead, aside = moved @ WAYS[key], np.abs(moved @ WAYS[key][::-1])
+            far = np.where((ahead > 0) & (ahead >= aside), (moved**2).sum(axis=1), np.inf)
+            i = int(far.argmin()) if np.isfinite(far).any() else i
+            page.keyboard.press(key)
+            assert chosen(page) == i
+        assert_agrees(page, VIEW, at)
+        for key, i in (("End", N - 1), ("Home", 0)):
+            page.keyboard.press(key)
+            assert chosen(page) == i
+        assert page.evaluate("scrollY") == scrolled
+    pick(page, "left", method="umap")
     assert chosen(page) == 0, "another map, the same image"
 
 
-def middle(page, i: int) -> tuple[float, float]:
-    return page.locator(f'{page.box} [data-image="{i}"]').evaluate(
+def middle(page, side: str, i: int) -> tuple[float, float]:
+    return part(page, side, f'[data-image="{i}"]').evaluate(
         """e => {
             const svg = e.ownerSVGElement, m = new DOMMatrix(getComputedStyle(e).transform);
             const box = svg.getBoundingClientRect(), s = box.width / svg.viewBox.baseVal.width;
@@ -193,14 +224,51 @@ def middle(page, i: int) -> tuple[float, float]:
     )
 
 
+def lonely(case) -> int:
+    """No doubt which is meant."""
+    return int((squared(unpack(case)) + 1e9 * np.eye(N)).min(axis=1).argmax())
+
+
 def test_hover_and_touch(page, open_widget):
-    gaps = squared(unpack(VIEW)) + 1e9 * np.eye(N)
-    i = int(gaps.min(axis=1).argmax())  # the most lonely: no doubt which is meant
-    page.mouse.move(*middle(page, i))
-    assert chosen(page) == i
-    assert_agrees(page, VIEW)
+    """Whichever map is pointed at, the other rings what is near there."""
+    for at, side in ((1, "right"), (0, "left")):
+        i = lonely(VIEW[at])
+        page.mouse.move(*middle(page, side, i))
+        assert chosen(page) == i
+        assert_agrees(page, VIEW, at)
     page.mouse.move(2, 2)  # away: the choice stays
     assert chosen(page) == i
     phone = open_widget(WIDGET, width=390)
-    phone.touchscreen.tap(*middle(phone, i))
+    phone.touchscreen.tap(*middle(phone, "left", i))
     assert chosen(phone) == i
+
+
+def test_address_keeps_the_state(page, browser, widget_files):
+    """What one sees is in the address, and a link, or a word typed there, shows it again."""
+    pick(page, "left", method="umap", xi=5, start="r2")
+    pick(page, "right", method="ccpca")
+    i = lonely(("ccpca", 30, ""))
+    page.mouse.move(*middle(page, "right", i))
+    word = f"#maps_umap-5-r2_ccpca-30-r4_{i + 1}-right"
+    page.wait_for_function("word => location.hash === word", arg=word, timeout=5000)
+    assert page.evaluate("history.length") <= 2, "the way back is short"
+
+    again = open_page(browser, widget_files(WIDGET).as_uri() + word, WIDGET)
+    assert_agrees(again, [("umap", 5, "r2"), ("ccpca", 30, "")], 1)
+    assert chosen(again) == i and part(again, "left", "select").first.input_value() == "umap"
+    seen = says(again, "similar")
+    for bad in ("maps_tsne-7-r1_tsne-5-r1_1-left", "maps_tsne-5-r1_tsne-5-r1_501-left", "sec-x"):
+        again.evaluate("word => { location.hash = word }", bad)
+        assert says(again, "similar") == seen, bad
+    again.evaluate("() => { location.hash = 'maps_tsne-5-r1_pca-5-r1_7-left' }")
+    again.wait_for_function("document.querySelector('output').innerText.includes('Image 7,')")
+    assert_agrees(again, [("tsne", 5, "r1"), ("pca", 0, "")], 0)
+    assert not again.said
+    again.context.close()
+
+
+def test_links_of_the_page_are_states(core):
+    words = re.findall(r'href="#(maps_[^"]*)"', (BOOK / "explorer.md").read_text("utf8"))
+    assert len(words) >= 5
+    for word in words:
+        assert core("write", core("read", word, DATA)) == word

@@ -45,6 +45,10 @@ def states(page):
             for key in ("Home", "End"):
                 slider.press(key)
                 yield f"{button.inner_text()}, {key}"
+    for select in page.locator(f"{page.box} select").all():
+        for option in select.locator("option").all():
+            select.select_option(option.get_attribute("value"))
+            yield f"{select.get_attribute('id')}, {option.inner_text()}"
     for point in page.locator(f"{page.box} [data-prototype]").all():
         point.focus()
         yield point.get_attribute("aria-label")

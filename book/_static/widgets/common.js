@@ -82,10 +82,8 @@ window.drotPage = (function () {
       all[key].addEventListener("click", () => press(key));
     }
     const frame = { class: "drot-buttons", role: "group", "aria-label": label };
-    function show(chosen, usable = true) {
-      for (const key in all) {
-        set(all[key], { "aria-pressed": String(usable && key === chosen) }).disabled = !usable;
-      }
+    function show(chosen) {
+      for (const key in all) set(all[key], { "aria-pressed": String(key === chosen) });
     }
     return { row: element("div", frame, Object.values(all)), show };
   }

@@ -1,17 +1,22 @@
-/* The page's side of the explorer: five hundred digits under several maps. Point at one, touch it,
- * or walk with the arrow keys; the arithmetic is explorer_core.js, the maps explorer_data.js.
- * Its box also takes data-method, data-perplexity, data-start and data-image.
+/* The page's side of the explorer: five hundred digits under two maps, side by side. Point at a digit
+ * in one, touch it, or walk with the arrow keys: the other map rings it and its nearest in the first.
+ * The arithmetic is explorer_core.js, the maps explorer_data.js. Its box takes data-view: what to
+ * begin with, as the address keeps it after its #.
  */
 (function () {
   "use strict";
 
-  const { buttons, draw, element, local, readout, row, set, slider, widget } = drotPage;
-  const WIDTH = 440; // user units
-  const HEIGHT = 400;
+  const { draw, element, local, readout, row, set, widget } = drotPage;
+  const WIDTH = 360; // user units
+  const HEIGHT = 340;
   const MARGIN = 12;
   const REACH = 26; // how near a pointer must come, in user units
-  const PIXEL = 13; // side of a pixel of the large image
+  const PIXEL = 11; // side of a pixel of the large image
   const KEYS = { ArrowRight: "right", ArrowLeft: "left", ArrowUp: "up", ArrowDown: "down" };
+  const SIDES = ["left", "right"];
+  const QUIET = 300; // milliseconds; browsers refuse an address that changes at each step of a mouse
+
+  const a = (digit) => (digit === "8" ? "an " : "a ") + digit;
 
   /* 64 squares, to be inked */
   function makeImage(parent, side, attributes) {
@@ -27,22 +32,47 @@
     return { svg, ink };
   }
 
-  /* the map: one numeral for each image, of which one is chosen */
-  function makeMap(id, classes, hint) {
-    const node = row("drot-explore", []);
+  /* one of several names, chosen from a list */
+  function choice(id, label, names, act) {
+    const options = Object.entries(names).map(([value, name]) => element("option", { value }, name));
+    const input = element("select", { id }, options);
+    input.addEventListener("change", () => act(input.value));
+    const name = element("label", { for: id }, label);
+    return { row: row("drot-control", [name, input]), name, input };
+  }
+
+  /* a map: one numeral for each image, of which one is chosen; `act` hears of what it is to show */
+  function makeMap(id, side, data, hint, act) {
+    const xis = Object.fromEntries(data.perplexities.map((xi) => [xi, xi]));
+    const choices = {
+      method: choice(id + "-method", "Method", data.methods, (method) => act({ method })),
+      xi: choice(id + "-xi", "Perplexity", xis, (xi) => act({ xi: Number(xi) })),
+      start: choice(id + "-start", "Start", data.starts, (start) => act({ start })),
+    };
+    const controls = row("drot-choices", Object.values(choices).map((one) => one.row));
+    const node = set(element("div", {}, controls), { role: "group", "aria-label": side + " map" });
     const svg = draw(node, "svg", { viewBox: "0 0 " + WIDTH + " " + HEIGHT, tabindex: 0 });
     set(svg, { role: "listbox", class: "drot-map-of-digits", "aria-describedby": hint });
-    const lines = draw(svg, "g", { "aria-hidden": "true", class: "drot-ties" });
-    const numerals = classes.map((digit, i) => {
+    const ties = draw(svg, "g", { "aria-hidden": "true", class: "drot-ties" });
+    const numerals = Array.from(data.classes, (digit, i) => {
       const look = { class: "drot-numeral drot-class-" + digit, "data-image": i };
-      const label = "image " + (i + 1) + ", a " + digit;
+      const label = "image " + (i + 1) + ", " + a(digit);
       const one = draw(svg, "text", { id: id + "-" + i, ...look }, digit);
       return set(one, { role: "option", "aria-label": label, "aria-selected": "false" });
     });
     const ring = draw(svg, "circle", { class: "drot-chosen", r: 8, "aria-hidden": "true" });
     let places = [];
 
-    function move(to) {
+    /* `now`: the stored map for what is wished, which may have no perplexity and no start */
+    function move(wish, now, to) {
+      for (const key in choices) choices[key].input.value = wish[key];
+      choices.xi.input.disabled = now.perplexity === 0;
+      choices.xi.name.textContent = wish.method === "umap" ? "Neighbours" : "Perplexity";
+      choices.start.input.disabled = now.start === "";
+      const name =
+        data.methods[wish.method] + (now.perplexity ? " at " + now.perplexity : "") +
+        (now.start ? ", start: " + data.starts[now.start] : "");
+      svg.setAttribute("aria-label", data.n + " digits by " + name);
       places = to;
       numerals.forEach((one, i) => {
         const [x, y] = to[i].map((v) => v.toFixed(1) + "px");
@@ -50,18 +80,21 @@
       });
     }
 
-    function choose(i, ties, both) {
+    /* marks image i, and with lines or rings some others: solid those in `both`, dashed the rest */
+    function choose(i, kind, others, both) {
       for (const one of svg.querySelectorAll('[aria-selected="true"]')) {
         one.setAttribute("aria-selected", "false");
       }
       numerals[i].setAttribute("aria-selected", "true");
       svg.setAttribute("aria-activedescendant", numerals[i].id);
-      set(ring, { cx: places[i][0], cy: places[i][1] });
-      lines.replaceChildren();
-      for (const j of ties) {
-        const [[x1, y1], [x2, y2]] = [places[i], places[j]];
-        const kind = both.has(j) ? "drot-tie-kept" : "drot-tie-lost";
-        draw(lines, "line", { x1, y1, x2, y2, "data-to": j, class: kind });
+      const [cx, cy] = places[i];
+      set(ring, { cx, cy });
+      ties.replaceChildren();
+      for (const j of others) {
+        const [x, y] = places[j];
+        const at = kind === "line" ? { x1: cx, y1: cy, x2: x, y2: y } : { cx: x, cy: y, r: 6.5 };
+        const look = both.has(j) ? "drot-tie-kept" : "drot-tie-lost";
+        draw(ties, kind, { ...at, "data-to": j, class: look });
       }
     }
 
@@ -70,15 +103,15 @@
 
   /* the image that is chosen, and those most similar to it */
   function makeSide(k) {
-    const caption = element("p", { class: "drot-title" });
-    const node = row("drot-side", caption);
+    const node = row("drot-side", []);
     const large = makeImage(node, PIXEL, { role: "img", class: "drot-large" });
+    const caption = element("p", { class: "drot-title" });
     const strip = row("drot-strip", []);
     const small = Array.from({ length: k }, () => makeImage(strip, 4, { role: "img" }));
-    node.append(element("p", { class: "drot-title" }, "Most similar"), strip);
+    node.append(element("div", {}, [caption, strip]));
 
     function update(i, similar, near, levels, classes) {
-      caption.textContent = "Image " + (i + 1) + ", a " + classes[i];
+      caption.textContent = "Image " + (i + 1) + ", " + a(classes[i]) + ", and the most similar";
       large.ink(levels[i]);
       large.svg.setAttribute("aria-label", "image " + (i + 1) + ", a handwritten " + classes[i]);
       similar.forEach((j, s) => {
@@ -86,7 +119,7 @@
         const where = kept ? ", near in the map" : ", not near in the map";
         small[s].ink(levels[j]);
         set(small[s].svg, { class: kept ? "drot-near" : "drot-far" });
-        set(small[s].svg, { "aria-label": "a " + classes[j] + where });
+        set(small[s].svg, { "aria-label": a(classes[j]) + where });
       });
     }
 
@@ -97,100 +130,116 @@
     const core = window.drotExplorer;
     const data = window.drotExplorerData;
     const levels = core.images(data.pixels, data.n);
-    const classes = Array.from(data.classes);
-    const state = { method: "tsne", xi: 2, start: "pca", image: 0 };
+    const state = core.read(box.dataset.view, data);
     const hint = element("p", { class: "drot-finding", id: id + "-hint" }, [
-      "Point at a numeral, touch it, or walk with the arrow keys. Lines lead to the " + data.k,
-      " most similar images: solid to those that are also among the " + data.k,
-      " nearest in the map, dashed to the others.",
+      "Point at a numeral, touch it, or walk with the arrow keys. Lines lead from it to its " + data.k,
+      " most similar images, and in the other map rings mark its " + data.k + " nearest of this one.",
+      " Near means among the " + data.k + " nearest: what is near is solid, the rest is dashed. The",
+      " address of the page keeps what you see.",
     ]);
-    const value = element("span", {});
-    const label = ["Perplexity, or neighbours of UMAP: ", value];
-    const notches = { min: 0, max: data.perplexities.length - 1 };
-    const perplexity = slider(id + "-xi", label, notches, (xi) => change({ xi }));
-    const methods = buttons(data.methods, "Method", (method) => change({ method }));
-    const names = Object.entries(data.starts).map(([key, name]) => [key, "Start: " + name]);
-    const starts = buttons(Object.fromEntries(names), "Start", (key) => change({ start: key }));
-    const map = makeMap(id, classes, hint.id);
-    const side = makeSide(data.k);
-    const said = readout([["image", 1], ["map", 1]], [perplexity.input]);
-    let points = [];
+    const maps = SIDES.map((name, s) =>
+      makeMap(id + "-" + name, name, data, hint.id, (what) => {
+        Object.assign(state.maps[s], what);
+        showMaps();
+        keep();
+      })
+    );
+    const pick = makeSide(data.k);
+    const said = readout([["similar", 1], ["shared", 1], ["kept", 1], ["common", 1]]);
+    const known = {}; // of stored maps: their points, and the nearest of each
+    let shown = [];
+    let waiting = 0;
+
+    function load({ method, xi, start }) {
+      const at = core.find(data.maps, method, xi, start);
+      const points = core.positions(data.maps[at]);
+      const near = () => points.map((_, i) => new Set(core.neighbours(points, i, data.k)));
+      return (known[at] ??= { map: data.maps[at], points, near: near() });
+    }
+
+    const common = (a, b) => [...a].filter((j) => b.has(j)).length;
 
     function showImage() {
-      const i = state.image;
+      const { image: i, at } = state;
+      const [here, there] = [shown[at].near[i], shown[1 - at].near[i]];
       const similar = core.neighbours(levels, i, data.k);
-      const near = new Set(core.neighbours(points, i, data.k));
-      map.choose(i, similar, near);
-      side.update(i, similar, near, levels, classes);
+      maps[at].choose(i, "line", similar, here);
+      maps[1 - at].choose(i, "circle", here, there);
+      pick.update(i, similar, here, levels, data.classes);
       said.update({
-        image:
-          "Image " + (i + 1) + ", a " + classes[i] + ": " +
-          similar.filter((j) => near.has(j)).length + " of its " + data.k +
-          " most similar images are among its " + data.k + " nearest in the map.",
+        similar:
+          "Image " + (i + 1) + ", " + a(data.classes[i]) + ": of its " + data.k +
+          " most similar images, " + common(similar, here) + " are near on the " + SIDES[at] + ".",
+        shared:
+          "Of its " + data.k + " nearest on the " + SIDES[at] + ", " + common(here, there) +
+          " are near on the " + SIDES[1 - at] + ".",
       });
     }
 
-    function showMap() {
-      const xi = data.perplexities[state.xi];
-      const now = data.maps[core.find(data.maps, state.method, xi, state.start)];
-      points = core.positions(now);
-      map.move(core.fit(points, WIDTH, HEIGHT, MARGIN));
-      methods.show(state.method);
-      starts.show(state.start, now.start !== "");
-      perplexity.input.value = state.xi;
-      perplexity.input.disabled = now.perplexity === 0;
-      value.textContent = now.perplexity || "none";
-      perplexity.input.setAttribute("aria-valuetext", value.textContent);
-      const name =
-        data.methods[state.method] + (now.perplexity ? " at " + now.perplexity : "") +
-        (now.start ? ", started from " + data.starts[now.start] : "");
-      map.svg.setAttribute("aria-label", "500 digits by " + name);
+    function showMaps() {
+      shown = state.maps.map(load);
+      shown.forEach(({ map, points }, s) => {
+        maps[s].move(state.maps[s], map, core.fit(points, WIDTH, HEIGHT, MARGIN));
+      });
+      const [left, right] = shown.map(({ map }) => (100 * map.kept).toFixed(1) + " %");
+      const [one, other] = shown.map(({ near }) => near);
+      const all = one.reduce((total, near, i) => total + common(near, other[i]), 0);
       said.update({
-        map:
-          name + ": of all images, " + (100 * now.kept).toFixed(1) + " % of the " + data.k +
-          " nearest are kept.",
+        kept:
+          "All images: " + left + " of the most similar are near on the left, " + right +
+          " on the right.",
+        common:
+          "Of the nearest on one side, " + ((100 * all) / (data.k * data.n)).toFixed(1) +
+          " % are near on the other.",
       });
       showImage();
     }
 
-    function choose(i) {
-      if (i < 0 || i === state.image) return;
-      state.image = i;
+    function choose(i, at) {
+      if (i < 0 || (i === state.image && at === state.at)) return;
+      Object.assign(state, { image: i, at });
       showImage();
+      keep();
     }
 
-    function change(what) {
-      Object.assign(state, what);
-      showMap();
+    function keep() {
+      clearTimeout(waiting);
+      waiting = setTimeout(() => history.replaceState(null, "", "#" + core.write(state)), QUIET);
     }
 
-    for (const kind of ["pointermove", "pointerdown"]) {
-      map.svg.addEventListener(kind, (event) => {
-        choose(core.at(map.places(), local(map.svg, event), REACH));
+    /* what the address asks for; tells whether it asks for anything */
+    function recall() {
+      const wish = core.read(location.hash.slice(1), data);
+      Object.assign(state, wish);
+      return wish !== null;
+    }
+
+    maps.forEach(({ svg, places }, s) => {
+      for (const kind of ["pointermove", "pointerdown"]) {
+        svg.addEventListener(kind, (event) => choose(core.at(places(), local(svg, event), REACH), s));
+      }
+      svg.addEventListener("focus", () => choose(state.image, s));
+      svg.addEventListener("keydown", (event) => {
+        let to = state.image;
+        if (event.key in KEYS) to = core.step(shown[s].points, to, KEYS[event.key]);
+        else if (event.key === "Home") to = 0;
+        else if (event.key === "End") to = data.n - 1;
+        else return;
+        event.preventDefault(); // no scrolling
+        choose(to, s);
       });
-    }
-    map.svg.addEventListener("keydown", (event) => {
-      let to = state.image;
-      if (event.key in KEYS) to = core.step(points, to, KEYS[event.key]);
-      else if (event.key === "Home") to = 0;
-      else if (event.key === "End") to = data.n - 1;
-      else return;
-      event.preventDefault(); // no scrolling
-      choose(to);
+    });
+    window.addEventListener("hashchange", () => {
+      if (!recall()) return;
+      showMaps();
+      box.scrollIntoView();
     });
 
-    const { method, perplexity: wish, start: from } = box.dataset;
-    if (method in data.methods) state.method = method;
-    if (from in data.starts) state.start = from;
-    const first = Number(box.dataset.image) - 1;
-    if (first >= 0 && first < data.n) state.image = first;
-    const notch = data.perplexities.indexOf(Number(wish));
-    if (notch >= 0) state.xi = notch;
-    showMap();
-    map.node.append(side.node);
-    const controls = row("drot-controls", [perplexity.row, starts.row]);
-    return [methods.row, controls, map.node, said.output, hint];
+    recall();
+    showMaps();
+    const both = row("drot-pictures", maps.map(({ node }) => node));
+    return [both, pick.node, said.output, hint];
   }
 
-  widget("explorer", "Maps of 500 digits", start);
+  widget("explorer", "Two maps of 500 digits", start);
 })();

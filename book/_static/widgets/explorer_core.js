@@ -42,6 +42,25 @@ window.drotExplorer = (function () {
     );
   }
 
+  /* What the explorer shows, as a word for the address: for the two maps their method, perplexity and
+   * start; then the image, from 1, and the map that is pointed at. */
+  function write({ maps, image, at }) {
+    const names = maps.map(({ method, xi, start }) => [method, xi, start].join("-"));
+    return ["maps", ...names, image + 1 + "-" + (at ? "right" : "left")].join("_");
+  }
+
+  /* the same from such a word; null if it is none, or asks for what is not there */
+  function read(word, { methods, perplexities, starts, n }) {
+    const found = /^maps_(\w+)-(\d+)-(\w+)_(\w+)-(\d+)-(\w+)_(\d+)-(left|right)$/.exec(word);
+    if (!found) return null;
+    const one = (k) => ({ method: found[k], xi: Number(found[k + 1]), start: found[k + 2] });
+    const there = ({ method, xi, start }) =>
+      method in methods && perplexities.includes(xi) && start in starts;
+    const state = { maps: [one(1), one(4)], image: found[7] - 1, at: Number(found[8] === "right") };
+    const fits = state.maps.every(there) && state.image >= 0 && state.image < n;
+    return fits ? state : null;
+  }
+
   function squared(a, b) {
     return a.reduce((total, v, d) => total + (v - b[d]) ** 2, 0);
   }
@@ -96,5 +115,5 @@ window.drotExplorer = (function () {
     ]);
   }
 
-  return { positions, images, find, neighbours, at, step, fit };
+  return { positions, images, find, read, write, neighbours, at, step, fit };
 })();

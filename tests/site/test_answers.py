@@ -15,16 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 from widget_page import AXE, BOOK, PROBE, STATIC, write_page
 
-# Chapters with two exercises that answer.
-CHAPTERS = [
-    "01_entropic_affinity",
-    "02_doubly_stochastic",
-    "03_symmetric_affinity",
-    "07_hidden_graphs",
-    "08_graph_priors",
-    "10_reduction_as_gw",
-    "11_semi_relaxed",
-]
+CHAPTERS = sorted(path.stem for path in BOOK.glob("[01]*_*.md"))[1:-1]  # no opening, no errata
 BINDER = "https://mybinder.org/v2/gh/us/it/main"
 NUMBER = "```{answer} 0.25\n:within: 0.005\n:hint: Think of $x^2$; half: of it, of course.\n```\n"
 CHOICE = "```{answer} 2\n:choices: grows; stays the *same*; shrinks\n```\n"
@@ -183,7 +174,7 @@ def test_two_exercises_of_a_chapter_answer(name: str):
     """Each within an exercise; a number is, within its tolerance, one that the solution names."""
     text = (BOOK / f"{name}.md").read_text("utf8")
     held = [(label, body) for label, body in EXERCISE.findall(text) if "{answer}" in body]
-    assert len(held) == 2 == len(answers.DIRECTIVE.findall(text)) == text.count("{answer}")
+    assert 2 <= len(held) == len(answers.DIRECTIVE.findall(text)) == text.count("{answer}")
     for label, body in held:
         (directive,) = answers.DIRECTIVE.findall(body)
         solution = text.partition(f"{{solution-start}} {label}\n")[2].partition("{solution-end}")[0]

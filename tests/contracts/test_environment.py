@@ -28,7 +28,8 @@ LINES = (ROOT / "pkg" / "constraints.txt").read_text("utf8").splitlines()
 CONSTRAINTS = [Requirement(line) for line in LINES if line and not line.startswith("#")]
 PINNED = {canonicalize_name(c.name): str(c.specifier)[2:] for c in CONSTRAINTS}
 EXTRAS = PROJECT["optional-dependencies"]
-REQUIRED = [Requirement(r) for r in [*PROJECT["dependencies"], *EXTRAS["book"], *EXTRAS["test"]]]
+ALL = [*PROJECT["dependencies"], *EXTRAS["book"], *EXTRAS["test"], *EXTRAS["bench"]]
+REQUIRED = [Requirement(r) for r in ALL]
 # What only torch brings, in versions that it pins itself and that differ from platform to platform.
 TORCH = re.compile(r"triton|nvidia-.*|cuda-.*")
 

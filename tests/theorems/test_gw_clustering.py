@@ -232,14 +232,6 @@ def test_lem_concave(kind):
         assert min(gaps) > -1e-9 and max(gaps) > 1e-3
 
 
-def test_lem_concave_needs_its_hypotheses():
-    """Other marginals, and a matrix of both signs, where two permutations are enough."""
-    C = -np.abs(np.subtract.outer(np.arange(4), np.arange(4))).astype(float)
-    assert excess(C, np.eye(4)[[0, 0, 1, 1]], np.eye(4)[[2, 2, 3, 3]]) < -0.5
-    swaps = [np.eye(3)[list(order)] for order in itertools.permutations(range(3))]
-    assert min(excess(MIXED, P, Q) for P in swaps for Q in swaps) < -1e-2
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("n", "k"), [(5, 2), (7, 3)])
 def test_thm_hard_plans(kind, n, k):

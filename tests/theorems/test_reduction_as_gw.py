@@ -240,23 +240,6 @@ def test_thm_dr_gw():
         assert shared(z, S) >= reduction - 1e-6
 
 
-def test_thm_dr_gw_bend():
-    """Factors beside the kernel leave it concave; without self-loops it bends the other way."""
-    rng, n = np.random.default_rng(5), 6
-    X = rng.normal(size=(n, 3))
-    C_X, Q = np.exp(-squared(X)), student_softmax(X[:, :2])
-    alpha, beta = np.exp(rng.normal(size=(2, n)))
-    plans = [balanced(n, seed) / n for seed in range(20)]
-    assert min(sags(C_X, alpha[:, None] * Q * beta, "kl", plans)) >= -1e-10
-    bare = C_X * (1 - np.eye(n))
-    i, j = np.unravel_index(bare.argmax(), bare.shape)
-    k, m = np.unravel_index(Q.argmin(), Q.shape)
-    D = np.outer(np.eye(n)[i] - np.eye(n)[j], np.eye(n)[k] - np.eye(n)[m])
-    for similarity, sign in ((C_X, 1), (bare, -1)):
-        (gap,) = sags(similarity, Q, "kl", [(1 + s * D) / n**2 for s in (-1, 1)])
-        assert sign * gap > 5e-7
-
-
 def test_prp_student_cpd():
     for c in (1e-3, 1.0, 50.0):
         integral, _ = quad(lambda s, c=c: -np.expm1(-s * c) / s * np.exp(-s), 0, np.inf)

@@ -711,9 +711,6 @@ SAYS: dict[tuple[str, str, str], str] = {
     ("drot.kl_divergence", "reference", "empty"): "differ in shape|NAME .*empty",
 }
 
-# Cells that are not as they should be yet.
-OPEN: dict[tuple[str, str, str], str] = {}  # (function, parameter, fault): what is wrong still
-
 
 def faults(name: str, parameter: str) -> Iterator[tuple[str, Fault]]:
     """The columns that apply to a parameter, each with its ways to be wrong."""

@@ -70,23 +70,6 @@ def symmetric_entropic_transport(cost: np.ndarray, perplexity: float | np.ndarra
     return _transport(cost, perplexity, cp.Variable(cost.shape, symmetric=True))
 
 
-def optimal_width(
-    cost: np.ndarray, perplexity: float, value: float, direction: np.ndarray, slack: float
-) -> float:
-    """How far <P, R> varies over the plans of (EA as OT) within ``slack`` of the optimum.
-
-    It tends to 0 with ``slack`` for every R exactly when the optimal plan is unique.
-    """
-    plan = cp.Variable(cost.shape)
-    constraints = [
-        cp.sum(plan, axis=1) == 1,
-        _entropies(plan) >= np.log(perplexity) + 1,
-        cp.sum(cp.multiply(plan, cost)) <= value + slack,
-    ]
-    along = cp.sum(cp.multiply(plan, direction))
-    return -sum(_minimise(sign * along, constraints)[0] for sign in (1, -1))
-
-
 def symmetric_transport(cost: np.ndarray, total_entropy: float) -> Conic:
     """(EOT): min <P, C> over symmetric P with rows of sum 1 and sum_i H(P_i:) >= total."""
     n = len(cost)
@@ -189,12 +172,6 @@ def bandwidth_by_bisection(row: np.ndarray, perplexity: float, halvings: int = 2
     return float(np.exp((low + high) / 2))
 
 
-def entropic_plan(cost: np.ndarray, perplexity: float | np.ndarray) -> np.ndarray:
-    """The entropic affinity, row by row, with bandwidths found by bisection."""
-    pairs = zip(cost, np.broadcast_to(perplexity, len(cost)), strict=True)
-    return np.stack([softmax(row, bandwidth_by_bisection(row, xi)) for row, xi in pairs])
-
-
 def sinkhorn(cost: np.ndarray, nu: float, sweeps: int = 20_000) -> np.ndarray:
     """Scale rows, then columns, of exp(-C / nu) until both sum to 1. Returns the plan."""
     plan = np.exp(-cost / nu)
@@ -212,11 +189,6 @@ def exact_sqeuclidean(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return np.array(
         [[float(sum((a - b) ** 2 for a, b in zip(x, y, strict=True))) for y in right] for x in left]
     )
-
-
-def central_difference(function: Callable[[float], float], at: float, step: float) -> float:
-    """(f(t + h) - f(t - h)) / 2h."""
-    return (function(at + step) - function(at - step)) / (2 * step)
 
 
 def jacobian(

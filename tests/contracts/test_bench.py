@@ -7,12 +7,10 @@ import importlib
 import math
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 import torch
-from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks"
@@ -35,16 +33,6 @@ def rates(machine):
     return machine.measure(threads=[1], seconds=0.05)
 
 
-def compared(name: str, rates, **setting) -> list[dict]:
-    """Rows of one problem of a case."""
-    from cases import case
-    from cases.pairing import compare
-
-    problem = case(name).problem(**setting)
-    (fitting,) = (r for r in rates if r.dtype == problem.dtype)
-    return compare(problem, fitting, repeats=1)
-
-
 @pytest.fixture
 def smallest(rates):
     """Rows of the smallest problem of a case: numbers are numbers, memory is there.
@@ -52,10 +40,14 @@ def smallest(rates):
     Peers may be absent. A look at a run on its way is before its end, without memory of its own.
     """
     from cases import case
+    from cases.pairing import compare
 
     def smallest(name: str) -> list[dict]:
-        settings = case(name).SETTINGS["small"]
-        rows = [row for setting in settings for row in compared(name, rates, **setting)]
+        rows = []
+        for setting in case(name).SETTINGS["small"]:
+            problem = case(name).problem(**setting)
+            (fitting,) = (r for r in rates if r.dtype == problem.dtype)
+            rows += compare(problem, fitting, repeats=1)
         for row, after in zip(rows, [*rows[1:], None], strict=True):
             if row["note"] == "absent":
                 assert not row["method"].startswith(OURS)
@@ -66,8 +58,7 @@ def smallest(rates):
                 assert row["seconds"] <= after["seconds"] and row["steps"] <= after["steps"]
                 continue
             assert all(math.isfinite(row[x]) for x in ("cpu_seconds", "reached", "spread")), row
-            assert row["seconds"] > 0 and row["repeats"] == 1
-            assert 0 < row["base_rss_mb"] <= row["peak_rss_mb"]
+            assert row["seconds"] > 0 and 0 < row["base_rss_mb"] <= row["peak_rss_mb"]
             assert row["version"].split()[-1][0].isdigit()
         return rows
 
@@ -109,14 +100,12 @@ def test_tsnekhorn(smallest):
 
 
 def test_race(smallest):
-    """Both descents of ours are looked at, openTSNE where it stops by default; same measure."""
+    """Descents are looked at on their way, where they end and before, by the same measure."""
     rows = smallest("race")
     assert {row["quantity"] for row in rows} == {"KL divergence", "cross-entropy"}
-    for name, looks in (("drot t-SNE", 2), ("drot UMAP", 2), ("openTSNE", 15)):
+    for name in ("drot t-SNE", "drot UMAP", "openTSNE"):
         some = [row for row in rows if row["method"] == name and row["note"] != "absent"]
-        assert not some or (len(some) > looks and some[-1]["reached"] < some[0]["reached"])
-    ends = [row for row in rows if "repeats" in row]
-    assert all(0 < row["reached"] < 3 for row in ends if row["quantity"] == "KL divergence")
+        assert not some or (len(some) > 2 and some[-1]["reached"] < some[0]["reached"])
 
 
 def test_semi_relaxed_gw(smallest):
@@ -139,16 +128,6 @@ def test_a_method_that_fails_does_not_stop_the_others(rates):
     assert gone["note"] == "absent"
 
 
-def test_the_peers_are_pinned_within_their_bounds():
-    """And none of them asks for a torch of its own."""
-    extras = tomllib.loads((ROOT / "pkg" / "pyproject.toml").read_text("utf8"))["project"]
-    lines = (ROOT / "pkg" / "constraints.txt").read_text("utf8").splitlines()
-    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
-    for peer in map(Requirement, extras["optional-dependencies"]["bench"]):
-        assert peer.name != "torch"
-        assert peer.specifier.contains(pins[peer.name]), str(peer)
-
-
 def test_the_script_writes_its_files(tmp_path):
     """And keeps the rows of cases that it was not asked for."""
     command = [sys.executable, BENCHMARKS / "bench.py", "--small", "--threads", "1"]
@@ -160,7 +139,5 @@ def test_the_script_writes_its_files(tmp_path):
     rows = list(csv.DictReader(lines))
     assert [row["case"] for row in rows] == ["ea"] * 5 + ["srgw"]
     assert float(rows[0]["seconds"]) > 0 and float(rows[0]["floor_s"]) > 0
-    assert rows[0]["threads"] == "1" and rows[0]["date"].count("-") == 2
     machine = (tmp_path / "machine.csv").read_text("utf8").splitlines()
     assert machine[-1].startswith("cpu,float32,1,")
-    assert not list(tmp_path.glob("*.part")) and not (tmp_path / "growth.csv").exists()

@@ -26,24 +26,24 @@ def card():
 
 
 def test_it_is_another_device(card):
-    """What is made there is there, and what is computed from it; NumPy cannot read it."""
+    """What is made there, or from it, is there; NumPy cannot read it, and numbers can be."""
     X = torch.arange(6.0).reshape(2, 3)
     Y = X.to(card)
-    made = (torch.zeros(2, device=card), torch.tensor([1.0], device=card), torch.ones_like(Y))
-    made += (Y.new_zeros(3), torch.as_tensor(np.ones(2), device=card), Y.T @ Y, Y.sum(dim=0))
-    made += (*torch.linalg.eigh(Y.T @ Y), *Y.unbind(), *torch.sort(Y))
+    made = (
+        torch.zeros(2, device=card),
+        torch.ones_like(Y),
+        torch.as_tensor(np.ones(2), device=card),
+    )
+    made += (Y.T @ Y, Y.sum(dim=0), *torch.linalg.eigh(Y.T @ Y), *Y.unbind(), *torch.sort(Y))
     assert all(y.device == torch.device(card, 0) for y in made)
-    assert torch.equal(Y.cpu(), X) and Y.cpu().device.type == "cpu" and Y.tolist() == X.tolist()
-    assert float(Y.sum()) == 15.0 and Y[1, 2].item() == 5.0 and bool((Y >= 0).all())
-    for read in (Tensor.numpy, np.asarray):
-        with pytest.raises((TypeError, RuntimeError)):
-            read(Y)
+    assert torch.equal(Y.cpu(), X) and Y.tolist() == X.tolist() and float(Y.sum()) == 15.0
+    with pytest.raises((TypeError, RuntimeError)):
+        np.asarray(Y)
 
 
 @pytest.mark.parametrize(
     "mix",
     [
-        lambda x, y: x + y,
         lambda x, y: x @ y.T,
         lambda x, y: torch.cat([x, y]),
         lambda x, y: y.index_select(0, torch.tensor([0])),
@@ -59,15 +59,10 @@ def test_it_mixes_with_no_other(card, mix):
 def test_it_counts(card):
     """Reads and the bytes that travel; a copy on the device does not."""
     with make_believe() as traffic:
-        X = torch.ones(10, 3)
-        Y = X.to(card)
+        Y = torch.ones(10, 3).to(card)
         Z = (Y + 1).clone()
         assert (traffic.moved, traffic.reads) == (120, 0)
         assert float(Z.sum()) == 60.0 and traffic.reads == 1
-        X.copy_(Z[:, :1])
-        assert traffic.moved == 240
-        Y.copy_(X)
-        assert traffic.moved == 360
 
 
 # --------------------------------------------------------------------------- public functions

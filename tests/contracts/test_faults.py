@@ -125,47 +125,6 @@ def test_ended_affinity(number, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["affinity.npz"]
 
 
-DESCENTS = {
-    "distributional_reduction": """
-C = drot.symmetric_entropic_affinity(cost, 9.0).plan
-run = lambda watch: drot.distributional_reduction(
-    C, 8, init="random", n_starts=30, tol=1e-9, callback=watch, on_failure="ignore")
-""",
-    "semi_relaxed_gw": """
-run = lambda watch: drot.semi_relaxed_gw(
-    cost, drot.sqeuclidean(X[:9]), init="random", n_starts=500, callback=watch)
-""",
-}
-DESCEND = """
-def watch(iteration, residual, T):
-    if iteration >= 3:
-        say("iteration", iteration)
-        time.sleep(0.02)
-
-warnings.simplefilter("ignore")
-found = run(watch)
-found.save(path)
-say("saved", found.n_iter, found.converged)
-"""
-
-
-@pytest.mark.parametrize("name", DESCENTS)
-def test_ended_descent(name, tmp_path):
-    """Ctrl-C ends the run: the best plan so far is whole."""
-    path = tmp_path / "result.npz"
-    with process(DESCENTS[name] + DESCEND, path) as child:
-        await_line(child, "iteration")
-        child.send_signal(signal.SIGINT)
-        await_line(child, "saved")
-        assert child.wait(60) == 0
-    found = drot.load(path)
-    np.testing.assert_allclose(found.plan.sum(dim=1), 1 / 60, atol=1e-12)
-    assert (found.plan >= 0).all() and np.isfinite(found.objective)
-    scale = max(1e-12, abs(found.trace[0]))
-    assert (np.diff(found.trace) <= 1e-9 * scale).all()
-    assert not found.converged or found.residual <= 1e-9
-
-
 # -------------------------------------------------------------------------------- saving
 SAVES = """
 found = drot.srgw_barycenter(cost, 40, n_starts=1)

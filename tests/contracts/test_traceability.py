@@ -74,13 +74,3 @@ def test_every_name_is_explained_and_on_the_api_page(name: str):
     *_, module, last = name.split(".")
     documented = rf"^\.\. auto\w+:: (?:drot\.)?(?:{module}\.)?{last}\b"
     assert re.search(documented, API, re.M), f"{name} is not on a page of the API"
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_every_figure_is_named_captioned_and_described(page: str):
-    heads = re.findall(r"^```\{code-cell\}[^\n]*\n---\n(.*?)\n---", PAGES[page], re.M | re.S)
-    for head in heads:
-        if "figure:" in head:
-            wanted = ("alt", "name", "caption")
-            missing = [k for k in wanted if not re.search(rf"\b{k}: *\S", head)]
-            assert not missing, f"{page}: a figure without {missing}:\n{head}"

@@ -3,7 +3,6 @@
 | peer: function                     | its convention                       | in drot              |
 | ---------------------------------- | ------------------------------------ | -------------------- |
 | sklearn: _binary_search_perplexity | exp(-beta |x - y|^2), i != j         | 1/eps, diagonal=drop |
-| sklearn: _joint_probabilities_nn   | (P + P^T) / sum, int(3 xi + 1) near  | symmetrize(P) / n    |
 | openTSNE: joint_probabilities_nn   | point-wise: rows sum to 1, i != j    | plan                 |
 | POT: sinkhorn                      | total mass 1, exp(-M / reg)          | reg = nu, plan / n   |
 
@@ -21,7 +20,6 @@ from openTSNE.affinity import joint_probabilities_nn
 from scipy.special import entr
 from sklearn.datasets import load_digits
 from sklearn.manifold import _utils
-from sklearn.manifold._t_sne import _joint_probabilities_nn
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
@@ -43,17 +41,6 @@ def test_conditional_against_sklearn(name, xi):
     # the self-loop is a difference of substance: with it the plans are far apart
     kept = drot.entropic_affinity(drot.sqeuclidean(X), xi).plan
     assert np.abs(kept.numpy() - theirs).max() > 0.05
-
-
-def test_joint_nn_against_sklearn():
-    """The default of scikit-learn's TSNE: int(3 xi + 1) neighbours, the point not counted."""
-    X, xi = SCALES, 10.0
-    k = int(3 * xi + 1)
-    graph = NearestNeighbors(n_neighbors=k).fit(X).kneighbors_graph(mode="distance")
-    graph.data **= 2
-    theirs = _joint_probabilities_nn(graph, xi, 0).toarray()
-    ours = drot.entropic_affinity(drot.sqeuclidean(X), xi, diagonal="drop", n_neighbors=k)
-    np.testing.assert_allclose(drot.symmetrize(ours) / len(X), theirs, atol=SKLEARN / len(X))
 
 
 @pytest.mark.parametrize("xi", [3.0, 12.5])

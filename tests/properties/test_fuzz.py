@@ -502,20 +502,6 @@ def test_float32_at_any_scale(power):
     assert found.converged
 
 
-@pytest.mark.parametrize(
-    ("seed", "n", "p", "xi"),
-    [(7170, 15, 2, 14.65825726131045), (3865, 12, 2, 10.565500262381672)],
-)
-@pytest.mark.xfail(
-    strict=False,
-    raises=drot.NotConverged,
-    reason="the solver stalls on such clouds: rounding decides",
-)
-def test_hair_at_a_high_perplexity(seed, n, p, xi):
-    """Three places 1e12 times as far apart as they are wide, and almost even rows."""
-    drot.symmetric_entropic_affinity(drot.sqeuclidean(wild("hair", seed, n, p)), xi)
-
-
 def test_stalled_affinity_is_not_embedded(monkeypatch):
     """Where the affinity stops far from one, the estimator says so, and not how to call it."""
     early = functools.partial(drot.symmetric_entropic_affinity, max_iter=1)

@@ -50,14 +50,9 @@ def test_ranks_equal_one_process(tmp_path):
         solved = {key: value for key, value in found.items() if isinstance(value, dict)}
         for key, value in solved.items():
             assert value["plan"] < 1e-10 and value["perplexity"] < 1e-9, key
-            assert value["passes"][0] == pytest.approx(value["passes"][1], abs=1e-9), key
-            assert value["trace"][0] == value["trace"][1], key
             assert value["rows"] == [found["kept rows"]] * 2, key
             assert value["bits"] == group[0][key]["bits"], key
         assert found["slack"][0] == found["slack"][1] and sum(found["slack"][0]) == 2
-        for loss in ("square", "kl"):
-            one, two, gap = found[f"srgw {loss}"]
-            assert one == pytest.approx(two, rel=1e-10) and gap < 1e-10
     assert sorted(found["kept rows"] for found in group) == [50, 51]
 
 

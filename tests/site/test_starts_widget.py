@@ -76,13 +76,3 @@ def test_new_starts_and_the_same_again(page, open_widget):
     page.locator(f"{page.box}:not([data-running])").wait_for(timeout=120_000)
     assert (np.abs(maps_of(page) - first).max(axis=(1, 2)) > 1).all()
     np.testing.assert_array_equal(maps_of(open_widget(WIDGET)), first)  # the seeds are the page's
-
-
-def test_one_digit_is_ringed_in_all_maps(page, digits):
-    title, rings = f"{page.box} .drot-pick .drot-title", page.locator(f"{page.box} .drot-chosen")
-    before = page.locator(title).inner_text()
-    page.get_by_role("button", name="Another digit").click()
-    after = page.locator(title).inner_text()
-    assert before != after
-    image = int(after.split()[1].rstrip(",")) - 1
-    assert after.endswith(f"a {int(digits.y[image])}") and rings.count() == 5

@@ -14,7 +14,7 @@ from drot.embeddings.losses import SNEkhornLoss, SNELoss
 from drot.gromov.contraction import hard_plan
 from plans import LOSSES, cloud, energy, hard_plans, pointwise, problem, soft, weights
 from scipy.optimize import linear_sum_assignment, minimize
-from sklearn.metrics import homogeneity_score, normalized_mutual_info_score, silhouette_score
+from sklearn.metrics import homogeneity_score, silhouette_score
 
 KINDS = [
     ("student", "sum", "kl"),
@@ -483,21 +483,12 @@ def test_scores():
         a = near.pop(y[k])
         score += q[k] * (min(near) - a) / max(a, min(near))
     assert drot.metrics.weighted_silhouette(Z, T, labels) == pytest.approx(score)
-    empty = np.hstack([T, np.zeros((11, 1))])
-    far = np.vstack([Z, [[1e3, 0]]])
-    assert drot.metrics.weighted_silhouette(far, empty, labels) == pytest.approx(score)
     assigned = T.argmax(axis=1)
     homogeneity = drot.metrics.prototype_homogeneity(labels, T)
     assert homogeneity == pytest.approx(homogeneity_score(labels, assigned))
     assert drot.metrics.prototype_homogeneity([0, 0, 1, 2], np.diag([0.5, 0.25, 0.25, 0])) == 1
     half = np.full((4, 2), 1 / 8)
     assert drot.metrics.prototype_homogeneity([0, 0, 1, 1], half) == pytest.approx(0)
-    Z[:5] += 20
-    Z[5:] -= 20
-    nmi = drot.metrics.prototype_nmi(Z, T, labels, n_clusters=2)
-    assert nmi == pytest.approx(normalized_mutual_info_score(labels, (assigned < 5).astype(int)))
-    again = drot.metrics.prototype_nmi(np.vstack([Z, [[0, 0]]]), empty, labels, n_clusters=2)
-    assert again == pytest.approx(nmi) and 0 < nmi < 1
 
 
 def test_low_rank_is_the_dense_answer():

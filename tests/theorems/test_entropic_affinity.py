@@ -56,7 +56,7 @@ def test_thm_ea_root(ties):
         assert affinity.converged and affinity.residual <= 1e-9
         expected = oracles.bandwidth_by_bisection(row, xi)
         assert_allclose(affinity.eps, expected, rtol=1e-5)
-        assert_allclose(affinity.plan, oracles.entropic_plan(C, xi), atol=1e-8)
+        assert_allclose(affinity.plan, softmax_rows(C, expected), atol=1e-8)
         assert_allclose(affinity.perplexity, xi, rtol=2e-9)
     # and no other xi has one
     for xi in (ties - 0.5, ties, m, m + 1):
@@ -78,7 +78,7 @@ def test_thm_ea_root_derivatives(t):
     centred = row - p @ row
     slope = p @ centred**2 / eps**2
     curvature = p @ centred**3 / eps**3 - 2 * slope
-    assert slope == pytest.approx(oracles.central_difference(g, t, 1e-5), rel=1e-7, abs=1e-9)
+    assert slope == pytest.approx((g(t + 1e-5) - g(t - 1e-5)) / 2e-5, rel=1e-7, abs=1e-9)
     second = (g(t + 1e-3) - 2 * g(t) + g(t - 1e-3)) / 1e-6
     assert curvature == pytest.approx(second, rel=1e-4, abs=1e-6)
     found = torch.cat(moments(torch.tensor(row)[None], torch.tensor([t]).double()))
@@ -142,24 +142,12 @@ def test_prp_ea_ot_one_target_per_row():
     assert_allclose(affinity.plan, oracles.entropic_transport(C, xi).plan, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["cloud", "ties"])
-def test_prp_ea_ot_unique(name):
-    """No direction is free: the near-optimal plans shrink to one point with the slack."""
-    C = COSTS[name]
-    value = float((drot.entropic_affinity(C, 4.0).plan.numpy() * C).sum())
-    for R in np.random.default_rng(0).normal(size=(3, *C.shape)):
-        wide, narrow = (oracles.optimal_width(C, 4.0, value, R, slack) for slack in (1e-2, 1e-4))
-        assert narrow < 0.2 and narrow < 0.15 * wide  # a square root: 1/10 at 1/100 of the slack
-
-
 def test_prp_ea_ot_counterexample():
     """Row (0, 0, 0, 1) at xi = 2 is not constant, yet has many optima and no softmax row."""
     row = np.array([[0.0, 0.0, 0.0, 1.0]])
     optima = np.array([[0.5, 0.5, 0, 0], [1 / 3, 1 / 3, 1 / 3, 0], [0.6, 0.2, 0.2, 0]])
     assert (drot.row_entropy(optima) >= math.log(2) + 1 - 1e-12).all()
     assert_allclose(optima @ row[0], 0.0)  # all of them cost nothing: the least
-    R = np.array([[1.0, -1.0, 0.0, 0.0]])
-    assert oracles.optimal_width(row, 2.0, 0.0, R, 1e-6) > 0.9  # from (1/2, 0, ..) to (0, 1/2, ..)
     coldest = oracles.softmax(row[0], math.exp(-20))  # softmax rows start at the number of ties
     assert oracles.log_perplexity(coldest) > math.log(3) - 1e-9
     with pytest.raises(ValueError, match=r"3 \(entries tied for the cheapest\)"):

@@ -232,14 +232,6 @@ def test_lem_concave(kind):
         assert min(gaps) > -1e-9 and max(gaps) > 1e-3
 
 
-def test_lem_concave_needs_its_hypotheses():
-    """Other marginals, and a matrix of both signs, where two permutations are enough."""
-    C = -np.abs(np.subtract.outer(np.arange(4), np.arange(4))).astype(float)
-    assert excess(C, np.eye(4)[[0, 0, 1, 1]], np.eye(4)[[2, 2, 3, 3]]) < -0.5
-    swaps = [np.eye(3)[list(order)] for order in itertools.permutations(range(3))]
-    assert min(excess(MIXED, P, Q) for P in swaps for Q in swaps) < -1e-2
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("n", "k"), [(5, 2), (7, 3)])
 def test_thm_hard_plans(kind, n, k):
@@ -461,7 +453,7 @@ def by_rows(C, T) -> float:
 
 
 def test_prp_row_kmeans():
-    """J_2 <= R <= 2 J_2, J_2 is concave, and its best membership loses at most a factor of 2."""
+    """J_2 <= R <= 2 J_2, so its best membership loses at most a factor of 2; J_2 is concave."""
     rng = np.random.default_rng(3)
     for (n, k), _ in itertools.product(((4, 2), (6, 3), (6, 1)), range(60)):
         h, C = rng.dirichlet(np.full(n, 2.0)), symmetric(n, rng)
@@ -469,14 +461,6 @@ def test_prp_row_kmeans():
         rows, left = by_rows(C, T), fast(C, T)
         assert rows <= left + 1e-10 and left <= 2 * rows + 1e-10
         assert by_rows(C, t * S + (1 - t) * T) >= t * by_rows(C, S) + (1 - t) * rows - 1e-10
-    h, C = (
-        np.full(4, 0.25),
-        np.array([[0, 4, 6, -1], [4, 6, -2, 4], [6, -2, -4, -3], [-1, 4, -3, -4]]),
-    )
-    hard = list(memberships(h, 2))
-    taken = min(hard, key=lambda pair: kmeans(C * np.sqrt(h), h, pair[0]))[1]
-    least = min(best_soft(C, h, 2, rng, 4), *(fast(C, T) for _, T in hard))
-    assert 1.6 * least < fast(C, taken) <= 2 * least + 1e-9  # it comes near
 
 
 def test_prp_spectral_relaxation():

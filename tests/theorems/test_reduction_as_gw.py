@@ -15,7 +15,6 @@ from drot import spectral
 from plans import energy
 from scipy.integrate import quad
 from scipy.optimize import linear_sum_assignment, minimize
-from scipy.special import xlogy
 
 LOSSES = {
     "square": lambda a, b: (a - b) ** 2,
@@ -133,14 +132,9 @@ def test_rem_equivariant():
     """phi(psi(z_i, z_j), g(Z)) turns with the points; without a symmetric g it does not."""
     Z, n = np.random.default_rng(3).normal(size=(5, 2)), 5
 
-    def kernel(Z):
-        return np.exp(-squared(Z))
-
     functions = {
         "gram": lambda Z: Z @ Z.T,
-        "sum": lambda Z: kernel(Z) / kernel(Z).sum(),
-        "rows": lambda Z: kernel(Z) / kernel(Z).sum(axis=1, keepdims=True),
-        "scaled": lambda Z: scaled_plan(kernel(Z), np.full(n, 1 / n), np.full(n, 1 / n), 2000),
+        "scaled": lambda Z: scaled_plan(np.exp(-squared(Z)), np.ones(n) / n, np.ones(n) / n, 2000),
         # psi not symmetric, phi not a product, g permutation invariant
         "uneven": lambda Z: np.tanh(Z[:, :1] + 2 * Z[:, 1]) ** 2 + np.sort(Z[:, 0]) @ np.arange(n),
         "ordered": lambda Z: Z @ Z.T + Z[0, 0],
@@ -148,16 +142,6 @@ def test_rem_equivariant():
     for name, C_Z in functions.items():
         gaps = [np.abs(C_Z(P @ Z) - P @ C_Z(Z) @ P.T).max() for P in permutations(n)[::7]]
         assert max(gaps) > 0.1 if name == "ordered" else max(gaps) < 1e-9, name
-
-
-def test_umap_as_dimension_reduction():
-    """The table's last line: binary cross-entropy of two matrices is what drot.umap reports."""
-    P = drot.fuzzy_union(drot.umap_membership(drot.sqeuclidean(drot.datasets.digits(40).X)))
-    found = drot.umap(P, a=1.5, b=0.9, guard=1e-4, max_iter=5, on_failure="ignore")
-    P, d = P.numpy(), drot.sqeuclidean(found.Z).dense().numpy()
-    Q = 1 / (1 + 1.5 * (d + 1e-4) ** 0.9)
-    terms = xlogy(P, P / Q) + xlogy(1 - P, (1 - P) / (1 - Q))
-    assert terms[~np.eye(40, dtype=bool)].sum() == pytest.approx(found.kl, rel=1e-10)
 
 
 def test_lem_cpd():
@@ -168,9 +152,6 @@ def test_lem_cpd():
         if not good:
             C = C - 4 * np.outer(v := rng.normal(size=n), v)
         assert is_cpd(C) == good
-        # face 1: the quadratic form on vectors of sum 0, in a basis of differences
-        differences = np.eye(n)[1:] - np.eye(n)[:-1]
-        assert (np.linalg.eigvalsh(differences @ C @ differences.T).min() > -1e-10) == good
         # face 3: rebuilt from J C J and the row means
         shift = C.mean(axis=1) - C.mean() / 2
         assert np.allclose(centred(C) + shift[:, None] + shift, C)
@@ -238,23 +219,6 @@ def test_thm_dr_gw():
             if shared(z, vertex) < shared(z, S):
                 S = vertex
         assert shared(z, S) >= reduction - 1e-6
-
-
-def test_thm_dr_gw_bend():
-    """Factors beside the kernel leave it concave; without self-loops it bends the other way."""
-    rng, n = np.random.default_rng(5), 6
-    X = rng.normal(size=(n, 3))
-    C_X, Q = np.exp(-squared(X)), student_softmax(X[:, :2])
-    alpha, beta = np.exp(rng.normal(size=(2, n)))
-    plans = [balanced(n, seed) / n for seed in range(20)]
-    assert min(sags(C_X, alpha[:, None] * Q * beta, "kl", plans)) >= -1e-10
-    bare = C_X * (1 - np.eye(n))
-    i, j = np.unravel_index(bare.argmax(), bare.shape)
-    k, m = np.unravel_index(Q.argmin(), Q.shape)
-    D = np.outer(np.eye(n)[i] - np.eye(n)[j], np.eye(n)[k] - np.eye(n)[m])
-    for similarity, sign in ((C_X, 1), (bare, -1)):
-        (gap,) = sags(similarity, Q, "kl", [(1 + s * D) / n**2 for s in (-1, 1)])
-        assert sign * gap > 5e-7
 
 
 def test_prp_student_cpd():
@@ -326,7 +290,7 @@ def test_prp_two_points():
 
 
 def test_cor_cross_entropy():
-    """f a Gaussian and R = 1 + sum |z_i - z_j|^2, convex and invariant; two that are not."""
+    """f a Gaussian and R = 1 + sum |z_i - z_j|^2, convex and invariant; one that is not."""
     rng, n, q = np.random.default_rng(9), 5, 2
     A = rng.uniform(size=(n, n))
 
@@ -342,11 +306,6 @@ def test_cor_cross_entropy():
     # f must be log-concave: Student's is not, far out
     Z, S = np.array([[0.0], [1.0], [9.0]]), np.array([[1, 0, 0], [0, 0.5, 0.5], [0, 0.5, 0.5]])
     assert (np.log1p(squared(S @ Z)) > S @ np.log1p(squared(Z)) @ S.T + 0.5)[0, 1]
-    # the usual normaliser, between two points that stay when two others meet half way
-    Z, S = np.array([[0.0], [0.5], [-3.0], [3.0]]), np.eye(4)
-    S[2:, 2:] = 0.5
-    usual = -np.log(student_softmax(Z)), -np.log(student_softmax(S @ Z))
-    assert (usual[1] > S @ usual[0] @ S.T + 0.1)[0, 1]
 
 
 def test_prp_collapse():

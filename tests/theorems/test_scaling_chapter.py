@@ -96,17 +96,6 @@ def test_prp_gram_rounding_of_the_package(dtype, p, block, monkeypatch):
         assert by_product >= {"plain", "shifted", "far", "near"}
 
 
-@pytest.mark.parametrize("dtype", UNIT)
-def test_prp_gram_rounding_needs_the_second_look(dtype):
-    """Centring alone leaves two tight clusters without digits; no centring, a far cloud."""
-    u = UNIT[dtype]
-    bound = 5 * gamma(9, u) / (2 * u) ** 0.25
-    found = clouds(dtype, 7)
-    for X in (found["tight"] - found["tight"].mean(dim=0), found["far"]):
-        D, _ = exact(X)
-        assert (errors(by_products(X), D) > Fraction(10 * bound) * D).any()
-
-
 class Recorder(Alone):
     """One process that notes what it would send."""
 
@@ -138,8 +127,6 @@ def test_ranks_script():
     command = [sys.executable, str(script), "--points", "151", "--perplexity", "12"]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr
-    first, *ranks, alone = done.stdout.splitlines()
-    assert first.startswith("n = 151, float64, 2 ranks, gloo")
-    shares = [line.split(",")[0] for line in ranks]
-    assert shares == ["rank 0: rows 0 to 75", "rank 1: rows 75 to 151"]
+    *_, ranks, alone = done.stdout.splitlines()
+    assert ranks.startswith("rank 1: rows 75 to 151")
     assert float(alone.split()[-1]) <= 1e-8

@@ -72,6 +72,8 @@ def test_too_far():
     for function in (hyperbolic.distance, partial(hyperbolic.kmeans, n_clusters=2)):
         with pytest.raises(ValueError, match="row 0 of Z has the height 7e\\+77, and means over"):
             function(lift(v))
+    with pytest.raises(ValueError, match="means overflow past 5e\\+18"):  # single precision
+        hyperbolic.distance(lift(at(np.full(3, 60.0), np.arange(3.0))).float())
 
 
 @pytest.mark.parametrize("seed", [2, 3])

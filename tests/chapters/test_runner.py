@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import runpy
 import shutil
 import subprocess
 import sys
@@ -130,19 +129,6 @@ def test_slow_chapters_are_named_and_fail_nothing(project: Path, executions):
     assert "book/slow.md" in named[1]
     half = max(1, len(os.sched_getaffinity(0)) // 2)
     assert outputs(executions, "slow")[-1][0]["text"].strip() == str(half)
-
-
-@pytest.mark.parametrize("workers", [2, 1000])
-def test_workers_share_the_cores(monkeypatch, workers: int):
-    """Each has a thread at least; your own OMP_NUM_THREADS is kept."""
-    half = max(1, len(os.sched_getaffinity(0)) // workers)
-    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", str(workers))
-    for own in ("77", ""):
-        monkeypatch.setenv("OMP_NUM_THREADS", own)
-        if not own:
-            monkeypatch.delenv("OMP_NUM_THREADS")
-        runpy.run_path(str(ROOT / "conftest.py"))
-        assert os.environ["OMP_NUM_THREADS"] == (own or str(half))
 
 
 def test_only_whole_chapters_are_stored(executions):

@@ -1,7 +1,4 @@
-"""Every chapter can be run elsewhere: Binder, Colab, and a notebook to take along.
-
-What needs the network stands in CONTRIBUTING.md; ``tests/site/binder.py`` is the stand-in for it.
-"""
+"""Every chapter can be run elsewhere: Binder, Colab, and a notebook to take along."""
 
 from __future__ import annotations
 

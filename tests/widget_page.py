@@ -21,6 +21,7 @@ CHAPTERS = {
     "row": "01_entropic_affinity",
     "symmetric": "03_symmetric_affinity",
     "priors": "08_graph_priors",
+    "match": "10_reduction_as_gw",
     "srgw": "12_clustering",
     "prototypes": "13_distributional",
     "explorer": "explorer",

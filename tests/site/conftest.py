@@ -65,12 +65,31 @@ def browser() -> Iterator:
         instance.close()
 
 
+def cells_of(widget: str) -> list[str]:
+    """The cells of a widget's chapter up to its own, which comes last."""
+    source = (widget_page.BOOK / f"{widget_page.CHAPTERS[widget]}.md").read_text("utf8")
+    cells = re.findall(r"```\{code-cell\}.*?\n```", source, re.S)
+    (last,) = (k for k, text in enumerate(cells) if f'data-widget="{widget}"' in text)
+    return cells[: last + 1]
+
+
+@pytest.fixture(scope="session")
+def match() -> tuple[str, dict]:
+    """The HTML that a cell of chapter 10 returns, and what it and the cell before it define."""
+    first, *_, before, own = cells_of("match")
+    names = {}
+    exec("\n".join(re.findall(r"^(?:import|from) .*", first, re.M)), names)
+    names |= {"HTML": str, "glue": lambda *_, **__: None}
+    code = re.sub(r"^(```|:).*$", "", f"{before}\n{own}", flags=re.M)
+    head, last = code.rsplit("\nHTML(", 1)
+    exec(head, names)
+    return eval("HTML(" + last, names), names
+
+
 @pytest.fixture(scope="session")
 def prototypes() -> tuple[str, dict]:
     """The HTML that a cell of chapter 13 returns, run on its own data, and these data."""
-    source = (widget_page.BOOK / f"{widget_page.CHAPTERS['prototypes']}.md").read_text("utf8")
-    cells = re.findall(r"```\{code-cell\}.*?\n```", source, re.S)
-    (cell,) = (text for text in cells if 'data-widget="prototypes"' in text)
+    cell = cells_of("prototypes")[-1]
     digits = drot.datasets.digits(300)
     C = drot.symmetric_entropic_affinity(drot.sqeuclidean(digits.X), perplexity=30).plan
     found = drot.distributional_reduction(C, 40, init="cluster_then_reduce", n_starts=1)
@@ -86,7 +105,7 @@ def widget_files(request, tmp_path_factory):
 
     @functools.cache
     def file(widget: str) -> Path:
-        own = widget == "prototypes"
+        own = widget in ("match", "prototypes")
         body = request.getfixturevalue(widget)[0] if own else widget_page.embedded(widget)
         return widget_page.write_page(tmp_path_factory.mktemp(widget), body)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import runpy
 from pathlib import Path
 
@@ -18,6 +19,7 @@ MARKS = {
     "row": CURVES | {".drot-probability": "fill", ".drot-cost": "stroke", ".drot-dot": "fill"},
     "symmetric": {**POINTS, ".drot-over": "fill", ".drot-under": "stroke"},
     "priors": {**POINTS, ".drot-mean": "stroke", ".drot-last": "stroke"},
+    "match": {".drot-too-near": "stroke", ".drot-too-far": "stroke", ".drot-frame": "stroke"},
     "srgw": CURVES | {".drot-cross": "stroke", "[data-point] circle:nth-of-type(3)": "stroke"},
     "prototypes": {PRESSED: "stroke", OTHERS: "stroke", ".drot-probability": "fill"},
     "explorer": {".drot-tie-kept": "stroke", ".drot-chosen": "stroke"},
@@ -27,10 +29,12 @@ WORDS = {
     "row": [".drot-axis", ".drot-tick"],
     "symmetric": [".drot-word"],
     "priors": [".drot-word"],
+    "match": [".drot-axis", ".drot-ink"],
     "srgw": [".drot-word", ".drot-axis"],
     "prototypes": [".drot-axis", "svg[role=img] [data-image]"],
     "explorer": [f".drot-class-{k}" for k in range(10)],
 }
+HITS = ".drot-hit, .drot-frame, [data-prototype] rect"  # what a finger must not miss
 widgets = pytest.mark.parametrize("widget", CHAPTERS)
 
 
@@ -70,9 +74,10 @@ def test_stands_still_and_fits(open_widget, widget, width):
         facts = page.evaluate("probe.facts()")
         assert facts["overflow"] <= 0 and not facts["wide"], "with its table"
     if width == 390 and widget != "starts":  # whose maps are small
-        upper, lower = (page.locator(f"{page.box} svg").nth(k).bounding_box() for k in (0, 1))
-        assert lower["y"] >= upper["y"] + upper["height"]
-        for hit in page.locator(f"{page.box} .drot-hit, {page.box} [data-prototype] rect").all():
+        pictures = [svg.bounding_box() for svg in page.locator(f"{page.box} svg").all()[:2]]
+        for upper, lower in itertools.pairwise(pictures):
+            assert lower["y"] >= upper["y"] + upper["height"]
+        for hit in page.locator(page.box).locator(HITS).all():
             box = hit.bounding_box()
             assert min(box["width"], box["height"]) >= (15 if widget == "prototypes" else 24)
 
@@ -115,7 +120,7 @@ def test_announced_and_labelled(open_widget, widget):
     assert hints.count() or widget in ("row", "starts")
     for one in hints.all()[:1]:
         text = page.locator(f"#{one.get_attribute('aria-describedby')}").inner_text()
-        assert ("next cluster" if widget == "srgw" else "arrow keys") in text
+        assert {"match": "swap", "srgw": "next cluster"}.get(widget, "arrow keys") in text
 
 
 @pytest.mark.parametrize(

@@ -99,15 +99,6 @@ def test_tsnekhorn(smallest):
         assert theirs["reached"] == pytest.approx(adam[1]["reached"], rel=0.1)
 
 
-def test_race(smallest):
-    """Descents are looked at on their way, where they end and before, by the same measure."""
-    rows = smallest("race")
-    assert {row["quantity"] for row in rows} == {"KL divergence", "cross-entropy"}
-    for name in ("drot t-SNE", "drot UMAP", "openTSNE"):
-        some = [row for row in rows if row["method"] == name and row["note"] != "absent"]
-        assert not some or (len(some) > 2 and some[-1]["reached"] < some[0]["reached"])
-
-
 def test_semi_relaxed_gw(smallest):
     found = by_method(smallest("srgw"))
     one, *same = (f"drot, product, {kind}" for kind in ("dense", "factors"))

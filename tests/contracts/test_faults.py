@@ -16,7 +16,6 @@ from contextlib import contextmanager
 import drot
 import numpy as np
 import pytest
-import torch
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
 
@@ -150,29 +149,3 @@ def test_killed_while_saving(number, tmp_path):
     assert others <= ({"result.npz.part"} if number != signal.SIGINT else set())
     drot.load(path).save(path)  # the next one takes the draft's place
     assert [p.name for p in tmp_path.iterdir()] == ["result.npz"]
-
-
-FULL = """
-import resource, signal
-found = drot.entropic_affinity(cost.dense(), 9.0)
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))  # bytes: a disk that is full
-for name in (path, path + ".new"):
-    try:
-        found.save(name)
-    except OSError as error:
-        say("refused", error.strerror)
-say("end")
-"""
-
-
-def test_full_disk(tmp_path):
-    """A file that cannot grow: an OSError, the old result whole, no draft, no half a new one."""
-    path = tmp_path / "result.npz"
-    drot.gaussian_affinity(torch.eye(3).double(), bandwidth=1.0).save(path)
-    old = path.read_bytes()
-    with process(FULL, path) as child:
-        for words in ("refused", "refused", "end"):
-            await_line(child, words)
-        assert child.wait(60) == 0
-    assert [p.name for p in tmp_path.iterdir()] == ["result.npz"] and path.read_bytes() == old

@@ -11,16 +11,9 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-import yaml
-from packaging.specifiers import SpecifierSet
-
 ROOT = Path(__file__).resolve().parents[2]
 PKG = ROOT / "pkg"
 PROJECT = tomllib.loads((PKG / "pyproject.toml").read_text("utf8"))["project"]
-WORKFLOWS = {
-    path.stem: yaml.safe_load(path.read_text("utf8"))
-    for path in (ROOT / ".github" / "workflows").glob("*.yml")
-}
 SOURCE = PKG / "src"
 MODULES = {path.relative_to(SOURCE).as_posix() for path in (SOURCE / "drot").rglob("*.py")}
 MODULES |= {"drot/py.typed", "drot/datasets/origins.toml"}
@@ -74,15 +67,3 @@ print(time.process_time() - started, *[m for m in {HEAVY} if m in set(sys.module
     answers = [run(*command, cwd=ROOT).split() for _ in range(3)]
     assert [heavy for answer in answers for heavy in answer[1:]] == []
     assert min(float(answer[0]) for answer in answers) < IMPORT_SECONDS
-
-
-def test_classifiers_and_matrix_name_the_same_pythons():
-    label = "Programming Language :: Python :: 3."
-    named = {c.rpartition(" ")[2] for c in PROJECT["classifiers"] if c.startswith(label)}
-    matrix = WORKFLOWS["tests"]["jobs"]["package"]["strategy"]["matrix"]
-    assert set(matrix["python"]) == named
-    assert all(SpecifierSet(PROJECT["requires-python"]).contains(p) for p in named)
-    assert min(named, key=lambda p: int(p[2:])) == PROJECT["requires-python"].removeprefix(">=")
-    listing = WORKFLOWS["tests"]["jobs"]["oldest"]["steps"][-1]["run"].partition(" > ")[0]
-    asked = subprocess.check_output(["bash", "-c", listing], cwd=ROOT, text=True)
-    assert asked.split() == [line.replace(">=", "==") for line in PROJECT["dependencies"]]

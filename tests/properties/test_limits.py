@@ -8,8 +8,6 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.affinities.symmetric import _Newton
-from drot.affinities.symmetric_dual import Dual
 from drot.costs.array import Pairwise, as_pairwise
 
 LOOSE = {"on_failure": "ignore"}
@@ -22,24 +20,6 @@ def test_divergence_wants_equal_shapes(one, other):
     with pytest.raises(ValueError, match="differ in shape"):
         drot.kl_divergence(np.ones(one), np.ones(other))
     assert drot.row_entropy(np.ones((2, 1))).tolist() == [1, 1]
-
-
-@pytest.mark.parametrize(("residual", "forcing"), [(1e-2, 1e-2**0.6), (1e-8, 0.01), (5.0, 0.3)])
-def test_linear_solves_are_as_accurate_as_the_residual_asks(residual, forcing):
-    """Order 1.6 far from the solution, never more digits than the tolerance needs."""
-    dual = Dual(as_pairwise(torch.tensor([[0.0, 1, 4], [1, 0, 1], [4, 1, 0]])), torch.ones(3))
-    run = _Newton(dual, torch.ones(3), torch.zeros(3), 1e-9)
-    run.dual.residual = lambda point: residual
-    assert run._forcing() == pytest.approx(forcing)
-
-
-@pytest.mark.parametrize(("power", "scale"), [(0, 0), (17, 0), (-17, 0), (40, 40), (-60, -60)])
-def test_only_extreme_costs_are_scaled(power, scale):
-    """By a power of 2 near the largest."""
-    cost = 2.0**power * (1 - torch.eye(10, dtype=torch.float64))
-    dual = Dual(as_pairwise(cost), torch.ones(10).double())
-    assert dual.scale == 2.0**scale and not dual.base.any()
-    torch.testing.assert_close(dual.cost.dense(), cost / dual.scale)
 
 
 @pytest.mark.parametrize("how", [{"bandwidth": 2.0}, {"perplexity": 5.0}], ids=str)

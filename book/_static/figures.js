@@ -14,3 +14,15 @@
   window.addEventListener("load", reach);
   window.addEventListener("resize", reach);
 })();
+
+// The picture of a preview comes when its link is pointed at: the pages of links to figures would
+// otherwise fetch a megabyte for nothing. A preview finds its place again once its picture is there.
+document.addEventListener("DOMContentLoaded", () => {
+  const tips = window.selector_to_html ?? {};
+  for (const link in tips) tips[link] = tips[link].replaceAll("<img ", '<img loading="lazy" ');
+  const place = (tip) => tip.popperInstance?.update();
+  window.tippy?.setDefaultProps({
+    onMount: (tip) =>
+      tip.popper.querySelectorAll("img").forEach((e) => (e.onload = () => place(tip))),
+  });
+});

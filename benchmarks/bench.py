@@ -2,6 +2,7 @@
 
     python benchmarks/bench.py                              # this machine's CPU, and its GPU
     python benchmarks/bench.py --device cuda --out DIR      # only the GPU, into DIR
+    python benchmarks/bench.py --device cuda --minutes 6    # in parts: it says how to go on
     python benchmarks/bench.py --cases ea sea               # these again; the other rows stay
     python benchmarks/bench.py --small                      # the smallest problem of each, a minute
     python benchmarks/bench.py --cases race --large --cap 900   # the race at n = 10 000 too
@@ -30,6 +31,7 @@ import csv
 import dataclasses
 import datetime
 import json
+import math
 import os
 import re
 import subprocess
@@ -46,6 +48,7 @@ from cases.pairing import FIELDS, REPEATS, compare
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).parent / "results"
+FILES = {"growth": "growth"}  # of a case; the others share bench.csv
 CAP = {"cpu": 150, "cuda": 1200}  # seconds of one process
 
 
@@ -144,7 +147,7 @@ def show(row: dict[str, Any]) -> None:
 def bench(device: str, asked: argparse.Namespace) -> None:
     """All cases on one device."""
     kind = "cpu" if device == "cpu" else "cuda"
-    threads = asked.threads or machine.cores()
+    started, threads = time.perf_counter(), asked.threads or machine.cores()
     cap, tail = asked.cap or CAP[kind], "" if device == "cpu" else f"_{kind}"
     facts = [] if device == "cpu" else [f"card {machine.device_name(device)}"]
     dtypes, counts = ("float64", "float32"), {1, threads} if device == "cpu" else {threads}
@@ -154,31 +157,42 @@ def bench(device: str, asked: argparse.Namespace) -> None:
     asked.out.mkdir(parents=True, exist_ok=True)
     listed = [dataclasses.asdict(r) for r in rates]
     write(asked.out / f"machine{tail}.csv", columns, listed, *facts)
-    for file, names in (("bench", [c for c in CASES if c != "growth"]), ("growth", ["growth"])):
-        names = [name for name in names if name in asked.cases]
-        path = asked.out / f"{file}{tail}.csv"
-        kept = [row for row in read(path) if row["case"].split()[0] not in names]
-        rows, over = [], {}
-        for name in names:
-            settings = case(name).SETTINGS
-            larger = settings.get("large", []) if asked.large and kind == "cpu" else []
-            for setting in [*settings["small" if asked.small else kind], *larger]:
-                job = Job(name, setting, device, threads, asked.repeats, asked.small)
-                if asked.most and job.points > asked.most:
-                    continue
-                if job.family in over:
-                    found = [empty(job, f"not run: n = {over[job.family]} took too long")]
-                else:
-                    found = apart(job, rates, cap)
-                if found[0].get("note", "").startswith("stopped"):
-                    over[job.family] = job.points
-                for row in found:
-                    show(row)
-                rows += found
-                order = sorted(
-                    kept + rows, key=lambda row: list(CASES).index(row["case"].split()[0])
-                )
-                write(path, FIELDS, order, *facts)
+    asked_for = [name for name in CASES if name in asked.cases]
+    sizes = [
+        "small" if asked.small else kind,
+        *(["large"] if asked.large and kind == "cpu" else []),
+    ]
+    jobs = [
+        Job(name, setting, device, threads, asked.repeats, asked.small)
+        for name in asked_for
+        for size in sizes
+        for setting in case(name).SETTINGS.get(size, [])
+    ]
+    jobs = [job for job in jobs if not asked.most or job.points <= asked.most]
+    paths = {name: asked.out / f"{FILES.get(name, 'bench')}{tail}.csv" for name in CASES}
+    there = {path: read(path) for path in set(paths.values())}
+    if not asked.skip:
+        there = {
+            path: [row for row in rows if row["case"].split()[0] not in asked_for]
+            for path, rows in there.items()
+        }
+    over: dict[tuple, int] = {}
+    for number, job in list(enumerate(jobs))[asked.skip :]:
+        if time.perf_counter() - started > 60 * asked.minutes:
+            print(f"{len(jobs) - number} problems are left: go on with --skip {number}")
+            return
+        if job.family in over:
+            found = [empty(job, f"not run: n = {over[job.family]} took too long")]
+        else:
+            found = apart(job, rates, cap)
+        if found[0].get("note", "").startswith("stopped"):
+            over[job.family] = job.points
+        for row in found:
+            show(row)
+        path = paths[job.case]
+        there[path] += found
+        order = sorted(there[path], key=lambda row: list(CASES).index(row["case"].split()[0]))
+        write(path, FIELDS, order, *facts)
 
 
 def main() -> None:
@@ -192,6 +206,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--most", type=int, metavar="N", help="leave larger problems out")
     parser.add_argument("--cap", type=float, metavar="SECONDS", help=f"of a process: {CAP}")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="no problem begins later")
+    parser.add_argument("--skip", type=int, default=0, metavar="K", help="the first K problems")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.one:

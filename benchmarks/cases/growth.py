@@ -1,4 +1,4 @@
-"""Time and memory as n grows: affinities and embeddings of clusters in 50 dimensions.
+"""Time and memory as n grows: affinities, embeddings and prototypes of clusters in 50 dimensions.
 
 Each method has a process of its own at each n, so that its peak of memory is its own.
 ``ea`` is the entropic affinity, in float64 on a CPU, ``sea`` the symmetric one in float32, in tiles
@@ -6,7 +6,8 @@ to 1e-3, at perplexity 30. ``dense`` keeps n x n arrays, ``tiles`` holds a few M
 and forms no plan. The peers are those of the cases ``ea`` and ``sea``. ``tsnekhorn`` takes a kept
 plan in float32, whose time is not counted: ``steps`` is fifty steps of the descent, ``rest`` goes
 from the spectral start to 1e-3, or until rounding hides what a step gains. Its clusters overlap;
-others would drift apart for ever.
+others would drift apart for ever. On a GPU there are besides: both affinities in float64, to 1e-9
+and 1e-8 (``double``), ``sea`` in float32 to 1e-4 (``fine``), and what ``plain`` has.
 
 Prediction, for two cores. A pass in tiles takes an exponential and some eight sweeps over an
 entry, about 4 ns in float64, and the distances 2 p flops: in all about 4e8 entries x 7 passes x
@@ -18,52 +19,56 @@ more for products: 5 ns, 30 s for fifty steps at n = 10 000, their Cholesky fact
 
 from __future__ import annotations
 
-from cases import entropic, symmetric, tsnekhorn
+from cases import entropic, plain, symmetric, tsnekhorn
 from cases.pairing import Problem
 
 PERPLEXITY = 30
 MODULES = {"ea": entropic, "sea": symmetric, "tsnekhorn": tsnekhorn}
-CLOUDS = {"ea": "blobs", "sea": "blobs", "tsnekhorn": "mixture"}
+CLOUDS = {"tsnekhorn": "mixture", "tsne": "mixture"}
 SIZES = (1000, 2000, 5000, 10_000, 20_000)
-KINDS = {  # method, most points: beyond, it takes too long or too much
+CARD = (10_000, 20_000, 60_000, 200_000, 1_000_000)
+MAPS = (5000, 20_000, 50_000)
+GROWN = {  # device: kind: method: numbers of points, up to what takes too long or too much
     "cpu": {
-        "ea": {
-            "tiles": 20_000,
-            "dense": 5000,
-            "scikit-learn": 5000,
-            "openTSNE": 5000,
-            "TorchDR": 5000,
-        },
-        "sea": {"tiles": 20_000, "dense": 5000, "TorchDR 0.1": 2000},
-        "tsnekhorn": {"steps": 10_000, "rest": 5000},
+        "ea": {"tiles": SIZES}
+        | dict.fromkeys(("dense", "scikit-learn", "openTSNE", "TorchDR"), SIZES[:3]),
+        "sea": {"tiles": SIZES, "dense": SIZES[:3], "TorchDR 0.1": SIZES[:2]},
+        "tsnekhorn": {"steps": SIZES[:4], "rest": SIZES[:3]},
     },
     "cuda": {
-        "ea": {"tiles": 1_000_000, "dense": 60_000, "TorchDR": 60_000},
-        "sea": {"tiles": 1_000_000, "dense": 20_000, "TorchDR 0.1": 20_000},
-        "tsnekhorn": {"steps": 20_000, "rest": 20_000},
+        "ea": {"tiles": CARD, "dense": CARD[:3], "TorchDR": CARD[:3]},
+        "sea": {"tiles": CARD, "fine": CARD[:3], "dense": CARD[:2], "TorchDR 0.1": CARD[:2]},
+        "ea double": {"tiles": CARD[:4]},
+        "sea double": {"fine": CARD[:3]},
+        "ds": {"tiles": CARD[:4]},
+        "tsnekhorn": {"steps": MAPS, "rest": MAPS},
+        "tsne": {"steps": MAPS, "rest": MAPS},
+        "srgw": {"factors": (60_000,)},
+        "distr": {"factors": (60_000,)},
     },
 }
 
 
-def settings(sizes: tuple[int, ...], device: str) -> list[dict]:
+def settings(device: str, sizes: tuple[int, ...] = ()) -> list[dict]:
     """One setting a process, from small to large."""
-    kind = "cpu" if device == "cpu" else "cuda"
     return [
-        {"data": f"{CLOUDS[case]}_{n}", "kind": case, "method": method}
-        for case, methods in KINDS[kind].items()
-        for method, most in methods.items()
-        for n in sizes
-        if n <= most
+        {"data": f"{CLOUDS.get(kind, 'blobs')}_{n}", "kind": kind, "method": method}
+        for kind, methods in GROWN[device].items()
+        for method, numbers in methods.items()
+        for n in sizes or numbers
     ]
 
 
-SETTINGS = {
-    "small": settings((200,), "cpu"),
-    "cpu": settings(SIZES, "cpu"),
-    "cuda": settings((10_000, 20_000, 60_000, 200_000, 1_000_000), "cuda"),
-}
+SETTINGS = {"cpu": settings("cpu"), "cuda": settings("cuda")}
+SETTINGS["small"] = settings("cuda", (200,))
+SETTINGS["small"] += [s for s in settings("cpu", (200,)) if s not in SETTINGS["small"]]
 
 
 def problem(data: str, kind: str, method: str, *, device: str = "cpu") -> Problem:
-    dtype = "float64" if kind == "ea" and device == "cpu" else "float32"
-    return MODULES[kind].problem(data, PERPLEXITY, dtype=dtype, device=device, methods=(method,))
+    kind, _, double = kind.partition(" ")
+    dtype = "float64" if double or (kind == "ea" and device == "cpu") else "float32"
+    module = MODULES.get(kind, plain)
+    options = {"kind": kind} if module is plain else {}
+    return module.problem(
+        data, PERPLEXITY, dtype=dtype, device=device, methods=(method,), **options
+    )

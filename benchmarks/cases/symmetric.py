@@ -69,6 +69,8 @@ def problem(
                 made.append(ours(X, perplexity, None, 1e-3))
             case "tiles":
                 made.append(ours(X, perplexity, tile_rows(X), 1e-3))
+            case "fine":
+                made.append(ours(X, perplexity, tile_rows(X), tol))
             case "ascent":
                 made.append(ascent(X, perplexity, float(rate), steps))
             case "TorchDR":

@@ -8,8 +8,7 @@ and the trustworthiness with respect to 5 neighbours in X. Data of more than 50 
 reduced by PCA before. The seed draws one N(0, 1) start, which all methods share, as in the paper.
 The methods are
 
-    t-SNEkhorn, t-SNE   this package, L-BFGS to rest, a residual of 1e-3 (in the rows recorded up to
-                        2026-11-21: until no entry of the gradient exceeds 1e-3)
+    t-SNEkhorn, t-SNE   this package, L-BFGS to rest, a residual of 1e-3
     openTSNE            its defaults (Barnes-Hut below 10 000 points), exact neighbours; the start
                         is multiplied by 1e-4, its own default scale
     UMAP                umap-learn's defaults; the perplexity is read as n_neighbors, and umap-learn

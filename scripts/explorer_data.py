@@ -1,9 +1,9 @@
 """Compute the embeddings of the explorer: ``.venv/bin/python scripts/explorer_data.py``.
 
 Five hundred digits, seven methods, four perplexities, and for a descent six starts: PCA and five
-drawn at random. Every descent runs until no entry of its gradient exceeds 1e-3 nats. Positions are
-kept as whole numbers of 16 bits, images with 4 bits a pixel, both in base64, so that the page can
-read them without asking for a file. Takes about a minute and a half on one core.
+drawn at random. Every descent runs to a residual of 1e-3. Positions are kept as whole numbers of 16
+bits, images with 4 bits a pixel, both in base64, so that the page can read them without asking for
+a file. Takes about a minute and a half on one core.
 """
 
 from __future__ import annotations

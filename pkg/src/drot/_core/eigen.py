@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from scipy.linalg import eigh
 from torch import Tensor
 
 EXTRA = 8  # vectors of a block beyond those asked for: a pass costs the same with them
 _BLOCKS = 20  # of the space, before it is cut down to its best
 _SPACE = 240  # vectors of it, beyond which its own eigenvectors cost more than products
-_DENSE = 60  # blocks that make up the whole space: LAPACK takes less up to here
+_DENSE = 30  # blocks that make up the whole space: all eigenvectors cost less up to here
 _PASSES = 300
 
 
@@ -22,19 +21,16 @@ def leading(
 
     Block Lanczos with full orthogonalisation and thick restarts: ``product`` takes and gives
     (n, b) arrays, ``start`` (n, b) with b >= k spans the first block. Ends when A u - mu u has
-    norm ``tol`` for all, or after 300 products, with what there is. Memory: at most 60 blocks
+    norm ``tol`` for all, or after 300 products, with what there is. Memory: at most 40 blocks
     of n x b.
     """
     n, b = start.shape
     blocks = min(_BLOCKS, max(6, _SPACE // b))
     if n <= _DENSE * b:
-        whole = product(torch.eye(n, dtype=start.dtype, device=start.device))
-        if start.device.type != "cpu":
-            values, vectors = torch.linalg.eigh(whole)
-            return values[-k:], vectors[:, -k:]
-        # a quarter of the time of all eigenvectors
-        values, vectors = eigh(whole.numpy(), subset_by_index=(n - k, n - 1), overwrite_a=True)
-        return torch.from_numpy(values), torch.from_numpy(vectors)
+        values, vectors = torch.linalg.eigh(
+            product(torch.eye(n, dtype=start.dtype, device=start.device))
+        )
+        return values[-k:], vectors[:, -k:]
     V = torch.linalg.qr(start).Q
     AV = V[:, :0]
     block = V

@@ -110,6 +110,8 @@ def three_gaussians(
     >>> data = drot.datasets.three_gaussians(1000)
     >>> [round(float(data.X[data.y == k].std(dim=0).mean()), 1) for k in range(3)]
     [1.0, 2.0, 3.0]
+    >>> [[round(z) for z in centre] for centre in data.X.view(3, 1000, 2).mean(dim=1).tolist()]
+    [[-8, -8], [8, -8], [0, 8]]
     """
     y = np.repeat(np.arange(3), _size("n_per_cluster", n_per_cluster))
     sigma = np.array(_each("spreads", spreads, check_positive, 3))[y, None]  # (n, 1)

@@ -138,14 +138,13 @@ def test_page_is_accessible(visit, name):
 
 @every_page
 def test_page_keeps_its_budget(visit, name, site, site_url):
-    """The page and all that it fetches, without formulas; twice what the heaviest chapter takes.
-
-    Bytes are counted as GitHub Pages sends them: text compressed.
-    """
+    """What it fetches, without formulas, in bytes as GitHub Pages sends them; no preview's picture."""
     cost = visit(name, "desk")["cost"]
     addresses = [url.removeprefix(site_url).partition("?")[0] for url in cost["fetched"]]
     files = [site / unquote(a) for a in addresses if not a.startswith("_static/mathjax/")]
     weights = {file.name: sent(file) for file in files}
+    page = (site / f"{name}.html").read_text("utf8")
+    assert all(f.name in page for f in files if f.parent.name == "_images"), "not on the page"
     assert sum(weights.values()) < 2e6, sorted(weights.items(), key=lambda w: -w[1])[:5]
     assert len(files) <= 60
     assert cost["elements"] <= 15_000

@@ -366,7 +366,7 @@ def public() -> Iterator[str]:
         for name in importlib.import_module(module).__all__:
             value = thing(f"{module}.{name}")
             result = inspect.isclass(value) and (
-                issubclass(value, Exception | tuple)
+                issubclass(value, BaseException | tuple)
                 or (hasattr(value, "__dataclass_fields__") and not hasattr(value, "fit"))
             )
             if not (inspect.ismodule(value) or result or value in known):

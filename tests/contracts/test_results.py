@@ -231,7 +231,7 @@ PUBLIC = {  # functions and classes
     if inspect.isfunction(getattr(module, name, None))
     or (
         inspect.isclass(getattr(module, name, None))
-        and not issubclass(getattr(module, name), Exception | tuple)
+        and not issubclass(getattr(module, name), BaseException | tuple)
     )
 }
 FUNCTIONS = {name: thing for name, thing in PUBLIC.items() if inspect.isfunction(thing)}

@@ -440,20 +440,3 @@ def test_callback_stops():
     """A callback that returns True ends the run; nothing is raised, nothing claimed."""
     found = snekhorn(plan(), init="random", callback=lambda k, residual, Z, value: k == 4)
     assert found.n_iter == 4 and found.converged is False
-
-
-def test_interrupt_keeps_the_work(monkeypatch):
-    """Ctrl-C returns the last iterate, with a warning; at the first evaluation it goes on."""
-
-    def interrupt(*_, **more):
-        raise KeyboardInterrupt
-
-    def stop(k, *_):
-        return interrupt() if k == 2 else None
-
-    with pytest.warns(RuntimeWarning, match="interrupted after 2 iterations"):
-        found = snekhorn(plan(), init="random", callback=stop)
-    assert found.n_iter == 2 and not found.converged and found.value == found.values[-1]
-    monkeypatch.setattr(SNEkhornLoss, "evaluate", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        snekhorn(plan(), init="random")

@@ -181,7 +181,7 @@ def test_results_are_kept(name, tmp_path):
 
 @pytest.mark.parametrize("solve", list(SOLVES.values())[:2])
 def test_runs_that_are_stopped(solve):
-    """No more starts are made or drawn; a warning names the line that called the package."""
+    """No more starts are made or drawn."""
     A, _ = similarities()
     ask = dict(init="random", callback=lambda *_: True)
     drawn = [np.random.default_rng(4) for _ in range(2)]
@@ -190,14 +190,6 @@ def test_runs_that_are_stopped(solve):
     ]
     assert [len(found.values) for found in ends] == [1, 1]
     assert drawn[0].random() == drawn[1].random()
-
-    def callback(step, *_):
-        if step == 2:
-            raise KeyboardInterrupt
-
-    with pytest.warns(RuntimeWarning, match="interrupted after 2 iterations") as seen:
-        solve(A, init="random", callback=callback)
-    assert [warning.filename for warning in seen] == [__file__]
 
 
 def follow(ends, last=None, callback=None):
@@ -236,9 +228,11 @@ def test_an_interrupt_while_a_start_is_made():
         yield from [[(SimpleNamespace(value=3.0 - i), 1e-3)] for i in range(many)]
         raise KeyboardInterrupt
 
-    with pytest.warns(RuntimeWarning, match="here: interrupted after 1 iterations"):
-        found = lowest("here", draw(2), iter, 5, lambda *_: None)
+    found = lowest("here", draw(2), iter, 5, lambda *_: None)
     assert found.stopped and found.values == (3.0, 2.0) and found.state.value == 2.0
+    with pytest.raises(drot.Interrupted, match="here: interrupted after 1 iterations") as stop:
+        found.give("what it makes of it")
+    assert stop.value.result == "what it makes of it"
     with pytest.raises(KeyboardInterrupt):
         lowest("here", draw(0), iter, 5)
 

@@ -18,7 +18,7 @@ from . import (
     metrics,
     spectral,
 )
-from ._core.run import NotConverged
+from ._core.run import Interrupted, NotConverged
 from ._core.saving import load
 from .affinities.base import kl_divergence, row_entropy, row_perplexity, symmetrize
 from .affinities.baselines import symmetric_alternating_projections, symmetric_dual_ascent
@@ -59,21 +59,21 @@ from .spectral.connected import ccpca
 from .spectral.methods import pca_start
 
 __all__ = [
-    "CCPCA", "SNE", "TSNE", "UMAP", "BernoulliLoss", "DistR", "LargeVis", "NotConverged",
-    "SNELoss", "SNEkhorn", "SNEkhornLoss", "SemiRelaxedGWClustering", "TSNEkhorn", "affinities",
-    "attraction_repulsion", "ccpca", "cluster_then_reduce", "coarsen", "connected_components",
-    "coot_clustering", "costs", "coupling_loss", "datasets", "distributional",
-    "distributional_reduction", "doubly_stochastic_affinity", "embed", "embeddings",
-    "entropic_affinity", "expected_graph", "factored_sqeuclidean", "fuzzy_union",
-    "gaussian_affinity", "gaussian_kernel", "gram", "graph_log_normalizer",
-    "graph_log_probability", "graphs", "gromov", "gromov_monge", "gromov_wasserstein",
-    "gw_gradient", "gw_objective", "hyperbolic", "kernel_kmeans", "kl_divergence", "laplacian",
-    "largevis", "load", "metrics", "mrf_log_density", "nearest", "neighborhood_preservation",
-    "pairwise", "pca_start", "random_start", "reduce_then_cluster", "row_entropy",
-    "row_perplexity", "sample_graph", "sample_graphs", "self_tuning_affinity", "semi_relaxed_gw",
-    "shard", "sne", "snekhorn", "spectral", "spectral_start", "sqeuclidean", "srgw_barycenter",
-    "student_cost", "symmetric_alternating_projections", "symmetric_dual_ascent",
-    "symmetric_entropic_affinity", "symmetrize", "tsne", "umap", "umap_curve", "umap_membership",
+    "CCPCA", "SNE", "TSNE", "UMAP", "BernoulliLoss", "DistR", "Interrupted", "LargeVis",
+    "NotConverged", "SNELoss", "SNEkhorn", "SNEkhornLoss", "SemiRelaxedGWClustering", "TSNEkhorn",
+    "affinities", "attraction_repulsion", "ccpca", "cluster_then_reduce", "coarsen",
+    "connected_components", "coot_clustering", "costs", "coupling_loss", "datasets",
+    "distributional", "distributional_reduction", "doubly_stochastic_affinity", "embed",
+    "embeddings", "entropic_affinity", "expected_graph", "factored_sqeuclidean", "fuzzy_union",
+    "gaussian_affinity", "gaussian_kernel", "gram", "graph_log_normalizer", "graph_log_probability",
+    "graphs", "gromov", "gromov_monge", "gromov_wasserstein", "gw_gradient", "gw_objective",
+    "hyperbolic", "kernel_kmeans", "kl_divergence", "laplacian", "largevis", "load", "metrics",
+    "mrf_log_density", "nearest", "neighborhood_preservation", "pairwise", "pca_start",
+    "random_start", "reduce_then_cluster", "row_entropy", "row_perplexity", "sample_graph",
+    "sample_graphs", "self_tuning_affinity", "semi_relaxed_gw", "shard", "sne", "snekhorn",
+    "spectral", "spectral_start", "sqeuclidean", "srgw_barycenter", "student_cost",
+    "symmetric_alternating_projections", "symmetric_dual_ascent", "symmetric_entropic_affinity",
+    "symmetrize", "tsne", "umap", "umap_curve", "umap_membership",
 ]  # fmt: skip
 __version__ = "0.1.0"
 

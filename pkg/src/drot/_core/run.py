@@ -9,13 +9,15 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import torch
 
 from .checks import check_choice, check_count, check_positive
 
 OnFailure = Literal["raise", "warn", "ignore"]
+
+Result = TypeVar("Result")
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -24,6 +26,12 @@ _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 class NotConverged(RuntimeError):
     """An iteration budget ran out before the stated residual was reached."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """An interrupt from the keyboard; ``result`` is the best that the run had found by then."""
+
+    result: Any = None
 
 
 def read_limits(
@@ -36,14 +44,28 @@ def read_limits(
 
 
 @dataclass(frozen=True)
-class Course:
-    """Where an iteration ended, and how it got there."""
+class Ended:
+    """What a run left; a function hands over what it makes of it by :meth:`give`."""
 
     state: Any
+    stopped: bool  # by the callback, or from the keyboard
+    interrupt: Interrupted | None  # from the keyboard
+
+    def give(self, result: Result) -> Result:
+        """The result; after an interrupt, inside the exception."""
+        if self.interrupt is not None:
+            self.interrupt.result = result
+            raise self.interrupt
+        return result
+
+
+@dataclass(frozen=True)
+class Course(Ended):
+    """Where an iteration ended, and how it got there."""
+
     trace: tuple[float, ...]  # residual at the start and after each iteration
     n_iter: int
     converged: bool
-    stopped: bool  # by the callback, or from the keyboard
 
     @property
     def residual(self) -> float:
@@ -70,10 +92,11 @@ def iterate(
 
     They yield ``(state, residual, *more)``, the start first, and ``callback(k, residual, *more)``
     hears of each; if it returns true, the iteration ends there, as it does at an interrupt from the
-    keyboard. A chosen end is no failure. The start is number ``first``: 1 where it counts as one.
+    keyboard, which :meth:`Ended.give` sends on. A chosen end is no failure. The start is number
+    ``first``: 1 where it counts as one.
     """
     trace: list[float] = []
-    state, stopped, number = None, False, first - 1
+    state, stopped, interrupt, number = None, False, None, first - 1
     try:
         for step in steps:
             state, residual, *more = step
@@ -85,11 +108,10 @@ def iterate(
     except KeyboardInterrupt:
         if not trace:
             raise
-        stopped = True
-        text = f"{where}: interrupted after {number} iterations; this is what they gave"
-        warnings.warn(text, RuntimeWarning, stacklevel=_outside())
+        stopped, text = True, f"{where}: interrupted after {number} iterations; what they gave is"
+        interrupt = Interrupted(f"{text} the `.result` of this exception")
     converged = settle(where, trace[-1], tol, number, "ignore" if stopped else on_failure)
-    return Course(state, tuple(trace), number, converged, stopped)
+    return Course(state, stopped, interrupt, tuple(trace), number, converged)
 
 
 def certificate(
@@ -109,14 +131,12 @@ def _value(end: _End) -> float:
 
 
 @dataclass(frozen=True)
-class Lowest:
+class Lowest(Ended):
     """The lowest of several ends."""
 
-    state: Any
     residual: float
     trace: tuple[float, ...]  # value at its start and after each iteration
     values: tuple[float, ...]  # of the ends
-    stopped: bool  # by the callback, or from the keyboard
 
     @property
     def n_iter(self) -> int:
@@ -161,9 +181,10 @@ def lowest(
             path = islice(finish(state, residual), 1, max_iter + 2 - len(trace))
             yield from follow(path, [*trace], finished)
 
-    stopped = iterate(where, steps(), -math.inf, sys.maxsize, callback, "ignore").stopped
+    run = iterate(where, steps(), -math.inf, sys.maxsize, callback, "ignore")
     state, residual, trace = min([*finished, *ends], key=_value)
-    return Lowest(state, residual, tuple(trace), tuple(map(_value, ends)), stopped)
+    values = tuple(map(_value, ends))
+    return Lowest(state, run.stopped, run.interrupt, residual, tuple(trace), values)
 
 
 def settle(where: str, residual: float, tol: float, n_iter: int, on_failure: OnFailure) -> bool:

@@ -121,7 +121,8 @@ def symmetric_dual_ascent(
 
     where = f"symmetric_dual_ascent ({optimizer})"
     course = iterate(where, steps(), tol, max_iter, callback, on_failure, first=1)
-    return replace(dual.affinity(course.state, course), residual=min(course.trace))
+    found = dual.affinity(course.state, course)
+    return course.give(replace(found, residual=min(course.trace)))
 
 
 def symmetric_alternating_projections(
@@ -214,4 +215,4 @@ def symmetric_alternating_projections(
     gamma, log_own = course.state
     point = dual.at(gamma, gamma * log_own, torch.zeros_like(ties).bool())
     dual.passes, dual.work = float(course.n_iter), [1.0 + k for k in range(course.n_iter)]
-    return dual.affinity(point, course)
+    return course.give(dual.affinity(point, course))

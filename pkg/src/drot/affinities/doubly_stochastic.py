@@ -134,9 +134,10 @@ def doubly_stochastic_affinity(
     course = iterate(where, steps, tol, max_iter, callback, on_failure, first=1)
     f, nu = course.state
     passes = course.n_iter + extra
-    return DoublyStochasticAffinity(
+    found = DoublyStochasticAffinity(
         cost=cost, base=base, net=nu * f, nu=nu, passes=passes, **course.certificate
     )
+    return course.give(found)
 
 
 Steps = Iterator[tuple[tuple[Tensor, float], float]]  # f / nu (n,) and nu; the residual

@@ -107,7 +107,7 @@ def symmetric_entropic_affinity(
     steps = _Newton(dual, start.eps, start.lam, tol).steps()
     where = "symmetric_entropic_affinity"
     course = iterate(where, steps, tol, max_iter, callback, on_failure, first=1)
-    return dual.affinity(course.state, course)
+    return course.give(dual.affinity(course.state, course))
 
 
 class _Newton:

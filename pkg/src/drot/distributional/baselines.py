@@ -246,7 +246,7 @@ def coot_clustering(
 
     found = lowest("coot_clustering", couplings(), descend, max_iter)
     Z = found.state.Z + centre
-    return DistributionalReduction(
+    result = DistributionalReduction(
         Z=Z,
         plan=found.state.T,
         structure=Z @ Z.T,
@@ -258,6 +258,7 @@ def coot_clustering(
         values=found.values,
         products=0.0,
     )
+    return found.give(result)
 
 
 class _Table(NamedTuple):

@@ -274,7 +274,7 @@ class Reduction:
         self, where: str, found: Lowest, tol: float, on_failure: OnFailure
     ) -> DistributionalReduction:
         Z, c, residual, trace = found.state
-        return DistributionalReduction(
+        result = DistributionalReduction(
             Z=Z,
             plan=c.T,
             structure=self.structure(Z, c)[0],
@@ -286,6 +286,7 @@ class Reduction:
             values=found.values,
             products=self.products,
         )
+        return found.give(result)
 
 
 class InnerProducts(Reduction):

@@ -142,8 +142,7 @@ def embed(
     Embedding
         Centred; determined up to a rotation or reflection and to the local minimum. Where F has no
         minimum at a finite size, as t-SNE's may not have, ``growth`` stays positive, however small,
-        and ``size`` says where growing no longer paid (book ``prp-size``). A run that
-        is interrupted from the keyboard returns what it has, with a warning.
+        and ``size`` says where growing no longer paid (book ``prp-size``).
 
     Raises
     ------
@@ -151,6 +150,8 @@ def embed(
         If the start does not fit, or a name does not exist.
     NotConverged
         If ``tol`` is not reached and ``on_failure="raise"``.
+    Interrupted
+        At an interrupt from the keyboard, with the embedding so far as ``result``.
 
     Notes
     -----
@@ -204,7 +205,7 @@ def embed(
 
     run = iterate("embed", steps(), tol, max_iter, callback, on_failure)
     Z, found = run.state.Z - run.state.Z.mean(dim=0), run.state.found
-    return Embedding(
+    result = Embedding(
         Z=Z,
         value=found.value,
         kl=found.value + objective.constant,
@@ -215,6 +216,7 @@ def embed(
         values=tuple(values[: len(run.trace)]),
         **run.certificate,
     )
+    return run.give(result)
 
 
 def _start(objective: KernelLoss, init: Init, n_components: int, random_state: Seed) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from inspect import signature
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -19,7 +19,9 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from .._core.checks import as_device, as_points, check_choice
-from .._core.run import _outside
+from .._core.run import Interrupted, NotConverged, _outside
+from ..affinities.symmetric import SymmetricEntropicAffinity, symmetric_entropic_affinity
+from ..costs.array import Pairwise
 from ..embeddings.descent import radius
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64, "float": torch.float64}
@@ -66,22 +68,54 @@ class Estimator(BaseEstimator):
         points = as_points(X, "X").to(device=device, dtype=dtype)
         return points, check_random_state(self.random_state).randint(2**31 - 1)
 
-    def _solve(self, what: str, function: Callable, data: tuple, options: dict, bar=()) -> Any:
-        """What a function of the data finds; parameters of one name are those of the estimator."""
+    def _keep(self, found: Any, data: tuple) -> None:
+        """Set the attributes that a result gives."""
+        raise NotImplementedError
+
+    def _sea(self, cost: Pairwise, perplexity: float) -> SymmetricEntropicAffinity:
+        """The symmetric entropic affinity, or as close to it as can be embedded."""
+        try:
+            with progress("affinity", self.verbose) as callback:
+                found = symmetric_entropic_affinity(
+                    cost, perplexity, callback=callback, on_failure="ignore"
+                )
+        except Interrupted:
+            raise KeyboardInterrupt from None  # an affinity is no result of an estimator
+        advice = "pass dtype='float64', or another perplexity"
+        self._warn("affinity", found, advice)
+        off = (float((tile.sum(dim=1) - 1).abs().max()) for _, tile in found.tiles())
+        if not found.converged and max(off) > 1e-3:
+            raise NotConverged(
+                f"{type(self).__name__}: the affinity stopped at a residual of "
+                f"{found.residual:.1e}, too far from one that can be embedded; {advice}"
+            )
+        return found
+
+    def _solve(self, what: str, function: Callable, data: tuple, options: dict, bar=()) -> Self:
+        """Keep what a function of the data finds, interrupted or not.
+
+        Its parameters of one name are those of the estimator.
+        """
         with progress(what, self.verbose, *bar) as callback:
             asked = {**self.get_params(deep=False), **options}
             asked |= {"callback": callback, "on_failure": "ignore"}
             names = list(signature(function).parameters)[len(data) :]
-            found = function(*data, **{name: asked[name] for name in names if name in asked})
+            try:
+                found = function(*data, **{name: asked[name] for name in names if name in asked})
+            except Interrupted as stop:
+                self._keep(stop.result, data)
+                stop.result = self.result_
+                raise
+        self._keep(found, data)
         self._warn(what, found)
-        return found
+        return self
 
-    def _warn(self, what: str, found) -> None:
+    def _warn(self, what: str, found, advice: str = "raise max_iter or loosen tol") -> None:
         """Say as scikit-learn does that a solver did not reach its tolerance."""
         if not getattr(found, "converged", True):
             warnings.warn(
                 f"{type(self).__name__}: the {what} stopped at a residual of "
-                f"{found.residual:.1e}, above its tolerance; raise max_iter or loosen tol",
+                f"{found.residual:.1e}, above its tolerance; {advice}",
                 ConvergenceWarning,
                 stacklevel=_outside(),
             )

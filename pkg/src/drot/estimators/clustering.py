@@ -12,7 +12,6 @@ from torch import Tensor
 from .._core.checks import check_choice, check_count
 from ..affinities.base import symmetrize
 from ..affinities.rows import entropic_affinity
-from ..affinities.symmetric import symmetric_entropic_affinity
 from ..affinities.umap import umap_membership
 from ..costs.array import as_pairwise, check_symmetric
 from ..costs.distances import sqeuclidean
@@ -46,7 +45,7 @@ class SimilarityEstimator(ClusterMixin, Estimator):
             case "gram":
                 return gram(points - points.mean(dim=0))
             case "entropic" | "symmetric_entropic":
-                return symmetric_entropic_affinity(sqeuclidean(points), self.perplexity).plan
+                return self._sea(sqeuclidean(points), self.perplexity).plan
             case "symmetrized_entropic":
                 return symmetrize(entropic_affinity(sqeuclidean(points), self.perplexity))
             case "umap":
@@ -139,8 +138,10 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
         points, seed = self._read(X)
         check_count("n_clusters", self.n_clusters, 1, len(points))
         cost, options = self._cost(points), {"random_state": seed}
-        found = self._solve("clustering", srgw_barycenter, (cost,), options)
-        self.result_: SemiRelaxedBarycenter = found
+        return self._solve("clustering", srgw_barycenter, (cost,), options)
+
+    def _keep(self, found: SemiRelaxedBarycenter, data) -> None:
+        self.result_ = found
         labels = found.labels.cpu().numpy()
         used, first, place = np.unique(labels, return_index=True, return_inverse=True)
         order = first.argsort()
@@ -149,7 +150,6 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
         self.structure_ = found.structure.cpu().numpy()[np.ix_(used, used)]
         self.weights_ = found.weights.cpu().numpy()[used]
         self.objective_, self.n_iter_ = found.objective, found.n_iter
-        return self
 
 
 @dataclass(eq=False, repr=False)
@@ -248,14 +248,15 @@ class DistR(SimilarityEstimator, BaseEmbedding):
         check_choice("kernel", self.kernel, get_args(OutputKernel))
         check_count("n_prototypes", self.n_prototypes, 2, len(points))
         cost, options = self._cost(points), {"random_state": seed}
-        found = self._solve("reduction", distributional_reduction, (cost,), options)
+        return self._solve("reduction", distributional_reduction, (cost,), options)
+
+    def _keep(self, found: DistributionalReduction, data) -> None:
         self.result_ = found = _ordered(found)
         self.labels_, self.prototypes_, self.weights_, self.plan_ = (
             x.cpu().numpy() for x in (found.labels, found.Z, found.weights, found.plan)
         )
         self.embedding_ = self.plan_ / self.plan_.sum(axis=1, keepdims=True) @ self.prototypes_
         self.objective_, self.n_iter_ = found.objective, max(1, found.n_iter)
-        return self
 
 
 def _ordered(found: DistributionalReduction) -> DistributionalReduction:

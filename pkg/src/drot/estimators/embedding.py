@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from torch import Tensor
 
 from .._core.checks import as_points, check_choice
-from .._core.run import NotConverged
 from ..affinities.base import Affinity, symmetrize
 from ..affinities.rows import entropic_affinity
-from ..affinities.symmetric import symmetric_entropic_affinity
 from ..affinities.umap import umap_membership, unit_curve
 from ..costs.array import Pairwise
 from ..costs.distances import sqeuclidean
@@ -24,7 +22,7 @@ from ..graphs.graph import fuzzy_union
 from ..graphs.priors import Prior
 from ..spectral.connected import ConnectedPCA, ccpca
 from ..spectral.methods import pca_start
-from .base import BaseEmbedding, progress
+from .base import BaseEmbedding
 
 
 @dataclass(eq=False, repr=False)
@@ -50,15 +48,18 @@ class EmbeddingEstimator(BaseEmbedding):
         cost = sqeuclidean(points)
         init = self._init(points, cost, seed)
         plan = self._plan(cost)
-        self.result_ = found = self._embed(plan, {"init": init, "random_state": seed})
+        return self._embed(plan, {"init": init, "random_state": seed})
+
+    def _embed(self, plan, options: dict) -> Self:
+        return self._solve("embedding", self._method, (plan,), options)
+
+    def _keep(self, found: Embedding, data) -> None:
+        (plan,) = data
+        self.result_ = found
         self.embedding_ = found.Z.cpu().numpy()
         self.affinity_ = plan if isinstance(plan, Affinity) else plan.cpu().numpy()
         self.kl_divergence_ = found.kl
         self.n_iter_ = max(1, found.n_iter)
-        return self
-
-    def _embed(self, plan, options: dict) -> Embedding:
-        return self._solve("embedding", self._method, (plan,), options)
 
     def _init(self, points: Tensor, cost: Pairwise, seed: int):
         if not isinstance(self.init, str):
@@ -314,8 +315,10 @@ class UMAP(EmbeddingEstimator):
             init = replace(init, Z=init.Z / self.spread)
         elif not isinstance(self.init, str):
             init = as_points(init, "init") / self.spread
-        found = super()._embed(plan, {**options, "init": init, "a": a, "b": b})
-        return replace(found, Z=found.Z * self.spread)
+        return super()._embed(plan, {**options, "init": init, "a": a, "b": b})
+
+    def _keep(self, found, data):
+        super()._keep(replace(found, Z=found.Z * self.spread), data)
 
 
 @dataclass(eq=False, repr=False)
@@ -380,18 +383,7 @@ class SNEkhorn(EmbeddingEstimator):
     _method = staticmethod(snekhorn)
 
     def _plan(self, cost):
-        with progress("affinity", self.verbose) as callback:
-            affinity = symmetric_entropic_affinity(
-                cost, self.perplexity, callback=callback, on_failure="ignore"
-            )
-        self._warn("affinity", affinity)
-        off = (float((tile.sum(dim=1) - 1).abs().max()) for _, tile in affinity.tiles())
-        if not affinity.converged and max(off) > 1e-3:
-            raise NotConverged(
-                f"{type(self).__name__}: the affinity stopped at a residual of "
-                f"{affinity.residual:.1e}, too far from one that can be embedded; pass "
-                "dtype='float64', or another perplexity"
-            )
+        affinity = self._sea(cost, self.perplexity)
         return affinity.plan if cost.block is None else affinity
 
 
@@ -486,8 +478,9 @@ class CCPCA(BaseEmbedding):
         cost = sqeuclidean(points, block=len(points))
         affinity = entropic_affinity(cost, self.perplexity, diagonal="drop")
         data, bar = (points, affinity), ("standard_error", self.n_samples)
-        found = self._solve("graphs", ccpca, data, {"random_state": seed}, bar)
-        self.result_: ConnectedPCA = found
+        return self._solve("graphs", ccpca, data, {"random_state": seed}, bar)
+
+    def _keep(self, found: ConnectedPCA, data) -> None:
+        self.result_ = found
         self.embedding_, self.start_ = found.Z.cpu().numpy(), found.start.cpu().numpy()
         self.standard_error_ = found.standard_error
-        return self

@@ -98,8 +98,8 @@ def srgw_barycenter(
     random_state : int, numpy Generator or torch Generator
         Same seed, same plan on the same device.
     callback : callable, optional
-        Called as ``callback(iteration, residual, plan)``, starts counted on; true ends the run,
-        as an interrupt from the keyboard does: the best plan so far is returned.
+        Called as ``callback(iteration, residual, plan)``, starts counted on; true ends the run:
+        the best plan so far is returned.
     on_failure : {"raise", "warn", "ignore"}
 
     Returns
@@ -155,7 +155,7 @@ def srgw_barycenter(
     plans = starts(kinds, n_starts, partial(hard_start, cost, w, k, rng))
     found = lowest("srgw_barycenter", plans, descend, max_iter, callback, finish)
     cell = problem.cell(found.state.T)  # without the rounding of the steps
-    return SemiRelaxedBarycenter(
+    result = SemiRelaxedBarycenter(
         plan=cell.T,
         structure=torch.where(torch.outer(cell.q, cell.q) > 0, unit.entries(cell.structure), 0),
         objective=unit.objectives([found.state.value])[0],
@@ -166,6 +166,7 @@ def srgw_barycenter(
         values=unit.objectives(found.values),
         products=problem.products,
     )
+    return found.give(result)
 
 
 @dataclass

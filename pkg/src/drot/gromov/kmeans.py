@@ -108,7 +108,7 @@ def kernel_kmeans(
 
     found = lowest("kernel_kmeans", plans, descend, max_iter)
     labels = found.state.T.argmax(dim=1)
-    return KernelKMeans(labels, found.state.value, found.n_iter, found.values)
+    return found.give(KernelKMeans(labels, found.state.value, found.n_iter, found.values))
 
 
 class Means(Reduced):

@@ -141,8 +141,8 @@ def semi_relaxed_gw(
     random_state : int, numpy Generator or torch Generator
         Same seed, same plan on the same device.
     callback : callable, optional
-        Called as ``callback(iteration, residual, plan)``, starts counted on; true ends the run,
-        as an interrupt from the keyboard does: the best plan so far is returned.
+        Called as ``callback(iteration, residual, plan)``, starts counted on; true ends the run:
+        the best plan so far is returned.
     on_failure : {"raise", "warn", "ignore"}
 
     Returns
@@ -201,13 +201,13 @@ def semi_relaxed_gw(
     rounding = torch.finfo(w.dtype).eps * w[:, None]  # what the steps left of what went elsewhere
     T = with_rows(found.state.T.masked_fill(rounding >= found.state.T, 0), w)
     objective = problem.objective(T)
-    if objective == float("inf"):
+    if objective == float("inf") and found.interrupt is None:
         raise ValueError(
             "loss='kl' is infinite at every plan that was found: positive entries of cost_x meet "
             "zeros of cost_z; add a small positive number to cost_z, or try other starts"
         )
     least = min(found.values)
-    return SemiRelaxedGW(
+    result = SemiRelaxedGW(
         plan=T,
         objective=unit.objectives([objective])[0],
         residual=found.residual,
@@ -217,6 +217,7 @@ def semi_relaxed_gw(
         values=unit.objectives(objective if end == least else end for end in found.values),
         products=problem.products,
     )
+    return found.give(result)
 
 
 def as_init(

@@ -1,0 +1,231 @@
+"""An interrupt from the keyboard ends the program, and what was found so far is in the exception.
+
+An interrupt that comes at a known iteration is raised by a callback, or sent by it as the signal
+that Ctrl-C is; those that come at any time are sent to a process of their own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+
+import drot
+import numpy as np
+import pytest
+import torch
+from drot import Interrupted, hyperbolic
+from drot.affinities.symmetric_dual import Dual
+from drot.distributional import baselines
+from drot.estimators import base
+from drot.gromov.kmeans import Means
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 4)) + 3 * RNG.integers(0, 3, size=(40, 1))
+C = drot.sqeuclidean(X).dense()
+P = drot.symmetric_entropic_affinity(C, 6.0).plan
+Q = drot.symmetrize(drot.entropic_affinity(C, 6.0, diagonal="drop"))
+START = {"init": "random", "tol": 1e-12}
+
+SOLVERS: dict[str, Callable] = {  # with a callback
+    "symmetric_entropic_affinity": lambda **more: drot.symmetric_entropic_affinity(C, 6.0, **more),
+    "symmetric_dual_ascent": lambda **more: drot.symmetric_dual_ascent(C, 6.0, **more),
+    "symmetric_alternating_projections": lambda **more: drot.symmetric_alternating_projections(
+        C, 6.0, bandwidth=1.0, **more
+    ),
+    "doubly_stochastic_affinity": lambda **more: drot.doubly_stochastic_affinity(
+        C, bandwidth=1.0, **more
+    ),
+    "embed": lambda **more: drot.embed(drot.SNELoss(Q), **START, **more),
+    "snekhorn": lambda **more: drot.snekhorn(P, **START, **more),
+    "sne": lambda **more: drot.sne(Q, **START, **more),
+    "tsne": lambda **more: drot.tsne(Q, **START, **more),
+    "largevis": lambda **more: drot.largevis(Q, **START, **more),
+    "umap": lambda **more: drot.umap(Q, **START, **more),
+    "semi_relaxed_gw": lambda **more: drot.semi_relaxed_gw(P, torch.eye(3).double(), **more),
+    "srgw_barycenter": lambda **more: drot.srgw_barycenter(P, 3, **more),
+    "distributional_reduction": lambda **more: drot.distributional_reduction(P, 5, **more),
+    "hyperbolic.reduce": lambda **more: hyperbolic.reduce(P, 5, init="random", n_starts=3, **more),
+}
+
+
+def test_every_solver_is_here():
+    """All functions with a callback; that of ccPCA looks on, and ends nothing."""
+    solvers = {name: getattr(drot, name) for name in drot.__all__ if name != "ccpca"}
+    solvers |= {f"hyperbolic.{name}": getattr(hyperbolic, name) for name in hyperbolic.__all__}
+    functions = {name: one for name, one in solvers.items() if inspect.isfunction(one)}
+    names = {n for n, one in functions.items() if "callback" in inspect.signature(one).parameters}
+    assert names == set(SOLVERS)
+
+
+@pytest.mark.parametrize("end", ["raised", "sent"])
+@pytest.mark.parametrize("name", SOLVERS)
+def test_what_was_found_is_in_the_exception(name, end):
+    """It is what a callback that ends the run there has, to the bit, and it is pickled with it."""
+
+    def callback(number, *_):
+        if number == 2 and end == "raised":
+            raise KeyboardInterrupt
+        if number == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    stopped = SOLVERS[name](callback=lambda number, *_: number == 2)
+    with pytest.raises(KeyboardInterrupt, match="interrupted after 2 iterations") as stop:
+        SOLVERS[name](callback=callback)
+    assert type(stop.value) is Interrupted
+    for error in (stop.value, pickle.loads(pickle.dumps(stop.value))):
+        assert type(error.result) is type(stopped)
+        for field, value in vars(stopped).items():
+            one = getattr(error.result, field)
+            if isinstance(value, (bool, int, float, tuple)):
+                assert one == value, field
+            elif torch.is_tensor(value):
+                assert torch.equal(one, value), field
+
+
+def at_call(number: int, function: Callable) -> Callable:
+    """The function, but for an interrupt at one of its calls."""
+    calls = []
+
+    def interrupted(*arguments, **more):
+        calls.append(number)
+        if len(calls) == number:
+            raise KeyboardInterrupt
+        return function(*arguments, **more)
+
+    return interrupted
+
+
+def test_solvers_without_a_callback(monkeypatch):
+    monkeypatch.setattr(Means, "changes", at_call(2, Means.changes))
+    with pytest.raises(Interrupted, match=r"^kernel_kmeans") as stop:
+        drot.kernel_kmeans(X @ X.T, 3, init="random")
+    assert stop.value.result.labels.shape == (40,)
+    monkeypatch.setattr(baselines, "_between", at_call(3, baselines._between))
+    with pytest.raises(Interrupted, match=r"^coot_clustering") as stop:
+        drot.coot_clustering(X, 3)
+    assert stop.value.result.Z.shape == (3, 2)
+
+
+def test_nothing_found_yet(monkeypatch):
+    """Before the first iterate there is nothing to carry; and what is infinite does not hide it."""
+    monkeypatch.setattr(drot.SNELoss, "evaluate", at_call(1, drot.SNELoss.evaluate))
+    with pytest.raises(KeyboardInterrupt) as stop:
+        drot.tsne(Q)
+    assert type(stop.value) is KeyboardInterrupt
+    zeros, ask = torch.zeros(3, 3).double(), {"loss": "kl", "init": "product"}
+    with pytest.raises(ValueError, match="infinite at every plan"):
+        drot.semi_relaxed_gw(P, zeros, **ask)
+    with pytest.raises(Interrupted):
+        drot.semi_relaxed_gw(P, zeros, **ask, callback=at_call(1, print))
+
+
+# ------------------------------------------------------------------------ estimators
+ESTIMATORS = {
+    **{name: {"perplexity": 6.0} for name in ("SNE", "TSNE", "LargeVis", "SNEkhorn", "TSNEkhorn")},
+    "UMAP": {"n_neighbors": 6, "spread": 2.0},
+    "DistR": {"n_prototypes": 5, "perplexity": 6.0},
+    "SemiRelaxedGWClustering": {"n_clusters": 3, "similarity": "entropic", "perplexity": 6.0},
+}
+
+
+@pytest.fixture
+def ended_in(monkeypatch) -> Callable:
+    """Have the run of an estimator end at the second look of one of its solvers."""
+
+    def begin(where: str, end: Callable) -> None:
+        @contextmanager
+        def progress(what, *_):
+            yield (lambda number, *_: end(number) if what == where else None)
+
+        monkeypatch.setattr(base, "progress", progress)
+
+    return begin
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_estimator_keeps_its_attributes(name, ended_in):
+    """All that a fit leaves, as a fit that is ended on request leaves it; and the fit ends."""
+    model = getattr(drot, name)(**ESTIMATORS[name], random_state=0)
+    what = {"DistR": "reduction", "SemiRelaxedGWClustering": "clustering"}.get(name, "embedding")
+    ended_in(what, lambda number: number == 1)
+    stopped = vars(model.fit(X)).copy()
+    model = getattr(drot, name)(**ESTIMATORS[name], random_state=0)
+    ended_in(what, at_call(2, lambda number: None))
+    with pytest.raises(Interrupted) as stop:
+        model.fit(X)
+    assert stop.value.result is model.result_ and vars(model).keys() == stopped.keys()
+    for attribute in ("embedding_", "affinity_", "labels_", "prototypes_"):
+        if attribute in stopped:
+            np.testing.assert_array_equal(vars(model)[attribute], stopped[attribute])
+    if name == "UMAP":
+        np.testing.assert_array_equal(stop.value.result.Z, model.embedding_)
+
+
+@pytest.mark.parametrize("name", ["SNEkhorn", "TSNEkhorn", "DistR", "SemiRelaxedGWClustering"])
+def test_an_interrupt_inside_the_affinity(name, ended_in):
+    """It is no failure to converge, and its affinity no result of the estimator."""
+    model = getattr(drot, name)(**ESTIMATORS[name], random_state=0)
+    ended_in("affinity", at_call(1, lambda number: None))
+    with pytest.raises(KeyboardInterrupt) as stop:
+        model.fit(X)
+    assert type(stop.value) is KeyboardInterrupt and not hasattr(model, "result_")
+
+
+def test_an_interrupt_inside_an_affinity_of_its_own(monkeypatch):
+    """Also where it comes between two looks."""
+    monkeypatch.setattr(Dual, "measured", at_call(2, Dual.measured))
+    with pytest.raises(KeyboardInterrupt) as stop:
+        drot.TSNEkhorn(perplexity=6.0).fit(X)
+    assert type(stop.value) is KeyboardInterrupt
+
+
+# ------------------------------------------------------------------------------ loops
+LOOPS = {
+    "seeds": """
+for seed in range(10_000):
+    kept = drot.TSNEkhorn(perplexity=6.0, tol=1e-9, random_state=seed).fit(X)
+""",
+    "functions": """
+for seed in range(10_000):
+    kept = drot.srgw_barycenter(C, 4, init="random", random_state=seed, on_failure="ignore")
+""",
+    "grid": """
+from sklearn.model_selection import GridSearchCV
+grid = {"perplexity": np.linspace(3, 9, 10_000)}
+score = lambda model, X, y=None: -model.objective_
+GridSearchCV(drot.DistR(4), grid, scoring=score, n_jobs=1).fit(X)
+""",
+}
+HEAD = """
+import os, signal, threading, warnings
+import numpy as np
+import torch
+torch.set_num_threads(1)
+import drot, drot.estimators
+warnings.simplefilter("ignore")
+X = np.random.default_rng(0).normal(size=(60, 4))
+C = drot.sqeuclidean(X)
+drot.TSNEkhorn(perplexity=6.0).fit(X)  # numba's compilation is done
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
+@pytest.mark.parametrize("name", LOOPS)
+def test_one_interrupt_ends_a_loop(name):
+    """Whatever it meets there: the loop would take an hour."""
+    command = [sys.executable, "-c", HEAD + LOOPS[name]]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode != 0
+    assert (
+        ended.stderr.strip()
+        .splitlines()[-1]
+        .startswith(("KeyboardInterrupt", "drot._core.run.Interrupted"))
+    )

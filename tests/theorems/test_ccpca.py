@@ -343,6 +343,9 @@ def test_lem_preservation_chance():
     spread = scores.std(axis=0) / math.sqrt(len(scores))
     assert (abs(scores.mean(axis=0)) < 4 * spread).all()
     assert (neighborhood_curve(X, 3 * X[:, ::-1]).values == 1).all()
+    # independent, but of densities that differ from point to point: not 0
+    apart = [neighborhood_curve(X, X + 0.1 * rng.normal(size=X.shape)).values for _ in range(5)]
+    assert (np.mean(apart, axis=0) > 0.2).all()
 
     # by lists of neighbours, one by one; a single pair of neighbours exchanged is seen
     def lists(X, K):

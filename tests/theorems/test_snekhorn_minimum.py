@@ -128,6 +128,28 @@ def test_prp_no_best_distance():
         assert apart == pytest.approx(math.sqrt(2 * s[0] * s[1] / e), rel=0.1)
 
 
+def test_eq_snk_remainder():
+    """Where forces cancel, 2 sigma sigma / e is near 1 + D^2, and how near: f of the whole map."""
+    cloud = points(3, 16, 3)
+    for far, near in ((10.0, 15.0), (11.0, 5.0), (12.0, 3.0)):
+        X = cloud + far * torch.eye(3).double()[0] * (torch.arange(16) // 8)[:, None]
+        P = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 4.0, tol=1e-10).plan
+        Z = drot.snekhorn(P, kernel="student", tol=1e-8, max_iter=3000).Z
+        x, f = Z[8:] - Z[:8, None], dual(Z, "student")
+        kernel = 1 / (1 + x.square().sum(dim=2))
+        Q = torch.exp(f[:8, None] + f[8:]) * kernel
+        pull = (P[:8, 8:] * kernel)[..., None] * x
+        left = (((P[:8, 8:] - Q) * kernel)[..., None] * x).sum(dim=(0, 1)).norm()
+        assert left < 0.01 * pull.sum(dim=(0, 1)).norm()
+        middles = torch.stack([part.mean(dim=0) for part in Z.split(8)])
+        D = float((middles[0] - middles[1]).norm())
+        r = 2 / D * float((Z - middles.repeat_interleave(8, dim=0)).norm(dim=1).max())
+        law = float(f[:8].exp().sum() * f[8:].exp().sum() / P[:8, 8:].sum())
+        g = ((1 + r) / (1 - r)) ** 3
+        assert 1 < g < near
+        assert (1 + D**2 * (1 - r) ** 2) / g <= law <= g * (1 + D**2 * (1 + r) ** 2)
+
+
 # -------------------------------------------------------------------------------- prp-square
 CORNERS = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]).double()
 

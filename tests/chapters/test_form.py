@@ -114,15 +114,19 @@ def test_every_solution_asserts_and_a_cell_judges_the_answer(name: str):
 
 # ------------------------------------------------------------------------------------ corrections
 
-ENTRY = re.compile(r"^\((err-[\w-]+)\)=\n## ([^\n]+)\n(.*?)(?=^\(|\Z)", re.M | re.S)
+ENTRY = re.compile(r"^\((err-[\w-]+)\)=\n###? ([^\n]+)\n(.*?)(?=^\(|\Z)", re.M | re.S)
 
 
 def test_corrections_are_whole_and_named_once_at_the_top():
-    """Each says what is printed and what holds, and runs a check."""
+    """Each says what is printed and what holds, and runs a check; remarks are called so."""
     page = PAGES["book/15_errata"]
     entries = {label: text for label, _, text in ENTRY.findall(page)}
-    top = re.findall(r"\{ref\}`(err-[\w-]+)`", page[: page.index(f"({next(iter(entries))})=")])
-    assert sorted(top) == sorted(entries)
+    top = page[: page.index(f"({next(iter(entries))})=")]
+    named = re.compile(r"\{ref\}`(err-[\w-]+)`")
+    assert sorted(named.findall(top)) == sorted(entries)
+    remarks = re.findall(r"^\((err-[\w-]+)\)=$", page[page.index("(sec-remarks)=") :], re.M)
+    (line,) = re.findall(r"^.*\{ref\}`remarks <sec-remarks>`, not errors.*$", top, re.M)
+    assert remarks and sorted(named.findall(line)) == sorted(remarks)
     for label, text in entries.items():
         assert "**Printed**" in text and "**holds**" in text.lower(), label
         assert "{code-cell}" in text and "assert" in text, label

@@ -1,9 +1,12 @@
-"""The map in the preface: every label is there, and no sourced statement is left out."""
+"""The map in the preface: labels are there, no sourced statement is left out, no extent wrong."""
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
+
+import pytest
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 STYLE = {  # how each work numbers its statements
@@ -89,11 +92,135 @@ def test_every_sourced_statement_is_on_the_map():
 
 
 def test_lines_lead_somewhere():
-    """Each line names a place in this book; corrections are entries of the errata, all of them."""
+    """Each line names a place in this book, or is open; entries are those of the errata, all."""
     assert set(TABLES) == set(STYLE) - {"thesis"}
     entries = set(re.findall(r"^\((err-[\w-]+)\)=$", CHAPTERS["15_errata"], re.M))
     for _, _, here, correction in (row for table in TABLES.values() for row in table):
-        assert re.search(r"\{(prf:ref|eq|ref|numref)\}`", here)
+        assert re.search(r"\{(prf:ref|eq|ref|numref)\}`|^open$", here)
         assert correction == "–" or set(re.findall(r"`([\w-]+)`", correction)) <= entries
     named = set(re.findall(r"\{ref\}`(err-[\w-]+)`", PREFACE))
     assert named >= entries - {"err-losses"} and "err-losses" in PREFACE
+
+
+def test_perspectives_of_each_paper_have_lines():
+    """Section 6, 5 and 6: several lines, each with a place in the book or the word open."""
+    for key, section in (("snekhorn", 6), ("graphcoupling", 5), ("distr", 6)):
+        lines = [row for row in TABLES[key] if row[0].startswith(f"Section {section}: ")]
+        assert len(lines) >= 3, key
+    assert all(
+        row[0].startswith("Section") for t in TABLES.values() for row in t if "open" in row[2]
+    )
+
+
+# -------------------------------------------------------------------------------- extent of lines
+
+TEXTS = [path.read_text("utf8") for path in (*BOOK.glob("[01]*.md"), *BOOK.glob("*/*_tables.md"))]
+BLOCKS = (r"^    name: (fig-[\w-]+)\n(.*?)^```$", r"^\((sec-[\w-]+)\)=\n(.*?)(?=^\(|\Z)")
+SHOWN = {  # label -> caption and code of a figure, or a section
+    label: shown
+    for text in TEXTS
+    for block in BLOCKS
+    for label, shown in re.findall(block, text, re.M | re.S)
+}
+ITEM = re.compile(r"\b(Table|Figure|[Aa]ppendi)[sxce]* (F?[\d.]+)(?: (?:and|to) (F?[\d.]+))?")
+WHOLE = {  # what the paper shows, in words that stand in ours too if it is whole
+    ("snekhorn", "Table 1"): ("symmetry", "row sums", "row entropies", "overline", "{ds}", "{se}"),
+    ("snekhorn", "Figure 1"): ("COIL-20", "xi = 30", "t-SNE", "t-SNEkhorn", "perplexity"),
+    ("snekhorn", "Figure 2"): ("{ds}", "{se}", "perplexity", "eigenvalues"),
+    ("snekhorn", "Figure 3"): ("three Gaussian", "3 \\sigma^2", "{ds}", "{se}"),
+    ("snekhorn", "Figure 4"): ("divided by its sum", "product"),
+    ("snekhorn", "Figure 5"): ("Symmetric SNE", "SNEkhorn", "Entries"),
+    ("snekhorn", "Figure 7"): ("SNAREseq", "xi = 50", "t-SNE", "t-SNEkhorn"),
+    ("graphcoupling", "Table 1"): ("ce-sne", "ce-symmetric", "ce-largevis", "ce-umap"),
+    ("graphcoupling", "Figure 1"): ("10\u00a0000", "PCA of the ten class means"),
+    ("graphcoupling", "Figure 2"): ("10\u00a0000", "class means"),
+    ("graphcoupling", "Figure 3"): ("Dotted arrows",),
+    ("graphcoupling", "Figure 4"): ("MNIST", "perplexities"),
+    ("distr", "Figure 1"): ("circle", "nine clusters", "twelve", "of the paper itself"),
+    ("distr", "Figure 2"): ("real data of the paper", "grids", "PCA"),
+    ("distr", "Figure 4"): ("MNIST", "COIL-20", "Poincar"),
+    ("distr", "F.10"): ("six data sets", "silhouette", "NMI"),
+}
+
+
+def record(name: str, **wanted: str) -> list[dict[str, str]]:
+    """Rows of a recorded grid; SNAREseq has one row in the tables of SNEkhorn."""
+    lines = (BOOK.parent / "benchmarks" / "results" / f"{name}.csv").read_text("utf8").splitlines()
+    rows = csv.DictReader(line for line in lines if not line.startswith("#"))
+    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+
+def sets(name: str, **wanted: str) -> set[str]:
+    return {row["data"] for row in record(name, **wanted) if "unit rows" not in row["data"]}
+
+
+def part(n: object, printed: int, what: str) -> set[str]:
+    """Nothing, where all that is printed is here."""
+    return set() if n == printed else {f"{n} of {printed} {what}"}
+
+
+def held() -> dict[tuple[str, str], set[str]]:
+    """How much of a table or figure the records hold, of how much that is printed."""
+    at_hand = {}
+    one = {"expression"}  # SNAREseq has one row
+    names = {"Table 2": "table2_ari", "Table 3": "table3_scores", "Figure 6": "figure6_ari"}
+    for (item, name), printed in zip(names.items(), (12, 16, 4), strict=True):
+        at_hand["snekhorn", item] = part(len(sets(name) - one), printed, "sets")
+    at_hand["snekhorn", "Figure 8"] = set()
+    for data, name, printed in (  # multiples of 10 up to min(n, 300)
+        ("coil20", "COIL-20", 30), ("olivetti", "Olivetti", 30),
+        ("chromatin", "SNAREseq", 30), ("scgem", "scGEM", 17),
+    ):  # fmt: skip
+        rows = record("table3_scores", data=data, method="t-SNEkhorn")
+        found = part(len({row["perplexity"] for row in rows}), printed, f"on {name}")
+        at_hand["snekhorn", "Figure 8"] |= found
+    for item, method in (("Table 2", "openTSNE"), ("Table 3", "UMAP")):
+        rows = record("graph_coupling_tables", n="10000", method=method)
+        runs = [(r["data"], r["start"], r["variant"]) for r in rows if r["variant"] in "- plain"]
+        seeds = sorted({runs.count(run) for run in runs})
+        number = f"{seeds[0]} to {seeds[-1]}" if seeds[1:] else seeds[0]
+        found = part(len({data for data, *_ in runs}), 5, "sets") | part(number, 5, "seeds")
+        at_hand["graphcoupling", item] = found
+    spectral = sets("distr_tables", kernel="student", clustering="spectral")
+    both = spectral & sets("distr_tables", kernel="student", clustering="kmeans")
+    wide = sets("distr_tables", kernel="gram", components="5")
+    for item in ("Figure 3", "Figure 5", "F.1", "F.3", "F.6"):
+        at_hand["distr", item] = part(len(spectral), 8, "sets")
+    at_hand["distr", "F.7"] = part(len(both), 8, "sets")
+    at_hand["distr", "F.8"] = part(len(wide), 8, "sets")
+    at_hand["distr", "F.9"] = part(len(spectral & {"chromatin", "zeisel", "mnist"}), 3, "sets")
+    found = part(len(sets("distr_tables", kernel="coot")), 6, "sets")
+    at_hand["distr", "Table 2"] = at_hand["distr", "F.2"] = found
+    return at_hand
+
+
+HELD = held()
+EXPERIMENTS = [
+    (key, here, [n if n[0] == "F" else f"{kind} {n}" for kind, *both in found for n in both if n])
+    for key, table in TABLES.items()
+    for printed, _, here, _ in table
+    if (found := ITEM.findall(printed.replace("appendix B", "").replace("Appendix B", "")))
+]
+
+
+@pytest.mark.parametrize(("key", "here", "items"), EXPERIMENTS)
+def test_a_line_says_how_much_of_an_experiment_is_here(key: str, here: str, items: list[str]):
+    """What it counts is what the record holds; without an extent, ours shows what theirs does."""
+    stated = re.findall(r"\d+(?: to \d+)? of \d+ (?:on )?[\w-]+", here)
+    assert set(stated) == set().union(*(HELD.get((key, item), set()) for item in items))
+    labels = re.findall(r"\{(?:numref|ref)\}`([\w-]+)`", here)
+    for label, extent in re.findall(r"`(fig-[\w-]+)`: on (\d+ (?:digits|images))", here):
+        assert extent in SHOWN[label], label
+    for item in items:
+        assert (key, item) in HELD or (key, item) in WHOLE, f"{item}: how much of it is here?"
+        if (key, item) in WHOLE and ": " not in here:
+            ours = here + "".join(SHOWN.get(label, "") for label in labels)
+            missing = [words for words in WHOLE[key, item] if words not in ours]
+            assert not missing, f"{item} claims to be whole, and lacks {missing}"
+    runs = record("distr_tables", kernel="student", data="mnist", n="2000")
+    if "prototypes" in here:
+        numbers = [len({run[column] for run in runs}) for column in ("perplexity", "prototypes")]
+        assert "{} perplexity, {} numbers of prototypes".format(*numbers) in here
+    if "images of MNIST" in here:
+        runs = record("distr_tables", data="mnist", kernel="coot")
+        assert all(f"on {run['n']} images" in here for run in runs)

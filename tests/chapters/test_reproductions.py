@@ -170,6 +170,43 @@ def test_drawn_embeddings_are_the_scored_ones(table3):
             assert values[:, 3] == pytest.approx(xi, abs=0.01)
 
 
+def test_released_settings_are_recorded(script):
+    """The runs that the page speaks of, none twice, none from another grid."""
+    settings = script("released_settings")
+    keys = ("script", "data", "method", "affinity_by", "perplexity")
+    rows = read("released_settings")
+    there = grouped(rows, *keys)
+    grid = {tuple(str(case[key]) for key in keys) for case in settings.cases()}
+    assert len(there) == len(rows) and set(there) <= grid
+    assert {key for key in grid if key[:2] == ("SNAREseq_expe", "chromatin")} <= set(there)
+    assert sum(key[0] == "fig1_paper" for key in there) >= 3
+
+
+def test_released_losses_are_those_of_the_package(script):
+    """Sinkhorn to its end gives KL(P | Q), and t-SNE's loss carries n log n more."""
+    settings, source = script("released_settings"), drot.datasets.digits(60, random_state=0)
+    P = drot.symmetric_entropic_affinity(drot.sqeuclidean(source.X), 10, tol=1e-9).plan
+    Z = drot.random_start(60, random_state=0)
+    squares = drot.sqeuclidean(Z).dense()
+    khorn, sne = drot.SNEkhornLoss(P, "student"), drot.SNELoss(P, "student", diagonal="keep")
+    found = float(settings.snekhorn_loss(P, 1000)(squares))
+    assert found == pytest.approx(khorn.evaluate(Z, tol=1e-9).value + khorn.constant, abs=1e-2)
+    early = float(settings.snekhorn_loss(P, 2)(squares))
+    assert abs(early - found) > 1e-2  # few steps are not the end
+    found = float(settings.sne_loss(P)(squares))
+    wanted = sne.evaluate(Z).value + sne.constant + 60 * np.log(60)
+    assert found == pytest.approx(wanted, rel=1e-9)
+
+
+def test_released_ascent_ends_at_the_affinity(script):
+    """Where it converges, its plan is that of the package, to its own tolerance."""
+    C = drot.sqeuclidean(drot.random_start(40, n_components=5, random_state=0))
+    plan, steps = script("released_settings").ascend(C.dense(), 8, 0.1, 5000)
+    exact = drot.symmetric_entropic_affinity(C, 8).plan
+    assert steps < 5000
+    assert (plan - exact).abs().max() < 0.01 * exact.max()
+
+
 # --------------------------------------------------------------------------------- graph coupling
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .._core.checks import Seed, as_points, as_rng, check_count
 from .._core.run import OnFailure, lowest, read_limits
+from ..embeddings.embed import TOL as ALL_TOL
 from ..gromov.contraction import Loss, as_weights
 from .loss import Normalization
 from .reduction import Clustering, DistributionalReduction, OutputKernel, read_problem
@@ -111,7 +112,10 @@ def reduce_then_cluster(
     clustering : {"spectral", "kmeans"}
         Of the similarity of the embedded points, or of their positions; of positions also where
         the similarity has negative entries.
-    tol, max_iter, random_state, on_failure
+    tol : float, optional
+        Largest accepted residual of the embedding of all points. Default 0.02, that of
+        :func:`embed`.
+    max_iter, random_state, on_failure
         As in :func:`cluster_then_reduce`.
 
     Returns
@@ -141,7 +145,7 @@ def reduce_then_cluster(
         similarity, n_prototypes, n_components, kernel, normalization, loss, weights
     )
     begin = "reduce_then_cluster", 1, clustering, random_state
-    limits = tol, max_iter, on_failure
+    limits = ALL_TOL if tol is None else tol, max_iter, on_failure
     return solve("reduce_then_cluster", problem, begin, limits, descend=False)
 
 

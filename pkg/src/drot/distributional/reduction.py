@@ -39,6 +39,7 @@ _STEPS = {torch.float64: 2000, torch.float32: 200}  # of a plan; in float32 roun
 _ROUNDS = 20  # plans with the factors of the kernel following
 _MEMORY = 10  # pairs of L-BFGS
 _REACH = 0.1  # longest step of L-BFGS, in radii of the map
+_CHANCE = 1e-3  # share of the mass that all pairs of prototypes exchange in a start
 _SLACK = {torch.float64: 1e-13, torch.float32: 1e-6}  # rounding of E_L, as a share of its terms
 
 
@@ -224,7 +225,7 @@ class Reduction:
         return self.value(*self.structure(Z, c), c)
 
     def value(self, C: Tensor, h2: Tensor, c: Coupling) -> float:
-        return self.constant + float(c.q @ (self.base.f2_of(C) @ c.q)) - total(c.M * h2)
+        return self.constant + total(torch.outer(c.q, c.q) * self.base.f2_of(C)) - total(c.M * h2)
 
     def drawing(self, c: Coupling) -> PrototypeLoss:
         """E_L as a function of the positions alone."""
@@ -255,7 +256,9 @@ class Reduction:
         if not (k > q + 2 and bool((c.q > 0).all())):
             return self.chance(k, rng)
         seed = int(rng.integers(2**31))
-        return spectral_start(self.drawing(c).plan, n_components=q, random_state=seed)
+        plan = self.drawing(c).plan
+        chance = _CHANCE * total(plan) * torch.outer(c.q, c.q)  # clusters may exchange next to none
+        return spectral_start(plan + chance, n_components=q, random_state=seed)
 
     def chance(self, k: int, rng: np.random.Generator) -> Tensor:
         """Standard normal positions."""

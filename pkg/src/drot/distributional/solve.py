@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .._core.checks import Seed, as_rng, check_choice, check_count
 from .._core.run import OnFailure, lowest, read_limits
+from ..embeddings.embed import TOL as ALL_TOL
 from ..gromov.contraction import Loss
 from ..gromov.semirelaxed import as_init
 from .loss import Normalization
@@ -178,7 +179,7 @@ def solve(
     tol, max_iter, on_failure = limits
     tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
     place, rounds = (_PLACE, max_iter) if descend else (max_iter, 0)
-    first = starts(problem, *begin, tol, place)
+    first = starts(problem, *begin, (tol, max(tol, ALL_TOL) if descend else tol), place)
     found = lowest(where, first, partial(descent, problem, tol=tol), rounds, callback)
     return problem.result(where, found, tol, on_failure)
 
@@ -211,10 +212,13 @@ def starts(
     n_starts: int,
     clustering: Clustering,
     random_state: Seed,
-    tol: float,
+    tols: tuple[float, float],
     max_iter: int,
 ) -> Iterator[Placed]:
-    """Positions and plans to start from, made when their turn comes."""
+    """Positions and plans to start from, made when their turn comes.
+
+    Residuals are at most ``tols`` for prototypes, and for an embedding of all points.
+    """
     n_starts = check_count("n_starts", n_starts, 1)
     check_choice("clustering", clustering, get_args(Clustering))
     kinds = as_init(init, problem.w, problem.k, get_args(Init))
@@ -228,14 +232,14 @@ def starts(
         rng, picture = as_rng(random_state), None
         if kind == "reduce_then_cluster":
             every = problem.identity()
-            Z = problem.place(problem.start(every, rng), every, tol, max_iter)
+            Z = problem.place(problem.start(every, rng), every, tols[1], max_iter)
             picture = Placed(Z, every, problem.slope(Z, every), ())
         for _ in range(n_starts):
             c = problem.cluster(clustering, rng, picture)
             if picture:
                 Z, residual = problem.centres(picture.Z, c), picture.residual
             elif kind == "cluster_then_reduce":
-                Z = problem.place(problem.start(c, rng), c, tol, max_iter)
+                Z = problem.place(problem.start(c, rng), c, tols[0], max_iter)
                 residual = problem.slope(Z, c)
             else:
                 Z, residual = problem.chance(problem.k, rng), math.inf

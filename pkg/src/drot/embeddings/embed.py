@@ -18,7 +18,7 @@ from .starts import SMALL, apart, at_scale, random_start, spectral_start
 
 Solver = Literal["lbfgs", "spectral", "adam"]
 
-_TOL = 0.02  # in either dtype
+TOL = 0.02  # in either dtype
 _REACH = 0.1  # longest step, in radii of the map
 _MEMORY = 10  # pairs of L-BFGS
 
@@ -175,7 +175,7 @@ def embed(
     check_choice("solver", solver, get_args(Solver))
     learning_rate = check_positive("learning_rate", learning_rate)
     tol, max_iter = read_limits(
-        _TOL if tol is None else tol, max_iter, on_failure, objective.plan.dtype
+        TOL if tol is None else tol, max_iter, on_failure, objective.plan.dtype
     )
     first = _start(objective, init, n_components, random_state)
     passes, products = [], []  # of each evaluation, line search included

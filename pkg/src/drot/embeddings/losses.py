@@ -52,13 +52,15 @@ class Evaluation:
     def residual(self, size: float, mass: float) -> float:
         """The length of the gradient, in units of that of the attraction.
 
-        Where nothing attracts, or all points have met in one place: in units of a force that
-        lowers F by 1 for each unit of mass on the way of a radius of the map, its ``size``.
+        Or of a force that lowers F by 1 for each unit of mass on the way of a radius of the map,
+        its ``size``, where attraction is weaker: two far groups of points exchange next to no
+        mass, and a ratio of two nothings is no certificate.
         """
-        whole, part = (float(x.double().norm()) for x in (self.gradient, self.attraction))
-        if part > 0 and size > _ONE_PLACE:
-            return whole / part
-        return whole * size * len(self.attraction) ** 0.5 / mass
+        scale = size * len(self.attraction) ** 0.5 / mass
+        whole, part = (scale * float(x.double().norm()) for x in (self.gradient, self.attraction))
+        if size <= _ONE_PLACE:  # forces vanish there in proportion to the size
+            return whole
+        return whole / max(part, min(1.0, size * size))
 
 
 @dataclass(kw_only=True)

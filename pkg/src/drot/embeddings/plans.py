@@ -16,7 +16,7 @@ from .._core.checks import check_finite, check_same_transposed
 from .._core.kernels import exp
 from .._core.memory import tile_entries
 from ..affinities.base import Affinity, SymmetricAffinity, read_plan
-from ..costs.array import Pairwise
+from ..costs.array import Pairwise, fill_diagonal
 
 
 class Plan(Pairwise):
@@ -79,14 +79,15 @@ class Plan(Pairwise):
                 "drot.symmetrize"
             )
 
-    def both(self, v: Tensor) -> tuple[Tensor, Tensor]:
-        """P v and P^T v for v (n, k), in one pass."""
+    def exchanged(self, v: Tensor) -> Tensor:
+        """(W + W^T) v / 2 for v (n, k), with W the plan without its diagonal, in one pass."""
         lines = v.T.contiguous()  # (k, n): as thin columns they take twice as long
         there, back = torch.empty_like(lines), torch.zeros_like(lines)
         for rows, tile in self.tiles():
+            tile = fill_diagonal(tile.clone(), rows, 0.0)  # no difference of what is nearly equal
             there[:, rows] = lines @ tile.T
             back.addmm_(lines[:, rows], tile)
-        return there.T, back.T
+        return there.add_(back).div_(2).T
 
     def symmetric_part(self, factor: float = 1.0) -> Tensor | Pairwise:
         """Weights whose Laplacian is that of P, in another unit; in tiles it is P itself that is

@@ -117,25 +117,19 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
     True
     """
     P = as_plan(plan)
-    n, loops = P.shape[0], P.diagonal().double()[:, None]
+    n = P.shape[0]
     most, q = max(1, n - 2), check_count("n_components", n_components, 1)
     if q > most:
         raise ValueError(
             f"n_components={q} is too many for the spectral start of {n} points, which "
             f"has up to {most}; pass init='random', or positions"
         )
-
-    def weigh(v: Tensor) -> Tensor:
-        """W v, with W the plan made symmetric, without its diagonal."""
-        there, back = P.both(v.to(P.dtype))
-        return (there + back).double() / 2 - loops * v
-
-    degrees = weigh(torch.ones_like(loops))  # (n, 1)
+    degrees = P.exchanged(torch.ones(n, 1, dtype=P.dtype, device=P.device)).double()  # (n, 1)
     lonely = degrees <= torch.finfo(P.dtype).eps * P.largest
-    scale = torch.where(lonely, 1.0, degrees).sqrt()
+    share = torch.where(lonely, 0.0, degrees.rsqrt())
     block = as_rng(random_state).standard_normal((n, q + 1 + EXTRA))
     if P.matrix is not None and n > 2 and P.device.type == "cpu":  # where ARPACK's vectors live
-        L = (P.matrix + P.matrix.T).double().div_(-2 * scale).div_(scale.T)
+        L = (P.matrix + P.matrix.T).double().mul_(-share / 2).mul_(share.T)
         L.diagonal().fill_(1 + _SHIFT)  # the normalised Laplacian
         solve = inverse(L)
         operator = LinearOperator(
@@ -144,9 +138,13 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
         vectors = torch.from_numpy(eigsh(operator, q + 1, v0=block[:, 0])[1])
     else:  # the largest of I - L, by a pass for a block of products
         tol = 1e-9 if P.dtype == torch.float64 else 1e-5
-        first = torch.from_numpy(block).to(scale)
-        _, vectors = leading(lambda v: weigh(v / scale) / scale, first, q + 1, tol)
-    Z = (vectors / scale).flip(1)[:, 1:]  # without the constant one, the slowest first
+        first = torch.from_numpy(block).to(share)
+
+        def product(v: Tensor) -> Tensor:
+            return share * P.exchanged((share * v).to(P.dtype)).double()
+
+        _, vectors = leading(product, first, q + 1, tol)
+    Z = (vectors * share.masked_fill(lonely, 1)).flip(1)[:, 1:]  # no constant, the slowest first
     Z = Z * Z.gather(0, Z.abs().argmax(dim=0, keepdim=True)).sign()
     return at_unit_variance(Z).to(P.dtype)
 

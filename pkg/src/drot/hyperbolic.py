@@ -172,7 +172,8 @@ def reduce(
     Returns
     -------
     DistributionalReduction
-        ``Z`` (k, q + 1) in Lorentz coordinates; :func:`to_poincare` draws it.
+        ``Z`` (k, q + 1) in Lorentz coordinates, float64 whatever the similarity is: heights grow
+        with the exponential of the radius. :func:`to_poincare` draws it.
 
     Raises
     ------
@@ -267,7 +268,7 @@ def _size(v: Tensor) -> float:
 
 
 class _Hyperbolic(Reduction):
-    """Positions Z (k, q + 1) in Lorentz coordinates."""
+    """Positions Z (k, q + 1) in Lorentz coordinates, float64: those of far points need the digits."""
 
     def __init__(self, *problem, scale: float):
         super().__init__(*problem)
@@ -277,6 +278,12 @@ class _Hyperbolic(Reduction):
         square = squares(Z[:, 1:])
         return -(torch.log1p(square / self.scale**2) if self.kernel == "student" else square)
 
+    def structure(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
+        return self.with_factors(self.log_kernel(Z), c)
+
+    def with_factors(self, log_K: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
+        return structure(log_K, c.M.double(), c.q.double(), self.normalization, self.loss)
+
     def around(self, v: Tensor, c: Coupling, x: Tensor, warm: Tensor | None = None) -> Evaluation:
         """E_L as a function of normal coordinates x (k, q) around the space-like parts v.
 
@@ -284,7 +291,7 @@ class _Hyperbolic(Reduction):
         """
         x = x.detach().requires_grad_()
         log = self.log_kernel(lift(exp(x, v)))
-        C, h2 = structure(log.detach(), c.M, c.q, self.normalization, self.loss)
+        C, h2 = self.with_factors(log.detach(), c)
         attract, repel = (
             torch.autograd.grad(log, x, -weights, retain_graph=True)[0]
             for weights in forces(C, c.M, c.q, self.loss)
@@ -318,13 +325,13 @@ class _Hyperbolic(Reduction):
         return self.chance(len(c.q), rng)
 
     def chance(self, k: int, rng: np.random.Generator) -> Tensor:
-        return wrapped_normal(k, n_components=self.n_components, random_state=rng).to(self.w)
+        return self.read(wrapped_normal(k, n_components=self.n_components, random_state=rng))
 
     def centres(self, Z: Tensor, c: Coupling) -> Tensor:
-        return lift(centres(Z[:, 1:], ratio(c.T, c.q).T))
+        return lift(centres(Z[:, 1:], ratio(c.T, c.q).T.double()))
 
     def read(self, Z: Tensor) -> Tensor:
-        return points(Z).to(self.w)
+        return points(Z).to(self.w.device, torch.float64)
 
 
 def points(Z) -> Tensor:

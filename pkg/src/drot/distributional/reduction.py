@@ -203,7 +203,7 @@ class Reduction:
 
     def plans(self, Z: Tensor, c: Coupling) -> tuple[Problem, State]:
         """E_L over plans at fixed positions and factors, and where c stands there."""
-        C, h2 = ((x + x.T) / 2 for x in self.structure(Z, c))  # with a symmetric C, all that counts
+        C, h2 = ((x + x.T).to(self.w) / 2 for x in self.structure(Z, c))  # all that counts, as C is
         terms = Contraction(self.cost, C, self.loss, h2)
         used = c.q > 0  # E_L does not see the others, which are of any similarity to themselves
         scale = self.size + float(terms.f2[used][:, used].mean())

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import islice
 
 import drot
+import drot.hyperbolic
 import numpy as np
 import pytest
 import torch
@@ -19,6 +20,7 @@ from drot.gromov.semirelaxed import spectral_labels
 from plans import cloud, energy, pointwise
 from sklearn.base import clone
 from sklearn.cluster import SpectralClustering
+from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import check_estimator
@@ -354,3 +356,52 @@ def test_estimator_options(capsys):
     model = DistR(4, 3, 6.0, kernel="gaussian", normalization="rows", verbose=1, **FAST).fit(X)
     assert model.prototypes_.shape == (4, 3) and "reduction" in capsys.readouterr().err
     assert DistR(4, perplexity=6.0, dtype="float32", **FAST).fit(X).plan_.dtype == np.float32
+
+
+# ------------------------------------------------------------------------------------ far clusters
+def far_blobs(box: float) -> tuple[np.ndarray, np.ndarray]:
+    return make_blobs(100, 10, centers=5, center_box=(-box, box), random_state=0)
+
+
+MATCHES = [{}, {"similarity": "symmetrized_entropic"}, {"similarity": "umap"}]
+MATCHES += [{"normalization": name} for name in ("rows", "doubly_stochastic", "none")]
+MATCHES += [{"clustering": "kmeans"}, {"init": "random"}, {"kernel": "gaussian"}]
+MATCHES += [{"loss": "square"}, {"loss": "square", "normalization": "none"}]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("options", MATCHES, ids=str)
+def test_prototypes_of_far_clusters_stay_in_reach(options, dtype):
+    """The infimum lies at infinity, where clusters exchange next to no mass; the map does not."""
+    for box, k in ((10, 5), (30, 5), (30, 7), (300, 5)):
+        X, y = far_blobs(box)
+        model = DistR(k, perplexity=15, random_state=0, dtype=dtype, **options).fit(X)
+        assert model.result_.converged
+        assert abs(model.prototypes_[model.weights_ > 0]).max() < 1e4
+        if k == 5 and options.get("init") != "random":
+            assert adjusted_rand_score(y, model.labels_) > 0.99
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_hyperbolic_prototypes_of_far_clusters(dtype):
+    """Converged, in float64: heights of 1e24 have no digits left in float32."""
+    X = torch.from_numpy(far_blobs(10)[0]).to(dtype)
+    C = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 15).plan
+    found = drot.hyperbolic.reduce(C, 5, n_starts=1)
+    assert found.converged and found.Z.dtype == torch.float64 and found.plan.dtype == dtype
+    assert math.acosh(float(found.Z[:, 0].max())) < 1e3
+
+
+def test_weakly_tied_plans_have_a_start():
+    """Prototypes that keep nearly all mass to themselves: no LinAlgError, no wild coordinates."""
+    rng = np.random.default_rng(0)
+    for dtype in (torch.float64, torch.float32):
+        for _ in range(50):
+            k = int(rng.integers(4, 12))
+            ties = 10.0 ** -rng.uniform(0, 40, size=(k, k))
+            M = torch.from_numpy(np.diag(rng.uniform(0.5, 1, size=k)) + ties + ties.T).to(dtype)
+            assert drot.spectral_start(M).isfinite().all()
+            problem = read_problem(M, k, 2, "student", None, None, None)
+            start = problem.start(problem.identity(), np.random.default_rng(0))
+            assert float(start.abs().max()) < 50

@@ -138,7 +138,7 @@ def test_page_is_accessible(visit, name):
 
 @every_page
 def test_page_keeps_its_budget(visit, name, site, site_url):
-    """What it fetches, without formulas, in bytes as GitHub Pages sends them; no preview's picture."""
+    """What it fetches, but formulas, in bytes as GitHub Pages sends them; no preview's picture."""
     cost = visit(name, "desk")["cost"]
     addresses = [url.removeprefix(site_url).partition("?")[0] for url in cost["fetched"]]
     files = [site / unquote(a) for a in addresses if not a.startswith("_static/mathjax/")]

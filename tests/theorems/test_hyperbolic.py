@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from drot import hyperbolic
-from drot.hyperbolic import _Hyperbolic, exp, lift, mean
+from drot.hyperbolic import _Hyperbolic, exp, lift, mean, squares
 from plans import cloud, energy, soft, weights
 from scipy.optimize import minimize
 from sklearn.metrics import adjusted_rand_score, silhouette_score
@@ -87,8 +87,10 @@ def test_gradient_and_value(kernel, normalization, loss):
         x[i, j] = 1e-5
         up, down = (terms.objective(lift(exp(s * x, v)), c) for s in (1, -1))
         assert float(found.gradient[i, j]) == pytest.approx((up - down) / 2e-5, abs=1e-8)
-    whole, pull = found.gradient.norm(), found.attraction.norm()
-    assert terms.slope(lift(v), c) == pytest.approx(float(whole / pull), rel=1e-12)
+    whole, pull = float(found.gradient.norm()), float(found.attraction.norm())
+    size = float((squares(v).mean() / 2).sqrt())
+    least = min(1, size**2) * terms.drawing(c).mass / (2 * size)  # of four points
+    assert terms.slope(lift(v), c) == pytest.approx(whole / max(pull, least), rel=1e-12)
     # lengths are those of the sheet, so that this is the length of the Riemannian gradient
     moved = exp(1e-5 * found.gradient / whole, v)
     lengths = hyperbolic.distance(lift(torch.cat([v, moved])))[:4, 4:].diagonal()

@@ -268,7 +268,7 @@ def _size(v: Tensor) -> float:
 
 
 class _Hyperbolic(Reduction):
-    """Positions Z (k, q + 1) in Lorentz coordinates, float64: those of far points need the digits."""
+    """Positions Z (k, q + 1) in Lorentz coordinates, float64: far points need the digits."""
 
     def __init__(self, *problem, scale: float):
         super().__init__(*problem)

@@ -173,7 +173,9 @@ class PrototypeLoss(KernelLoss):
             return super().evaluate(Z, warm=warm, tol=tol)
         log_K = log_kernel(Z, self.kernel)
         C, _ = structure(log_K, self.M, self.q, self.normalization, self.loss)
-        value = self.offset + total(torch.outer(self.q, self.q) * C.square()) - 2 * total(self.M * C)
+        value = (
+            self.offset + total(torch.outer(self.q, self.q) * C.square()) - 2 * total(self.M * C)
+        )
         chain = log_K.exp() if self.kernel == "student" else 1.0  # of |z_k - z_l|^2
         far = 1 - torch.eye(len(Z)).to(Z)  # who pulls at itself would hide who pulls at others
         weights = (far * chain * w for w in forces(C, self.M, self.q, self.loss))

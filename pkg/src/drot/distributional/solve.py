@@ -117,10 +117,9 @@ def distributional_reduction(
     clustering : {"spectral", "kmeans"}
         As in :func:`cluster_then_reduce`.
     tol : float, optional
-        Largest accepted residual of the positions, the gradient as a share of its part that
-        attracts as in :func:`embed`, and Frank-Wolfe gap of the plan, as in
-        :func:`semi_relaxed_gw`. Default 1e-3; the plan itself is solved for to 1e-9, 1e-4 in
-        float32.
+        Largest accepted residual of the positions, as in :func:`embed`, and Frank-Wolfe gap of the
+        plan, as in :func:`semi_relaxed_gw`. Default 1e-3; the plan itself is solved for to 1e-9,
+        1e-4 in float32.
     max_iter : int
         Rounds of both blocks, from each start.
     random_state : int, numpy Generator or torch Generator
@@ -148,7 +147,9 @@ def distributional_reduction(
     Notes
     -----
     A round costs as many products of C with an (n, k) matrix as the plan takes steps, and
-    evaluations of k x k kernels; ``"reduce_then_cluster"`` embeds all n points first.
+    evaluations of k x k kernels; ``"reduce_then_cluster"`` embeds all n points first. Where
+    clusters exchange next to no mass the infimum lies at infinity; the map is returned where
+    growing no longer pays (see ``tol``).
 
     Examples
     --------

@@ -90,7 +90,9 @@ def embed(
         r(Z) = \frac{\| \nabla F(Z) \|}{\| \nabla \langle P, C_Z \rangle \|} .
 
     The residual r is the force that is left over, as a share of the attraction alone (norms over
-    all points). It has no unit: it stays what it is when the data, the plan, the start or Z are
+    all points), or of the force that lowers F by 1 for each unit of mass on the way of the map's
+    radius, where attraction is weaker: clusters that exchange next to no mass would part for ever.
+    It has no unit: it stays what it is when the data, the plan, the start or Z are
     measured in another one, and a map cannot lower it by growing.
 
     ``"lbfgs"`` is L-BFGS in the metric of the attraction: the matrix

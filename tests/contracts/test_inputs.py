@@ -102,7 +102,7 @@ SENTENCES = [
         "row 3 has 1 or more copies.*raise n_neighbors",
     ),
     *(
-        (use, "MemoryError: 2000000 x 2000000 .* 14901 GiB .*block=")
+        (use, "MemoryError: 2000000 x 2000000 .* 14901.2 GiB.*block=")
         for use in (
             lambda: drot.sqeuclidean(LARGE, block=10).dense(),
             *(lambda s=s: s(drot.sqeuclidean(LARGE, block=None)) for s in SYMMETRIC[:2]),

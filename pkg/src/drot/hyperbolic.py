@@ -21,6 +21,7 @@ from torch import Tensor
 
 from ._core.checks import Seed, as_points, as_rng, check_choice, check_count, check_positive
 from ._core.run import OnFailure
+from ._core.threads import by_size
 from .distributional.loss import Normalization, forces, ratio, structure
 from .distributional.reduction import Clustering, Coupling, DistributionalReduction, Reduction
 from .distributional.solve import Callback, Init, solve
@@ -125,6 +126,7 @@ def to_poincare(Z) -> Tensor:
     return Z[:, 1:] / (1 + Z[:, :1])
 
 
+@by_size
 def reduce(
     similarity,
     n_prototypes: int,

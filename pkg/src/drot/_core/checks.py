@@ -13,7 +13,9 @@ import torch
 from scipy.sparse import issparse
 from torch import Tensor
 
-from .memory import physical_memory
+from .memory import free_memory, physical_memory
+
+_SMALL = 2**26  # bytes of an array that fits wherever the package does
 
 Seed = int | np.random.Generator | torch.Generator
 
@@ -228,11 +230,12 @@ def check_fits(shape: tuple[int, int], dtype: torch.dtype, device: torch.device)
     """Refuse a dense array that memory cannot hold, and name the way around."""
     size = shape[0] * shape[1] * torch.finfo(dtype).bits // 8
     room = physical_memory(device)
-    if 2 * size > room:
+    free = free_memory(device) if size > _SMALL else room
+    if 2 * size > room or size > free:
         raise MemoryError(
-            f"a dense {shape[0]} x {shape[1]} array takes {size / 2**30:.0f} GiB of the "
-            f"{room / 2**30:.0f} GiB here; build the cost with block=... (rows per tile) and read "
-            "the result through its tiles"
+            f"a dense {shape[0]} x {shape[1]} array takes {size / 2**30:.1f} GiB; of the "
+            f"{room / 2**30:.1f} GiB here it may have half, and {free / 2**30:.1f} GiB are free. "
+            "Build the cost with block=... (rows per tile) and read the result through its tiles"
         )
 
 

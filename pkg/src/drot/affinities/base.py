@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -47,6 +47,7 @@ class Affinity(Saved):
     passes: float  # evaluations of the whole array that the solver needed
     converged: bool
     trace: tuple[float, ...]  # residual by iteration
+    symmetric: ClassVar[bool] = False  # by its formula
 
     def __repr__(self) -> str:
         return (
@@ -57,6 +58,11 @@ class Affinity(Saved):
     def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
         """Log weights of the rows ``rows`` whose costs are ``cost`` (b, m)."""
         raise TypeError(f"{type(self).__name__} does not define its weights")
+
+    def weights(self, rows: slice) -> Tensor:
+        """Some rows of the array, (b, m)."""
+        tile = self.log_rows(rows, self.cost.rows(rows))
+        return exp(tile, out=tile)
 
     def log_tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:
         """Yield ``(rows, log P[rows])`` in row tiles of at most ``most`` rows."""
@@ -117,6 +123,7 @@ class SymmetricAffinity(Affinity):
 
     base: Tensor  # (n,)
     net: Tensor  # (n,) dual variable of the row sums of what is left, in units of the cost
+    symmetric = True
 
     def centred(self, rows: slice, cost: Tensor) -> Tensor:
         """The cost that was solved, rounded as it was, of the rows whose costs are ``cost``."""

@@ -13,6 +13,7 @@ from torch import Tensor
 from .._core.checks import as_perplexity, check_choice, check_fits, check_positive, check_reach
 from .._core.roots import solve_rows
 from .._core.run import OnFailure, iterate
+from .._core.threads import by_size
 from ..costs.array import as_pairwise
 from .base import Callback
 from .rows import entropic_affinity
@@ -21,6 +22,7 @@ from .symmetric_dual import Point, SymmetricEntropicAffinity, read_dual
 Optimizer = Literal["adam", "lbfgs", "gradient"]
 
 
+@by_size
 def symmetric_dual_ascent(
     cost,
     perplexity,
@@ -125,6 +127,7 @@ def symmetric_dual_ascent(
     return course.give(replace(found, residual=min(course.trace)))
 
 
+@by_size
 def symmetric_alternating_projections(
     cost,
     perplexity,

@@ -14,6 +14,7 @@ from .._core.kernels import exp
 from .._core.roots import halley
 from .._core.run import OnFailure, iterate, read_limits
 from .._core.sinkhorn import symmetric_sinkhorn
+from .._core.threads import by_size
 from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
 from .base import Callback, SymmetricAffinity, centred
 from .rows import mean_bandwidth, one_bandwidth
@@ -39,6 +40,7 @@ def _exponents(cost: Tensor, rows: slice, f: Tensor, nu: float) -> Tensor:
     return (f[rows, None] + f).sub_(cost, alpha=1 / nu)
 
 
+@by_size
 def doubly_stochastic_affinity(
     cost,
     *,

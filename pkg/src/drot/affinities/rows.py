@@ -12,10 +12,18 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_perplexity, check_choice, check_count, check_positive, check_reach
-from .._core.kernels import log_sum_exp
+from .._core.kernels import exp, log_sum_exp
 from .._core.roots import find_roots, first_bandwidth, moments, solve_rows
 from .._core.run import OnFailure, certificate, read_limits
-from ..costs.array import Pairwise, WithoutDiagonal, as_pairwise, tile_rows
+from .._core.threads import by_size
+from ..costs.array import (
+    Pairwise,
+    WithoutDiagonal,
+    as_pairwise,
+    check_symmetric,
+    fill_diagonal,
+    tile_rows,
+)
 from ..costs.distances import nearest
 from .base import Affinity, refuse_rows
 
@@ -31,6 +39,50 @@ class EntropicAffinity(Affinity):
 
     def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
         return _log_softmax(cost, self.eps[rows, None])
+
+    def symmetrized(self) -> SymmetrizedAffinity:
+        r"""(P + P^T) / 2, as :func:`drot.symmetrize` has it, of a symmetric cost: never formed.
+
+        The entry (j, i) of P is known where (i, j) is met, since its cost is the same. One pass.
+        """
+        # self-loops that are not allowed have an infinite cost
+        check_symmetric(self.cost.derive(lambda i: fill_diagonal(self.cost.rows(i).clone(), i, 0)))
+        least = self.cost.join(tile.amin(dim=1) for _, tile in self._tiles())
+
+        def masses() -> Iterator[Tensor]:
+            for rows, tile in self._tiles():
+                yield log_sum_exp((least[rows, None] - tile).div_(self.eps[rows, None]))
+
+        known = {name: value for name, value in vars(self).items() if name != "lam"}
+        return SymmetrizedAffinity(**known, least=least, mass=self.cost.join(masses()))
+
+    def _tiles(self) -> Iterator[tuple[slice, Tensor]]:
+        return self.cost.tiles(tile_rows(self.cost))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SymmetrizedAffinity(Affinity):
+    """The mean of rows of one perplexity and their transpose, of a symmetric cost.
+
+    ``log P_ij = (least_i - C_ij) / eps_i - mass_i`` before: exact for a common offset of costs.
+    """
+
+    eps: Tensor  # (n,) of the rows, as in EntropicAffinity
+    least: Tensor  # (n,) cheapest entry of each row
+    mass: Tensor  # (n,) logarithm of sum_j exp((least_i - C_ij) / eps_i)
+    symmetric = True
+
+    def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
+        return torch.logaddexp(*self._both(rows, cost)).sub_(math.log(2))
+
+    def weights(self, rows: slice) -> Tensor:
+        one, other = (exp(x, out=x) for x in self._both(rows, self.cost.rows(rows)))
+        return one.add_(other).mul_(0.5)
+
+    def _both(self, rows: slice, cost: Tensor) -> tuple[Tensor, Tensor]:
+        """log P_ij and log P_ji, (b, n)."""
+        own = (self.least[rows, None] - cost).div_(self.eps[rows, None])
+        return own.sub_(self.mass[rows, None]), (self.least - cost).div_(self.eps).sub_(self.mass)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -59,6 +111,7 @@ def _log_softmax(cost: Tensor, scale: Tensor | float) -> Tensor:
     return torch.log_softmax((cost.amin(dim=1, keepdim=True) - cost) / scale, dim=1)
 
 
+@by_size
 def entropic_affinity(
     cost,
     perplexity,
@@ -174,6 +227,7 @@ def _read_cost(cost, diagonal: Diagonal) -> Pairwise:
     return WithoutDiagonal(cost) if diagonal == "drop" else cost
 
 
+@by_size
 def gaussian_affinity(
     cost,
     *,
@@ -295,6 +349,7 @@ def mean_bandwidth(
     return float(t), errors
 
 
+@by_size
 def self_tuning_affinity(
     cost, *, n_neighbors: int = 7, diagonal: Diagonal = "keep"
 ) -> SelfTuningAffinity:

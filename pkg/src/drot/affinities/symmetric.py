@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .._core.run import OnFailure, iterate
+from .._core.threads import by_size
 from .base import Callback
 from .rows import entropic_affinity
 from .symmetric_dual import Dual, Point, SymmetricEntropicAffinity, read_dual, times
@@ -15,6 +16,7 @@ from .symmetric_dual import Dual, Point, SymmetricEntropicAffinity, read_dual, t
 _FALL = 0.7  # the largest share of a gamma that one step may take
 
 
+@by_size
 def symmetric_entropic_affinity(
     cost,
     perplexity,

@@ -13,6 +13,7 @@ from .._core.checks import check_count, check_positive
 from .._core.kernels import exp
 from .._core.roots import find_roots
 from .._core.run import OnFailure, certificate, read_limits
+from .._core.threads import by_size
 from ..costs.array import Nearest, WithoutDiagonal, as_pairwise, smallest
 from .base import Affinity, refuse_rows
 
@@ -32,6 +33,7 @@ class UMAPMembership(Affinity):
         return excess.div_(self.sigma[rows, None]).neg_()
 
 
+@by_size
 def umap_membership(
     cost,
     n_neighbors: int = 15,

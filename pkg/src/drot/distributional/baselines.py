@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .._core.checks import Seed, as_points, as_rng, check_count
 from .._core.run import OnFailure, lowest, read_limits
+from .._core.threads import by_size
 from ..embeddings.embed import TOL as ALL_TOL
 from ..gromov.contraction import Loss, as_weights
 from .loss import Normalization
@@ -19,6 +20,7 @@ from .reduction import Clustering, DistributionalReduction, OutputKernel, read_p
 from .solve import solve
 
 
+@by_size
 def cluster_then_reduce(
     similarity,
     n_prototypes: int,
@@ -83,6 +85,7 @@ def cluster_then_reduce(
     return solve("cluster_then_reduce", problem, begin, limits, descend=False)
 
 
+@by_size
 def reduce_then_cluster(
     similarity,
     n_prototypes: int,
@@ -149,6 +152,7 @@ def reduce_then_cluster(
     return solve("reduce_then_cluster", problem, begin, limits, descend=False)
 
 
+@by_size
 def coot_clustering(
     X,
     n_prototypes: int,

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .._core.checks import Seed, as_rng, check_choice, check_count
 from .._core.run import OnFailure, lowest, read_limits
+from .._core.threads import by_size
 from ..embeddings.embed import TOL as ALL_TOL
 from ..gromov.contraction import Loss
 from ..gromov.semirelaxed import as_init
@@ -33,6 +34,7 @@ _PLACE = 2000  # iterations of an embedding to start from
 _INNER = 200  # iterations of an embedding between two plans
 
 
+@by_size
 def distributional_reduction(
     similarity,
     n_prototypes: int,

@@ -12,6 +12,7 @@ from torch import Tensor
 from .._core.checks import Seed, as_points, check_choice, check_positive
 from .._core.run import OnFailure, iterate, read_limits
 from .._core.saving import Saved
+from .._core.threads import by_size
 from .descent import Step, adam, lbfgs, metric_of, radius
 from .losses import Evaluation, KernelLoss
 from .starts import SMALL, apart, at_scale, random_start, spectral_start
@@ -71,6 +72,7 @@ class Options(TypedDict, total=False):
     on_failure: OnFailure
 
 
+@by_size
 def embed(
     objective: KernelLoss,
     init: Init = "spectral",

@@ -23,6 +23,7 @@ from torch import Tensor
 from .._core.checks import as_points, check_choice, check_fits, check_positive
 from .._core.kernels import StudentPairs, bernoulli, suits
 from .._core.sinkhorn import balance
+from ..affinities.rows import EntropicAffinity
 from .kernels import KernelMatrix, TiledKernel
 from .plans import as_plan
 
@@ -233,8 +234,8 @@ class SNELoss(KernelLoss):
     kernel : {"gaussian", "student"}
         Of the embedding.
     normalization : {"sum", "rows"}
-        ``"sum"`` for symmetric SNE and t-SNE, which needs a symmetric P (if it is met in tiles,
-        any: only :math:`P + P^\top` counts for the gradient); ``"rows"`` for SNE.
+        ``"sum"`` for symmetric SNE and t-SNE, which needs a symmetric P (an entropic affinity
+        stands for :math:`(P + P^\top) / 2`); ``"rows"`` for SNE.
     diagonal : {"drop", "keep"}
         Whether the pairs i = j count in the sums and in P.
 
@@ -270,10 +271,10 @@ class SNELoss(KernelLoss):
     ):
         check_choice("normalization", normalization, get_args(Normalization))
         check_choice("diagonal", diagonal, ("drop", "keep"))
-        self.normalization, P = normalization, as_plan(plan)
-        # in tiles only P + P^T counts; in memory it is to be made symmetric first
-        symmetric = normalization == "sum" and (P.symmetric or P.matrix is not None)
-        super().__init__(P, kernel, symmetric=symmetric, diagonal=diagonal == "keep")
+        self.normalization, symmetric = normalization, normalization == "sum"
+        if symmetric and isinstance(plan, EntropicAffinity):
+            plan = plan.symmetrized()
+        super().__init__(plan, kernel, symmetric=symmetric, diagonal=diagonal == "keep")
 
     @property
     def constant(self) -> float:

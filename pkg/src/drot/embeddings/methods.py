@@ -7,6 +7,7 @@ from inspect import Parameter, signature
 from typing import Literal, TypeVar, Unpack, get_type_hints
 
 from .._core.checks import check_choice
+from .._core.threads import by_size
 from ..affinities.umap import umap_curve
 from .embed import Embedding, Options, embed
 from .losses import BernoulliLoss, Kernel, Normalization, PairKernel, SNEkhornLoss, SNELoss
@@ -15,7 +16,8 @@ Method = TypeVar("Method", bound=Callable[..., Embedding])
 
 
 def takes_options_of_embed(method: Method) -> Method:
-    """Show the options of :func:`embed`, with their defaults, in the signature of ``method``."""
+    """Show the options of :func:`embed`, with their defaults, in the signature of ``method``, and
+    run it on the threads that its plan pays for."""
     shown, types = signature(method), get_type_hints(Options)
     own = [p for p in shown.parameters.values() if p.name != "options"]
     shared = [p for p in signature(embed).parameters.values() if p.name in types]
@@ -23,7 +25,7 @@ def takes_options_of_embed(method: Method) -> Method:
     del method.__annotations__["options"]
     method.__annotations__ |= types
     method.__signature__ = shown.replace(parameters=own + shared)  # type: ignore[attr-defined]
-    return method
+    return by_size(method)
 
 
 @takes_options_of_embed
@@ -159,9 +161,8 @@ def tsne(
     Parameters
     ----------
     plan : Affinity or array_like, shape (n, n), symmetric, non-negative
-        :math:`P`; t-SNE's own is
-        ``symmetrize(entropic_affinity(cost, perplexity, diagonal="drop"))``. Where the cost is
-        met in tiles, the entropic affinity itself: the embedding is the same, ``kl`` is its own.
+        :math:`P`; t-SNE's own is ``entropic_affinity(cost, perplexity, diagonal="drop")``, which
+        stands for its mean with its transpose.
     diagonal : {"drop", "keep"}
         Whether pairs i = j count; ``"drop"`` needs a plan without them.
     init, n_components, solver, learning_rate, tol, max_iter, random_state, callback, on_failure

@@ -1,5 +1,8 @@
 r"""Plans as the objectives meet them: kept whole, or computed tile by tile whenever they are met.
 
+Up to 4096 points a plan is kept whole, whichever way its cost is met: then the descent is the same,
+its metric too, and a map does not depend on how much memory there is.
+
 An objective asks a plan for its rows, in working tiles, for its row sums, its mass, its entropy,
 and whether it is symmetric. A matrix in memory answers, and so does an affinity that is never
 formed: what is written over tiles does not ask which it has.
@@ -13,17 +16,18 @@ import torch
 from torch import Tensor
 
 from .._core.checks import check_finite, check_same_transposed
-from .._core.kernels import exp
 from .._core.memory import tile_entries
-from ..affinities.base import Affinity, SymmetricAffinity, read_plan
+from ..affinities.base import Affinity, read_plan
 from ..costs.array import Pairwise, fill_diagonal
+
+_KEPT = 4096  # points whose plan is kept in any case: 128 MiB in float64
 
 
 class Plan(Pairwise):
     """A plan P (n, n), and what one pass over it tells.
 
-    An affinity whose cost is met in tiles is never formed; another plan is kept as it was given:
-    do not change it in place afterwards.
+    An affinity of more than 4096 points whose cost is met in tiles is never formed; another plan is
+    kept as it was given: do not change it in place afterwards.
 
     Attributes
     ----------
@@ -39,6 +43,7 @@ class Plan(Pairwise):
 
     def __init__(self, plan):
         tiled = isinstance(plan, Affinity) and plan.cost.block is not None
+        tiled = tiled and plan.cost.shape[0] > _KEPT
         self.matrix: Tensor | None = None if tiled else read_plan(plan)
         like: Tensor | Pairwise = plan.cost if self.matrix is None else self.matrix
         n, m = like.shape
@@ -47,7 +52,7 @@ class Plan(Pairwise):
                 f"plan must be a square (n, n) affinity of n >= 2 points; got shape {(n, m)}"
             )
         if self.matrix is None:
-            evaluate, symmetric = partial(_weights, plan), isinstance(plan, SymmetricAffinity)
+            evaluate, symmetric = plan.weights, plan.symmetric
         else:
             evaluate = partial(Tensor.__getitem__, self.matrix)
             symmetric = bool((self.matrix == self.matrix.T).all())
@@ -95,12 +100,6 @@ class Plan(Pairwise):
         if self.matrix is None:
             return self.derive(lambda rows: self.rows(rows).mul_(factor))
         return (self.matrix + self.matrix.T).mul_(factor / 2)
-
-
-def _weights(affinity: Affinity, rows: slice) -> Tensor:
-    """Some rows of an affinity, (b, n)."""
-    tile = affinity.log_rows(rows, affinity.cost.rows(rows))
-    return exp(tile, out=tile)
 
 
 def as_plan(plan) -> Plan:

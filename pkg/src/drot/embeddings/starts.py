@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .._core.checks import Seed, as_device, as_rng, check_count
 from .._core.eigen import EXTRA, leading
+from .._core.threads import by_size
 from ..costs.array import Pairwise
 from ..spectral.kernel_pca import at_unit_variance
 from .descent import inverse
@@ -70,6 +71,7 @@ def random_start(
     return torch.from_numpy(Z).to(where, dtype)
 
 
+@by_size
 def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Tensor:
     """Laplacian eigenmaps of a plan, as a start whose first coordinate has variance 1.
 

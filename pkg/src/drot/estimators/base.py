@@ -20,6 +20,7 @@ from torch import Tensor
 
 from .._core.checks import as_device, as_points, check_choice
 from .._core.run import Interrupted, NotConverged, _outside
+from .._core.threads import by_size
 from ..affinities.symmetric import SymmetricEntropicAffinity, symmetric_entropic_affinity
 from ..costs.array import Pairwise
 from ..embeddings.descent import radius
@@ -41,6 +42,11 @@ class Estimator(BaseEstimator):
     verbose: int = 0
 
     _shared: ClassVar[str] = "plan"  # what a new point would change for all
+
+    def __init_subclass__(cls, **kwargs) -> None:
+        super().__init_subclass__(**kwargs)
+        if "fit" in vars(cls):
+            cls.fit = by_size(cls.fit)
 
     def __getattr__(self, name: str):
         # scikit-learn takes a method that cannot be read for a method that is not there

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import ClassVar, Self
 
+import numpy as np
 from torch import Tensor
 
 from .._core.checks import as_points, check_choice
@@ -29,7 +30,7 @@ from .base import BaseEmbedding
 class EmbeddingEstimator(BaseEmbedding):
     """Cost, plan, embedding: a subclass says which plan and which method.
 
-    ``_plan(cost)`` is the plan (n, n), or, where the cost is met in tiles, the affinity itself;
+    ``_plan(cost)`` is the plan (n, n), or, where the cost is met in tiles, an affinity that has it;
     ``_method`` embeds it.
     """
 
@@ -57,9 +58,15 @@ class EmbeddingEstimator(BaseEmbedding):
         (plan,) = data
         self.result_ = found
         self.embedding_ = found.Z.cpu().numpy()
-        self.affinity_ = plan if isinstance(plan, Affinity) else plan.cpu().numpy()
+        self._affinity = plan if isinstance(plan, Affinity) else plan.cpu().numpy()
         self.kl_divergence_ = found.kl
         self.n_iter_ = max(1, found.n_iter)
+
+    @property
+    def affinity_(self) -> np.ndarray:
+        """P, (n, n): formed when it is asked for where it was met in tiles."""
+        known = self._affinity
+        return known.plan.cpu().numpy() if isinstance(known, Affinity) else known
 
     def _init(self, points: Tensor, cost: Pairwise, seed: int):
         if not isinstance(self.init, str):
@@ -116,8 +123,9 @@ class SNE(EmbeddingEstimator):
     Attributes
     ----------
     embedding_ : ndarray, shape (n, q)
-    affinity_ : ndarray, shape (n, n), or Affinity
-        P, rows of sum 1, diagonal 0; where it does not fit into memory, met in tiles.
+    affinity_ : ndarray, shape (n, n)
+        P, rows of sum 1, diagonal 0. Where the fit met it in tiles it is formed when it is asked
+        for, which raises ``MemoryError`` where it does not fit.
     kl_divergence_ : float
         :math:`\sum_i \mathrm{KL}(P_i | Q_i)`, in nats.
     n_iter_ : int
@@ -146,7 +154,7 @@ class SNE(EmbeddingEstimator):
     def _plan(self, cost):
         affinity = entropic_affinity(cost, self.perplexity, diagonal="drop")
         if cost.block is not None:
-            return affinity
+            return affinity.symmetrized() if self._symmetric else affinity
         return symmetrize(affinity) if self._symmetric else affinity.plan
 
 
@@ -167,16 +175,10 @@ class TSNE(SNE):
 
     Attributes
     ----------
-    affinity_ : ndarray, shape (n, n), or Affinity
-        :math:`P = (P^D + (P^D)^\top) / 2`, symmetric, of mass n.
+    affinity_ : ndarray, shape (n, n)
+        :math:`P = (P^D + (P^D)^\top) / 2`, symmetric, of mass n; as in :class:`SNE`.
     kl_divergence_ : float
         KL(P | Q) in nats, for mass n: n times that of scikit-learn.
-
-    Notes
-    -----
-    Where P does not fit into memory, ``affinity_`` is :math:`P^D`, an affinity met in tiles, and
-    ``kl_divergence_`` is KL(:math:`P^D` | Q). It is larger by a number that Q does not enter, so
-    the embedding is the same.
 
     Examples
     --------
@@ -214,18 +216,13 @@ class LargeVis(SNE):
 
     Attributes
     ----------
-    affinity_ : ndarray, shape (n, n), or Affinity
+    affinity_ : ndarray, shape (n, n)
         :math:`P = \overline P / 2` with :math:`\overline P = P^D + (P^D)^\top`, symmetric, of
         mass n. The objective of P over ordered pairs is that of :math:`\overline P` over
         unordered ones, with :math:`2 - \overline P` for the pairs not joined, and that of
         :math:`P^D` itself.
     kl_divergence_ : float
         Divergence of the edges, in nats, summed over ordered pairs.
-
-    Notes
-    -----
-    As in :class:`TSNE`: where P does not fit into memory, ``affinity_`` is :math:`P^D` and
-    ``kl_divergence_`` its own.
 
     Examples
     --------
@@ -356,8 +353,8 @@ class SNEkhorn(EmbeddingEstimator):
     Attributes
     ----------
     embedding_ : ndarray, shape (n, q)
-    affinity_ : ndarray, shape (n, n), or Affinity
-        P, rows of sum 1; where it does not fit into memory, met in tiles.
+    affinity_ : ndarray, shape (n, n)
+        P, rows of sum 1; formed when it is asked for where the fit met it in tiles.
     kl_divergence_ : float
         Generalised :math:`\mathrm{KL}(P | Q_Z)`, in nats for total mass n.
     n_iter_ : int

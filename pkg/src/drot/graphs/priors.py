@@ -24,6 +24,7 @@ from .._core.checks import (
     check_same_device,
     check_square,
 )
+from .._core.threads import by_size
 from ..affinities.base import Affinity, read_plan
 from ..costs.array import Pairwise, tile_rows
 from .graph import Graph, as_graph
@@ -231,6 +232,7 @@ def graph_log_probability(
     return (value + weights.ranks.total(logs)).to(weights.dtype)
 
 
+@by_size
 def sample_graphs(
     log_kernel,
     n_samples: int,

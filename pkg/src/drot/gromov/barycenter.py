@@ -23,6 +23,7 @@ from torch.nn.functional import normalize, pad
 
 from .._core.checks import Seed, as_rng, check_choice, check_count
 from .._core.run import OnFailure, lowest, read_limits
+from .._core.threads import by_size
 from .contraction import Contraction, Loss, as_cost, as_weights, hard_plan, ratio, standard, total
 from .descent import SMALL, Problem, Steps, descent, end_of, row_moves, together
 from .semirelaxed import Callback, Clusters, SemiRelaxedGW, as_init, features, hard_start, starts
@@ -40,6 +41,7 @@ class SemiRelaxedBarycenter(SemiRelaxedGW):
     structure: Tensor  # (k, k) Cbar, 0 in the rows of an empty cluster
 
 
+@by_size
 def srgw_barycenter(
     cost_x,
     n_clusters: int,

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .._core.checks import Seed, as_real, as_rng, check_count
 from .._core.run import lowest
+from .._core.threads import by_size
 from .barycenter import Cell, Reduced, reassign, reduced_descent
 from .contraction import Contraction, as_cost, as_plan, as_weights, centred, hard_plan, ratio, total
 from .descent import descent
@@ -27,6 +28,7 @@ class KernelKMeans(NamedTuple):
     values: tuple[float, ...]  # the objective reached from each start
 
 
+@by_size
 def kernel_kmeans(
     gram,
     n_clusters: int,

@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import check_count, check_positive
+from .._core.threads import by_size
 from .contraction import Contraction, Loss, as_plan, as_weights, contraction, standard
 from .descent import Problem
 
 
+@by_size
 def gw_objective(cost_x, cost_z, plan, *, loss: Loss = "square") -> float:
     r"""Evaluate the Gromov-Wasserstein objective of a plan between two similarities.
 
@@ -75,6 +77,7 @@ def _value(problem: Contraction, T: Tensor) -> float:
     return unit.objectives([Problem(seen, w).objective(T)])[0]
 
 
+@by_size
 def gw_gradient(cost_x, cost_z, plan, *, loss: Loss = "square") -> Tensor:
     r"""Gradient of the Gromov-Wasserstein objective by the plan, its marginals free.
 
@@ -120,6 +123,7 @@ class GromovMonge(NamedTuple):
     permutation: Tensor  # (n,) point i of cost_x goes to point permutation[i] of cost_z
 
 
+@by_size
 def gromov_monge(cost_x, cost_z, *, loss: Loss = "square") -> GromovMonge:
     r"""Solve the Gromov-Monge problem of at most 7 points, by trying all permutations.
 
@@ -178,6 +182,7 @@ class GromovWasserstein(NamedTuple):
     plan: Tensor  # (n, k), total mass 1
 
 
+@by_size
 def gromov_wasserstein(
     cost_x,
     cost_z,

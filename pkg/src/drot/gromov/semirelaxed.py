@@ -18,6 +18,7 @@ from .._core.checks import Seed, as_rng, check_choice, check_count, check_positi
 from .._core.eigen import EXTRA, leading
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.saving import Saved
+from .._core.threads import by_size
 from ..costs.array import Pairwise
 from .contraction import Loss, as_plan, as_weights, contraction, hard_plan, standard, with_rows
 from .descent import Problem, conditional_gradient, descent, lowest_plan, mirror_descent, row_moves
@@ -71,6 +72,7 @@ class SemiRelaxedGW(Saved):
         )
 
 
+@by_size
 def semi_relaxed_gw(
     cost_x,
     cost_z,

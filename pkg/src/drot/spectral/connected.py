@@ -12,6 +12,7 @@ from scipy.sparse import csr_array, hstack
 from torch import Tensor
 
 from .._core.checks import Seed, as_points, check_count, check_positive, check_same_device
+from .._core.threads import by_size
 from ..graphs.graph import connected_components
 from ..graphs.priors import Prior, sample_graphs
 from .methods import pca, pca_start
@@ -163,6 +164,7 @@ class ConnectedPCA:
         return pca_start(self.means, n_components=self.Z.shape[1])
 
 
+@by_size
 def ccpca(
     X,
     log_kernel,

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_real, as_symmetric, check_count
+from .._core.threads import by_size
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -30,6 +31,7 @@ class SpectralEmbedding:
         return shape / (self.weights @ shape.square()).clamp_min(tiny).sqrt()
 
 
+@by_size
 def kernel_pca(kernel, n_components: int = 2, *, weights=None) -> SpectralEmbedding:
     r"""Kernel PCA: the points whose inner products are closest to a centred kernel.
 

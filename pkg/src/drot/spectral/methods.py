@@ -24,6 +24,7 @@ from .._core.checks import (
     check_non_negative,
     check_positive,
 )
+from .._core.threads import by_size
 from ..affinities.base import Affinity
 from ..costs.array import as_pairwise
 from ..costs.distances import sqeuclidean
@@ -89,6 +90,7 @@ def pca(X, n_components: int = 2) -> SpectralEmbedding:
     )
 
 
+@by_size
 def classical_mds(cost, n_components: int = 2) -> SpectralEmbedding:
     r"""Classical multidimensional scaling (MDS): kernel PCA of :math:`-\frac12 C`.
 
@@ -121,6 +123,7 @@ def classical_mds(cost, n_components: int = 2) -> SpectralEmbedding:
     return kernel_pca(-as_symmetric(as_pairwise(cost).dense(), "cost") / 2, n_components)
 
 
+@by_size
 def isomap(X, n_components: int = 2, *, n_neighbors: int = 5) -> SpectralEmbedding:
     r"""Isomap: classical scaling of shortest paths through nearest neighbours.
 
@@ -180,6 +183,7 @@ def _check_connected(graph: csr_array, remedy: str) -> None:
         )
 
 
+@by_size
 def laplacian_eigenmaps(
     weights, n_components: int = 2, *, normalized: bool = True
 ) -> SpectralEmbedding:
@@ -245,6 +249,7 @@ def _graph(weights) -> Tensor:
     return W / 2 + W.T / 2
 
 
+@by_size
 def diffusion_map(
     weights, n_components: int = 2, *, time: float = 1.0, alpha: float = 1.0
 ) -> SpectralEmbedding:
@@ -305,6 +310,7 @@ def diffusion_map(
     return coordinates(powers, vectors[:, order], masses, n_components)
 
 
+@by_size
 def locally_linear_embedding(
     X, n_components: int = 2, *, n_neighbors: int = 5, regularization: float = 1e-3
 ) -> SpectralEmbedding:

@@ -31,8 +31,8 @@ def rows(n: int = 12, block: int | None = None):
 
 
 def joint(n: int = 12, block: int | None = None):
-    """Symmetric, rows of any sum, diagonal 0; in tiles the rows stand for it."""
-    return rows(n, block) if block else drot.symmetrize(rows(n))
+    """Symmetric, rows of any sum, diagonal 0."""
+    return rows(n, block).symmetrized() if block else drot.symmetrize(rows(n))
 
 
 def stochastic(n: int = 12, block: int | None = None):

@@ -235,7 +235,8 @@ def test_which_plans_count_as_symmetric():
         (stochastic(), {"normalization": "rows", "diagonal": "keep"}, False),
         (stochastic(12, 4), {"diagonal": "keep"}, True),  # half the work, where it may be
         (stochastic(12, 4), {"normalization": "rows", "diagonal": "keep"}, False),
-        (rows(12, 4), {}, False),
+        (rows(12), {}, True),  # rows stand for their symmetric part
+        (rows(12, 4), {}, True),
     ):
         assert SNELoss(P, **ask).symmetric == symmetric
 

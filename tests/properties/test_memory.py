@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import drot
+import drot.embeddings.plans
 import numpy as np
 import pytest
 import torch
 from drot._core import memory
+from drot._core.checks import check_fits
 from drot.costs.array import Pairwise
 
 CPU = torch.device("cpu")
 
 
+@pytest.fixture
+def bytes_here(monkeypatch):
+    """A machine of so many bytes."""
+    return lambda many: monkeypatch.setattr(memory, "physical_memory", lambda device: many)
+
+
 @pytest.mark.parametrize("dtype, size", [(torch.float64, 8), (torch.float32, 4)])
-def test_dense_while_seven_arrays_fit_in_half_the_memory(monkeypatch, dtype, size):
+def test_dense_while_seven_arrays_fit_in_half_the_memory(bytes_here, dtype, size):
     X = torch.rand(50, 3, dtype=dtype)
     need = 2 * 7 * 50 * 50 * size
-    monkeypatch.setattr(memory, "free_memory", lambda device: need)
+    bytes_here(need)
     assert drot.sqeuclidean(X).block is None
-    monkeypatch.setattr(memory, "free_memory", lambda device: need - 1)
+    bytes_here(need - 1)
     for make in (drot.sqeuclidean, drot.student_cost):
         assert make(X).block == 2**18 // 50
         assert make(X, block=None).block is None and make(X, block=7).block == 7
@@ -28,38 +39,141 @@ def test_dense_while_seven_arrays_fit_in_half_the_memory(monkeypatch, dtype, siz
         drot.sqeuclidean(X, block="automatic")
 
 
-def test_a_tile_has_sixteen_rows_at_least(monkeypatch):
-    monkeypatch.setattr(memory, "free_memory", lambda device: 0)
+def test_a_tile_has_sixteen_rows_at_least(bytes_here):
+    bytes_here(0)
     for shape, height in (((10**6, 10**6), 16), ((100, 2**14), 16), ((100, 2**13), 32)):
         assert memory.automatic_block(shape, torch.float32, CPU) == height
 
 
-def test_free_memory_is_measured(monkeypatch, tmp_path):
-    """Less than there is; a container may have less."""
+def test_what_is_free_decides_nothing(monkeypatch):
+    """Another program that takes all memory changes no array from dense to tiles."""
+    monkeypatch.setattr(memory, "free_memory", lambda device: 0)
+    assert drot.sqeuclidean(torch.rand(50, 3)).block is None
+
+
+# ------------------------------------------------------------------------------- containers
+GIB = 2**30
+SECOND = "memory.max", "memory.current", "inactive_file"  # of version 2 of control groups
+FIRST = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+NONE = 9223372036854771712  # what version 1 calls no limit
+
+
+@pytest.fixture
+def groups(monkeypatch, tmp_path):
+    """A tree of control groups: what /proc/self/cgroup says, and of each the limit and the use."""
+
+    def make(own: str, names: tuple[str, str, str], **told: tuple) -> Path:
+        (tmp_path / "own").write_text(own)
+        for group, (limit, used, *files) in told.items():
+            place = tmp_path / "fs" / group.replace("__", "/").strip("_")
+            place.mkdir(parents=True, exist_ok=True)
+            (place / names[0]).write_text(f"{limit}\n")
+            (place / names[1]).write_text(f"{used}\n")
+            stat = f"anon 7\n{names[2]} {sum(files)}\n"
+            (place / "memory.stat").write_text(stat)
+        monkeypatch.setattr(memory, "_OWN", tmp_path / "own")
+        monkeypatch.setattr(memory, "_GROUPS", tmp_path / "fs")
+        memory._host_memory.cache_clear()
+
+    host = SimpleNamespace(total=64 * GIB, available=40 * GIB)
+    monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: host)
+    yield make
+    memory._host_memory.cache_clear()
+
+
+V1 = "5:cpu:/x\n4:memory,hugetlb:{}\n1:name=systemd:/x\n0::/\n"
+TREES = {  # what it says, its files, the groups, and the memory that there is and that is free
+    "a container of version 2": ("0::/\n", SECOND, {"_": (2 * GIB, GIB)}, 2, 1),
+    "files in memory are given back": ("0::/\n", SECOND, {"_": (2 * GIB, GIB, GIB // 2)}, 2, 1.5),
+    "no limit": ("0::/a\n", SECOND, {"a": ("max", GIB)}, 64, 40),
+    "a limit above the host": ("0::/a\n", SECOND, {"a": (99 * GIB, GIB)}, 64, 40),
+    "the least of nested ones": (
+        "0::/a/b/c\n", SECOND, {"a": (3 * GIB, 2 * GIB), "a__b": ("max", 0),
+                                "a__b__c": (8 * GIB, GIB)}, 3, 1,
+    ),
+    "free in one, not around it": (
+        "0::/a/b\n", SECOND, {"a": (8 * GIB, 8 * GIB), "a__b": (4 * GIB, 0)}, 4, 0,
+    ),
+    "a sibling": ("0::/a/b\n", SECOND, {"a__other": (GIB, 0)}, 64, 40),
+    "version 1": (
+        V1.format("/a/b"), FIRST, {"memory": (NONE, GIB), "memory__a": (3 * GIB, GIB),
+                                   "memory__a__b": (NONE, GIB)}, 3, 2,
+    ),
+    "version 1, the path on the host": (
+        V1.format("/docker/0f"), FIRST, {"memory": (2 * GIB, 3 * GIB // 2)}, 2, 0.5,
+    ),
+    "version 1, files": (V1.format("/"), FIRST, {"memory": (2 * GIB, 2 * GIB, GIB)}, 2, 1),
+    "outside of the root": ("0::/../../x\n", SECOND, {"_": (2 * GIB, GIB)}, 2, 1),
+    "a group that is gone": ("0::/gone\n", SECOND, {}, 64, 40),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_a_container_has_less(groups, tree):
+    own, names, told, has, free = TREES[tree]
+    groups(own, names, **told)
+    assert memory.physical_memory(CPU) == has * GIB
+    assert memory.free_memory(CPU) == free * GIB
+
+
+def test_no_control_groups(groups, monkeypatch, tmp_path):
+    """macOS and Windows have none."""
+    groups("0::/\n", SECOND, _=(GIB, 0))
+    monkeypatch.setattr(memory, "_OWN", tmp_path / "nowhere")
+    assert memory.physical_memory(CPU) == 64 * GIB
+
+
+def test_a_container_is_refused_what_would_end_it(groups):
+    """3 GiB in a container of 2 are refused by a sentence, 0.9 GiB too while it is full; its
+    arrays go into tiles at its own size."""
+    n = 20_000
+    groups("0::/pod/box\n", SECOND, pod=(4 * GIB, 0), pod__box=(2 * GIB, GIB))
+    with pytest.raises(
+        MemoryError, match=r"takes 3\.0 GiB.* 2\.0 GiB .* 1\.0 GiB are free.*block="
+    ):
+        check_fits((n, n), torch.float64, CPU)
+    check_fits((n // 2, n // 2), torch.float64, CPU)
+    groups("0::/pod/box\n", SECOND, pod=(4 * GIB, 0), pod__box=(2 * GIB, 3 * GIB // 2))
+    with pytest.raises(MemoryError, match=r"takes 0\.7 GiB.* 0\.5 GiB are free"):
+        check_fits((n // 2, n // 2), torch.float64, CPU)
+    assert memory.automatic_block((4300, 4300), torch.float64, CPU) is None
+    assert memory.automatic_block((4400, 4400), torch.float64, CPU) == 2**18 // 4400
+
+
+def test_memory_is_measured():
+    """Less is free than there is."""
     assert 0 < memory.free_memory(CPU) < memory.physical_memory(CPU)
-    assert memory.free_memory(torch.device("meta")) is None
-    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
-    (tmp_path / "memory.max").write_text("3000000\n")
-    (tmp_path / "memory.current").write_text("1000000\n")
-    assert memory.free_memory(CPU) == 2_000_000
-    (tmp_path / "memory.max").write_text("max\n")
-    assert memory.free_memory(CPU) > 2_000_000
-    (tmp_path / "memory.max").unlink()  # not Linux, or an old one
-    assert memory.free_memory(CPU) > 2_000_000
 
 
 @pytest.mark.parametrize("kind", ["SNE", "TSNE", "LargeVis", "SNEkhorn", "TSNEkhorn"])
-def test_estimators_work_in_tiles(monkeypatch, kind):
-    """Where memory is short, the affinity stays in tiles and the embedding is as good."""
+def test_memory_changes_no_result(bytes_here, kind):
+    """The same objective, map and types of attributes on a machine that must take tiles."""
+    X = drot.datasets.digits().X[::12]  # 150 images
+    dense, tiled = (getattr(drot, kind)(perplexity=8, random_state=0) for _ in range(2))
+    dense.fit(X)
+    bytes_here(0)
+    tiled.fit(X)
+    assert isinstance(tiled._affinity, drot.affinities.Affinity)
+    for name in ("affinity_", "embedding_", "kl_divergence_", "n_iter_", "result_"):
+        one, other = getattr(dense, name), getattr(tiled, name)
+        assert type(one) is type(other)
+        if name != "result_":
+            np.testing.assert_allclose(other, one, rtol=1e-6, atol=1e-6 * np.abs(one).max())
+    assert tiled.result_.residual == pytest.approx(dense.result_.residual, rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["SNE", "TSNE", "LargeVis", "SNEkhorn", "TSNEkhorn"])
+def test_estimators_work_in_tiles(bytes_here, monkeypatch, kind):
+    """Where plans are too large to be kept the embedding is as good."""
     X = drot.datasets.digits().X[::25]  # 72 images
     dense, tiled = (getattr(drot, kind)(perplexity=8, random_state=0) for _ in range(2))
     dense.fit(X)
-    monkeypatch.setattr(memory, "free_memory", lambda device: 0)
-    plan = tiled.fit(X).affinity_.plan.numpy()
-    if kind in ("TSNE", "LargeVis"):  # one affinity by rows has the forces of its symmetrised
-        plan = (plan + plan.T) / 2
-    assert isinstance(dense.affinity_, np.ndarray) and np.abs(dense.affinity_ - plan).max() < 1e-10
+    bytes_here(0)
+    monkeypatch.setattr(drot.embeddings.plans, "_KEPT", 0)
+    tiled.fit(X)
     assert tiled.result_.converged  # at a local minimum, as the other
+    assert np.abs(tiled.affinity_ - dense.affinity_).max() < 1e-10
+    assert tiled.kl_divergence_ == pytest.approx(dense.kl_divergence_, rel=0.1)
     assert tiled.result_.value == pytest.approx(dense.result_.value, rel=0.02)
 
 

@@ -23,7 +23,6 @@ from objectives import (
     OBJECTIVES,
     cost,
     fuzzy,
-    joint,
     objective,
     rows,
     run,
@@ -31,8 +30,11 @@ from objectives import (
 )  # fmt: skip
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# Those whose plan in tiles is the dense one.
-TILED = [name for name, (plan, _) in OBJECTIVES.items() if plan is not joint]
+
+@pytest.fixture(autouse=True)
+def small_plans_are_not_kept(monkeypatch):
+    """Tiles at any size."""
+    monkeypatch.setattr(drot.embeddings.plans, "_KEPT", 0)
 
 
 # ---------------------------------------------------------------------------------- objectives
@@ -52,7 +54,7 @@ def same_numbers(dense: KernelLoss, tiled: KernelLoss, Z: torch.Tensor) -> None:
 
 @pytest.mark.parametrize("scale", [0.1, 10.0])
 @pytest.mark.parametrize("block", [7, 1000])
-@pytest.mark.parametrize("name", TILED)
+@pytest.mark.parametrize("name", OBJECTIVES)
 def test_tiles_give_the_dense_numbers(name, block, scale):
     dense, tiled = objective(name, 45), objective(name, 45, block)
     assert isinstance(dense.plan, torch.Tensor) and isinstance(tiled.plan, Plan)
@@ -83,7 +85,7 @@ class Largest(TorchDispatchMode):
         return found
 
 
-@pytest.mark.parametrize("name", TILED)
+@pytest.mark.parametrize("name", OBJECTIVES)
 def test_nothing_is_kept(name):
     """No array larger than four tiles is made, by an evaluation or the metric."""
     n, b = 500, 8
@@ -100,21 +102,48 @@ def test_nothing_is_kept(name):
     assert "memory" not in vars(loss)
 
 
+@pytest.mark.parametrize("block", [None, 16])
 @pytest.mark.parametrize("kernel", ["gaussian", "student"])
-def test_rows_stand_for_their_symmetric_part(kernel):
-    """t-SNE of a tiled affinity of rows moves as that of the symmetrised plan; its divergence is
-    larger by what symmetrising costs."""
-    P, Z = rows(45), random_start(45)
-    dense, tiled = SNELoss(drot.symmetrize(P), kernel), SNELoss(rows(45, 16), kernel)
-    a, b = dense.evaluate(Z), tiled.evaluate(Z)
-    assert b.value == pytest.approx(a.value, rel=1e-12)
-    torch.testing.assert_close(b.gradient, a.gradient, rtol=0, atol=1e-11)
-    kl = float(drot.kl_divergence(P.plan, tiled.latent_plan(Z)))
-    assert b.value + tiled.constant == pytest.approx(kl, abs=1e-9)
-    assert kl > a.value + dense.constant + 0.1
+def test_rows_stand_for_their_symmetric_part(kernel, block):
+    """t-SNE of an affinity of rows is that of the symmetrised plan, divergence and all."""
+    dense, given = SNELoss(drot.symmetrize(rows(45)), kernel), SNELoss(rows(45, block), kernel)
+    same_numbers(dense, given, random_start(45))
 
 
-@pytest.mark.parametrize("name", TILED)
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_symmetrized_in_tiles(offset):
+    """(P + P^T) / 2 to rounding, its logarithm and its marks too, where all costs are huge."""
+    C = cost(45).dense() + offset
+    C = drot.costs.Pairwise(C.__getitem__, C.shape, C, block=7)
+    P = drot.entropic_affinity(C, 9.0, diagonal="drop")
+    wanted, found = drot.symmetrize(P), P.symmetrized()
+    torch.testing.assert_close(found.plan, wanted, rtol=1e-12, atol=1e-16)
+    torch.testing.assert_close(found.log_plan, wanted.log(), rtol=1e-12, atol=1e-12)
+    rows = torch.cat([found.weights(rows) for rows, _ in found.tiles(7)])
+    torch.testing.assert_close(rows, wanted, rtol=1e-12, atol=1e-16)
+    assert found.symmetric and found.residual == P.residual
+    torch.testing.assert_close(found.perplexity.log(), drot.row_perplexity(
+        wanted / wanted.sum(dim=1, keepdim=True)).log(), rtol=0, atol=1e-9)  # fmt: skip
+
+
+def test_only_a_symmetric_cost_is_symmetrized_in_tiles():
+    """A cost of nearest neighbours lacks entries; another one may differ from its transpose."""
+    C = cost(45).dense()
+    lopsided = drot.costs.Pairwise((C + C[:, :1]).__getitem__, C.shape, C, block=7)
+    for one, says in ((drot.nearest(cost(45, 7), 20), "infinite"), (lopsided, "symmetric")):
+        with pytest.raises(ValueError, match=says):
+            drot.entropic_affinity(one, 9.0, diagonal="drop").symmetrized()
+
+
+def test_few_points_are_kept(monkeypatch):
+    """Up to 4096 points tiles change no digit of a plan, so none of a map."""
+    monkeypatch.undo()
+    assert Plan(rows(45, 7)).matrix is not None
+    monkeypatch.setattr(drot.embeddings.plans, "_KEPT", 44)
+    assert Plan(rows(45, 7)).matrix is None and Plan(rows(44, 7)).matrix is not None
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
 def test_passes_are_counted(name):
     """Once for pairs, twice for a softmax; for SNEkhorn once per product and once more."""
     found = objective(name, 45, 16).evaluate(random_start(45))
@@ -156,7 +185,7 @@ def test_bad_plans():
         ),
         (SNELoss, whole, "mass on its diagonal"),
         (BernoulliLoss, whole, "mass on its diagonal"),
-        (SNELoss, dataclasses.replace(rows(9, 4), cost=wide), r"square .* got shape \(9, 7\)"),
+        (SNELoss, dataclasses.replace(rows(9, 4), cost=wide), r"square .* got \(9, 7\)"),
         (partial(BernoulliLoss, repulsion=0.1), rows(45, 16), r"at row \d+, column \d+, above rep"),
     ):
         with pytest.raises(ValueError, match=says):

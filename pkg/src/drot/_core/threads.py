@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache, wraps
 from inspect import signature
 from threading import Lock
@@ -32,9 +32,7 @@ _PAYS = 10**7  # pairs from which on a second thread gains more than it costs
 _CHOICES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _DEFAULT = 0 if any(name in os.environ for name in _CHOICES) else torch.get_num_threads()
 
-# PyTorch's number belongs to a Python thread, that of a BLAS to the process: the first call of any
-# thread lowers it, the last one to end gives it back
-_lock, _calls = Lock(), []
+_blas_is_ours = Lock()  # the number of a BLAS belongs to the process, PyTorch's to a Python thread
 
 
 @cache
@@ -49,18 +47,16 @@ def threads_for(pairs: int) -> Iterator[None]:
     if pairs >= _PAYS or not 1 < before == _DEFAULT:
         yield
         return
-    with _lock:
-        _calls.append(_calls[0] if _calls else _blas().limit(limits=1))
+    first = _blas_is_ours.acquire(blocking=False)  # of calls that overlap in time
     try:
         torch.set_num_threads(1)
-        yield
+        with _blas().limit(limits=1) if first else nullcontext():
+            yield
     finally:
         if torch.get_num_threads() == 1:  # else a callback has chosen
             torch.set_num_threads(before)
-        with _lock:
-            limit = _calls.pop()
-            if not _calls:
-                limit.restore_original_limits()
+        if first:
+            _blas_is_ours.release()
 
 
 def by_size(function: Callable[P, R]) -> Callable[P, R]:

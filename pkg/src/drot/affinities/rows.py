@@ -45,6 +45,7 @@ class EntropicAffinity(Affinity):
 
         The entry (j, i) of P is known where (i, j) is met, since its cost is the same. One pass.
         """
+        as_pairwise(self.cost)  # square
         # self-loops that are not allowed have an infinite cost
         check_symmetric(self.cost.derive(lambda i: fill_diagonal(self.cost.rows(i).clone(), i, 0)))
         least = self.cost.join(tile.amin(dim=1) for _, tile in self._tiles())

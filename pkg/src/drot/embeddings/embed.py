@@ -161,8 +161,9 @@ def embed(
     -----
     Per iteration little more than one evaluation of F. The factor of B costs n^3 / 3
     multiplications, about ten evaluations at n = 20 000, and one more n x n array. Where the plan
-    is an affinity whose cost is met in tiles there is no such array: L is that of the twenty
-    largest weights of each row, and conjugate gradients solve. Memory: ten arrays of b x n for
+    is an affinity of more than 4096 points whose cost is met in tiles there is no such array: L is
+    that of the twenty largest weights of each row, and conjugate gradients solve. Up to there tiles
+    change no step. Memory: ten arrays of b x n for
     tiles of b rows (see :class:`SNELoss`) and about 200 n numbers; the spectral start adds 450 n.
 
     Examples

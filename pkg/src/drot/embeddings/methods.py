@@ -25,7 +25,7 @@ def takes_options_of_embed(method: Method) -> Method:
     del method.__annotations__["options"]
     method.__annotations__ |= types
     method.__signature__ = shown.replace(parameters=own + shared)  # type: ignore[attr-defined]
-    return by_size(method)
+    return by_size(method)  # type: ignore[return-value]  # of the same signature
 
 
 @takes_options_of_embed
@@ -78,8 +78,8 @@ def snekhorn(
     Notes
     -----
     An evaluation is two passes over an n x n array and about six products with a vector. Three
-    such arrays are kept; none where the plan is an affinity whose cost is met in tiles, with which
-    every method here works (:func:`embed` has its memory), and then each product is a pass.
+    such arrays are kept; none where the plan is an affinity of more than 4096 points whose cost is
+    met in tiles, with which every method here works (:func:`embed` has its memory), and then each product is a pass.
 
     Examples
     --------

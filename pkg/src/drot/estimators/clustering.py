@@ -88,7 +88,8 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     tol : float, optional
         Largest accepted gap; see :func:`drot.srgw_barycenter`.
     random_state : int, RandomState or None
-        Seed of the starts. The same seed on the same device gives the same bits.
+        Seed of the starts. The same seed gives the same bits, on one device with one number of
+        threads.
     device : str or torch.device, optional
         Where to compute, for instance ``"cuda"``. Default: the CPU.
     dtype : {"float64", "float32"} or dtype, optional
@@ -185,7 +186,8 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     clustering : {"spectral", "kmeans"}
         Of the starts.
     random_state : int, RandomState or None
-        Seed of the starts. The same seed on the same device gives the same bits.
+        Seed of the starts. The same seed gives the same bits, on one device with one number of
+        threads.
     max_iter : int
         Rounds of both blocks, from each start.
     tol : float, optional

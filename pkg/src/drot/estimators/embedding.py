@@ -107,7 +107,8 @@ class SNE(EmbeddingEstimator):
     init : {"spectral", "pca", "random", "ccpca"}, array_like of shape (n, q), or Embedding
         Where the embedding starts. ``result_`` of an earlier fit continues that run.
     random_state : int, RandomState or None
-        Seed of the start. The same seed on the same device gives the same bits.
+        Seed of the start. The same seed gives the same bits, on one device with one number of
+        threads.
     max_iter : int
         Iterations over the embedding.
     tol : float, optional
@@ -137,7 +138,8 @@ class SNE(EmbeddingEstimator):
     -----
     Exact: every pair counts, so memory and time grow as n^2 and, once, n^3. There is no
     ``transform``: a new point would change the plan of all. Where the solver stops short, ``fit``
-    gives a ``ConvergenceWarning``.
+    gives a ``ConvergenceWarning``. Up to 3162 points ``fit`` runs on one thread (book
+    ``sec-sca-wrong``).
 
     Examples
     --------
@@ -337,7 +339,8 @@ class SNEkhorn(EmbeddingEstimator):
     init : {"spectral", "pca", "random", "ccpca"}, array_like of shape (n, q), or Embedding
         Where the embedding starts. ``result_`` of an earlier fit continues that run.
     random_state : int, RandomState or None
-        Seed of the start. The same seed on the same device gives the same bits.
+        Seed of the start. The same seed gives the same bits, on one device with one number of
+        threads.
     max_iter : int
         Iterations over the embedding.
     tol : float, optional
@@ -429,7 +432,8 @@ class CCPCA(BaseEmbedding):
     n_samples : int
         :math:`N`, graphs.
     random_state : int, RandomState or None
-        Seed of the graphs. The same seed on the same device gives the same bits.
+        Seed of the graphs. The same seed gives the same bits, on one device with one number of
+        threads.
     device : str or torch.device, optional
         Where to compute, for instance ``"cuda"``. Default: the CPU.
     dtype : {"float64", "float32"} or dtype, optional

@@ -1,0 +1,193 @@
+"""One thread where arrays are small; a program has its numbers back, and its own choice stands."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+
+import drot
+import drot.hyperbolic
+import drot.spectral
+import numpy as np
+import pytest
+import torch
+from drot._core import threads
+from drot._core.threads import by_size, threads_for
+from threadpoolctl import threadpool_info, threadpool_limits
+
+SMALL, LARGE = 3000**2, 5000**2
+
+
+def now() -> tuple[int, ...]:
+    """Threads of PyTorch, and of the BLAS of NumPy and SciPy."""
+    blas = (pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+    return torch.get_num_threads(), *blas
+
+
+@pytest.fixture(autouse=True)
+def three(monkeypatch):
+    """A machine of three cores, and a program that has asked for nothing."""
+    before = torch.get_num_threads()
+    with threadpool_limits(3):
+        torch.set_num_threads(3)
+        monkeypatch.setattr(threads, "_DEFAULT", 3)
+        yield now()
+        torch.set_num_threads(before)
+    torch.set_num_threads(before)
+
+
+def cost(n: int = 30) -> drot.costs.Pairwise:
+    return drot.sqeuclidean(np.random.default_rng(0).normal(size=(n, 4)))
+
+
+def test_small_arrays_take_one_thread(three):
+    assert set(three) == {3} and len(three) > 1
+    with threads_for(SMALL):
+        assert set(now()) == {1}
+        with threads_for(LARGE):  # within a call that has decided
+            assert set(now()) == {1}
+    assert now() == three
+    with threads_for(LARGE):
+        assert now() == three
+        with threads_for(SMALL):
+            assert set(now()) == {1}
+        assert now() == three
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_the_numbers_are_given_back(three, error):
+    """After an error and an interrupt; from within a call, from a callback that stops it."""
+    with pytest.raises(error), threads_for(SMALL):
+        raise error
+    assert now() == three
+    plan, seen = drot.doubly_stochastic_affinity(cost(), bandwidth=1.0), []
+
+    def callback(*_):
+        seen.append(now())
+        if error is ValueError or len(seen) < 3:
+            return len(seen) == 3
+        raise error
+
+    with pytest.warns(RuntimeWarning) if error is KeyboardInterrupt else threads_for(LARGE):
+        drot.snekhorn(plan, callback=callback, on_failure="ignore")
+    assert set(seen) == {(1,) * len(three)} and now() == three
+    with pytest.raises(ValueError, match="square"):
+        drot.entropic_affinity(np.zeros((3, 2)), 2.0)
+    assert now() == three
+
+
+def test_a_choice_stands(three, monkeypatch):
+    """Another number than the default, one thread included; the variables of the environment."""
+    for count in (1, 2, 4):
+        torch.set_num_threads(count)
+        with threads_for(1):
+            assert now() == (count, *three[1:])
+        assert now() == (count, *three[1:])
+    torch.set_num_threads(3)
+    monkeypatch.setattr(threads, "_DEFAULT", 0)  # what a variable makes of it
+    with threads_for(1):
+        assert now() == three
+
+
+def test_a_callback_may_choose(three):
+    """What is set within a call stays."""
+    with threads_for(1):
+        torch.set_num_threads(2)
+    assert now() == (2, *three[1:])
+
+
+@pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"])
+def test_variables_are_choices(name, monkeypatch):
+    """Read when the package is imported, as those who own them read them."""
+    import importlib.util
+
+    def default() -> int:
+        spec = importlib.util.spec_from_file_location("fresh", threads.__file__)
+        fresh = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(fresh)
+        return fresh._DEFAULT
+
+    for one in threads._CHOICES:
+        monkeypatch.delenv(one, raising=False)
+    assert default() == 3
+    monkeypatch.setenv(name, "3")
+    assert default() == 0
+
+
+def test_python_threads_share_one_blas(three):
+    """Of two calls that overlap the first one lowers its number, and gives it back."""
+    entered, left = threading.Event(), threading.Event()
+
+    def other() -> None:
+        torch.set_num_threads(3)
+        with threads_for(SMALL):
+            entered.set()
+            left.wait(60)
+
+    thread = threading.Thread(target=other)
+    with threads_for(SMALL):
+        thread.start()
+        entered.wait(60)
+        assert set(now()) == {1}
+    assert now() == three
+    left.set()
+    thread.join()
+    assert now() == three
+    with threads_for(SMALL):
+        assert set(now()) == {1}
+
+
+def test_what_is_counted():
+    """Pairs of points, entries of an array, those of an affinity's cost and of an objective."""
+    C, seen = cost(), []
+    plan = drot.doubly_stochastic_affinity(C, bandwidth=1.0)
+    X = np.zeros((30, 4))
+    for data in (C, C.dense(), X, X.tolist(), plan, drot.SNEkhornLoss(plan), np.zeros((9, 100))):
+        seen.append(threads._pairs(data))
+    assert seen == [900] * 7
+    assert [threads._pairs(one) for one in (None, 3, np.float64(1), np.zeros((0, 2)))] == [0] * 4
+
+
+def test_first_argument_by_name_or_place():
+    class Thing:
+        @by_size
+        def fit(self, X, y=None):
+            return torch.get_num_threads()
+
+    @by_size
+    def solve(cost, *, tol=1.0):
+        return torch.get_num_threads()
+
+    many = torch.zeros(5000, 1)
+    for call in (Thing().fit, solve):
+        assert call(many[:9]) == 1 and call(many) == 3
+    assert Thing().fit(X=many[:9], y=many) == 1 and solve(tol=2.0, cost=many) == 3
+
+
+def test_every_solver_decides():
+    """What iterates up to a `max_iter`, and each estimator's `fit`."""
+    places = [drot, drot.spectral, drot.hyperbolic, drot.distributional]
+    found = {getattr(place, name) for place in places for name in dir(place) if name[0] != "_"}
+    solvers = [
+        f for f in found if inspect.isfunction(f) and "max_iter" in inspect.signature(f).parameters
+    ]
+    solvers += [f.fit for f in found if inspect.isclass(f) and hasattr(f, "fit")]
+    assert len(solvers) > 25
+    code = by_size(len).__code__
+    assert [f.__qualname__ for f in solvers if f.__code__ is not code] == []
+
+
+@pytest.mark.parametrize("n", [30, 400])
+def test_results_are_those_of_three_threads(n, monkeypatch):
+    """To rounding, where nothing amplifies it; to the bit, for the same size."""
+    X = np.random.default_rng(0).normal(size=(n, 4))
+    C = drot.sqeuclidean(X)
+    once, again = (drot.symmetric_entropic_affinity(C, 9.0).plan for _ in range(2))
+    rows = drot.entropic_affinity(C, 9.0).plan
+    assert torch.equal(once, again)
+    monkeypatch.setattr(threads, "_PAYS", 0)
+    for found, wanted in (
+        (drot.symmetric_entropic_affinity(C, 9.0).plan, once),
+        (drot.entropic_affinity(C, 9.0).plan, rows),
+    ):
+        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-9)

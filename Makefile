@@ -22,7 +22,7 @@ endif
 help:
 	@echo "make book    execute the chapters that have changed, build the site in _build/html"
 	@echo "make test    pass every test: package, chapters, site, browser"
-	@echo "make bench   compare with other software, on a quiet machine: 20 minutes"
+	@echo "make bench   compare with other software, on a quiet machine: 22 minutes"
 	@echo "make serve   show the built site on 127.0.0.1 (PORT=$(PORT))"
 	@echo "make setup   only create .venv, which all of them do where it is missing or out of date"
 	@echo "make clean   remove what was built; without .venv too, all begins anew"

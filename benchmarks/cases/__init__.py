@@ -13,6 +13,7 @@ CASES = {
     "tsnekhorn": "tsnekhorn",
     "race": "race",
     "srgw": "srgw",
+    "threads": "threads",
     "growth": "growth",
 }
 

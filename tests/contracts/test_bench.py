@@ -107,6 +107,17 @@ def test_semi_relaxed_gw(smallest):
     assert found["drot"]["reached"] <= found["POT, all starts"]["reached"] * (1 + 1e-9)
 
 
+def test_threads(smallest):
+    """Both numbers of threads give the same objective, beside a busy program too."""
+    rows = smallest("threads")
+    assert len(rows) == 10 and {row["data"] for row in rows[-2:]} == {
+        "even_200, beside a busy program"
+    }
+    for one, default in zip(rows[::2], rows[1::2], strict=True):
+        assert one["method"].endswith(", one") and default["method"].endswith(", default")
+        assert default["reached"] == pytest.approx(one["reached"], rel=1e-6)
+
+
 def test_a_method_that_fails_does_not_stop_the_others(rates):
     from cases.pairing import Method, Outcome, Problem, compare
 

@@ -99,8 +99,9 @@ class KernelLoss:
     Between two evaluations nothing is remembered but memory to work in: the same Z and the same
     warm start give the same bits. A plan given as a tensor is kept, not copied: do not change it in
     place afterwards. An affinity of more than 4096 points whose cost is met in tiles is never
-    formed, nor is the kernel: both are computed whenever their rows are needed, in at most ten arrays of b x n for tiles of
-    b rows (b is at most the cost's ``block`` and b n about 2^17, 2^25 on a GPU) and some n-vectors.
+    formed, nor is the kernel: both are computed whenever their rows are needed, in at most ten
+    arrays of b x n for tiles of b rows (b is at most the cost's ``block`` and b n about 2^17, 2^25
+    on a GPU) and some n-vectors.
 
     Attributes
     ----------

@@ -79,7 +79,8 @@ def snekhorn(
     -----
     An evaluation is two passes over an n x n array and about six products with a vector. Three
     such arrays are kept; none where the plan is an affinity of more than 4096 points whose cost is
-    met in tiles, with which every method here works (:func:`embed` has its memory), and then each product is a pass.
+    met in tiles, with which every method here works (:func:`embed` has its memory), and then each
+    product is a pass.
 
     Examples
     --------

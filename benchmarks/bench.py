@@ -10,9 +10,9 @@
 The cases are in ``cases/``: entropic affinity, symmetric entropic affinity, t-SNEkhorn, a race of
 t-SNE and UMAP, semi-relaxed Gromov-Wasserstein, one thread against the default, and the growth of
 time and memory with n. Ours and the peers run in turn in one process for each problem, on all
-cores: where that is the default, the package takes fewer for what is small. Three files are written, with
-``_cuda`` in their names on a GPU: ``bench.csv`` (all cases but growth), ``growth.csv``,
-``machine.csv`` (the rates behind the floors).
+cores: where that is the default, the package takes fewer for what is small. Three files are
+written, with ``_cuda`` in their names on a GPU: ``bench.csv`` (all cases but growth),
+``growth.csv``, ``machine.csv`` (the rates behind the floors).
 
 ``seconds`` is the median of ``repeats`` runs, ``spread`` the longest minus the shortest, and
 ``cpu_seconds`` adds up all threads. ``floor_s`` is the time below which the passes and products

@@ -84,8 +84,9 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
 
     An affinity of more than 4096 points whose cost is met in tiles is never formed: block Lanczos,
     one pass over the plan for each product with a block of vectors (15 to 60 of them), to a
-    residual of 1e-9 (1e-5 in float32). Memory: some tiles and about 450 n numbers. A plan that is kept is factorised on its
-    device in float64, n^3 / 3 multiplications and one more array, and Lanczos runs on its inverse.
+    residual of 1e-9 (1e-5 in float32). Memory: some tiles and about 450 n numbers. A plan that is
+    kept is factorised on its device in float64, n^3 / 3 multiplications and one more array, and
+    Lanczos runs on its inverse.
 
     Source: Laplacian eigenmaps (Belkin and Niyogi, 2003) as scikit-learn computes them; book
     ``sec-starts``.

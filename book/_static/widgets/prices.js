@@ -78,7 +78,7 @@
     });
     const map = makeTown(town);
     const bar = makeBar(cost);
-    const names = { zero: "No fees", step: "One step up", best: "Best fees" };
+    const names = { zero: "No fees", step: "Best step", best: "Best fees" };
     const controls = buttons(names, "Set the fees", (key) => {
       if (key === "zero") show("All fees at bakeries are 0.", zero);
       if (key === "best") show("The best fees.", core.best(town, state.f, MOST));

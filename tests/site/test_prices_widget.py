@@ -1,0 +1,127 @@
+"""The prices widget of chapter 1: a bill bounds every plan, and the best reaches the cheapest."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from widget_page import marks, says, squared
+
+WIDGET = "prices"
+MOST = 24
+
+
+def town_of(page) -> dict[str, np.ndarray]:
+    given = json.loads(page.locator(page.box).get_attribute("data-town"))
+    return {name: np.array(value) for name, value in given.items()}
+
+
+def costs(town) -> np.ndarray:
+    everybody = squared(np.vstack([town["bakeries"], town["cafes"]]))
+    n = len(town["bakeries"])
+    return everybody[:n, n:]
+
+
+def bill(town, f) -> float:
+    """The carrier's bill when each café's fee is as high as it may be."""
+    return float(town["has"] @ f + town["wants"] @ (costs(town) - f[:, None]).min(axis=0))
+
+
+def cheapest(town) -> float:
+    """The cost of the cheapest plan, by a linear program."""
+    n, m = costs(town).shape
+    sums = np.vstack([np.kron(np.eye(n), np.ones(m)), np.kron(np.ones(n), np.eye(m))])
+    loaves = np.concatenate([town["has"], town["wants"]])
+    return float(linprog(costs(town).ravel(), A_eq=sums, b_eq=loaves).fun)
+
+
+def as_lists(town) -> dict:
+    return {name: value.tolist() for name, value in town.items()} | {"C": costs(town).tolist()}
+
+
+@pytest.fixture
+def random_towns() -> list[dict]:
+    rng = np.random.default_rng(0)
+    made = []
+    for _ in range(12):
+        has, wants = rng.multinomial(20, [1 / 3] * 3), rng.multinomial(20, [1 / 5] * 5)
+        places = {"bakeries": rng.integers(0, 4, (3, 2)), "cafes": rng.integers(0, 4, (5, 2))}
+        made.append(places | {"has": has, "wants": wants})
+    return made
+
+
+def test_core_agrees_with_python(core, random_towns):
+    rng = np.random.default_rng(1)
+    for town in random_towns:
+        C, f = costs(town), rng.integers(0, 9, 3)
+        assert core("costs", town["bakeries"], town["cafes"]) == C.tolist()
+        delivery = (C - f[:, None]).min(axis=0)
+        assert core("delivery", C, f) == delivery.tolist()
+        where = np.argwhere(f[:, None] + delivery == C)
+        assert core("tight", C, f) == where.tolist()
+        assert core("bound", as_lists(town), f) == bill(town, f) <= cheapest(town) + 1e-9
+
+
+def test_core_climbs_to_the_cheapest_plan(core, random_towns):
+    """With three bakeries, one fee at a time and by ones, from wherever it begins."""
+    for town in random_towns:
+        f = np.array(core("best", as_lists(town), [18, 18, 18], 99))
+        assert bill(town, f) == pytest.approx(cheapest(town), abs=1e-8)
+        assert core("step", as_lists(town), f, 99) is None
+
+
+def test_no_fees_are_a_dead_end(page):
+    """From all fees that the sliders can set, some move of one by 1 raises the bill."""
+    town, best = town_of(page), round(cheapest(town_of(page)))
+    fees = np.array(list(itertools.product(range(MOST + 1), repeat=3)))
+    bills = fees @ town["has"]
+    bills = bills + (costs(town) - fees[:, :, None]).min(axis=1) @ town["wants"]
+    values = bills.reshape([MOST + 1] * 3)
+    assert values.max() == best
+    better = np.zeros_like(values, dtype=bool)
+    for axis in range(3):
+        rises = np.diff(values, axis=axis)
+        low, high = ([slice(None)] * 3 for _ in range(2))
+        low[axis], high[axis] = slice(None, -1), slice(1, None)
+        better[tuple(low)] |= rises > 0
+        better[tuple(high)] |= rises < 0
+    assert (better | (values == best)).all()
+
+
+def assert_agrees(page) -> float:
+    """Bill, gap, bar and lines, for the fees of the sliders."""
+    town = town_of(page)
+    f = np.array([float(one.input_value()) for one in page.get_by_role("slider").all()])
+    shown = [float(says(page, name).replace("−", "-")) for name in ("bill", "gap")]
+    assert shown == [bill(town, f), round(cheapest(town)) - bill(town, f)]
+    (bar,) = marks(page.locator(f"{page.box} rect[height='18']"), "width").ravel()
+    (line,) = marks(page.locator(f"{page.box} .drot-cross"), "x1").ravel()
+    share = max(0, shown[0]) / round(cheapest(town))  # its axis begins at 0
+    assert bar == pytest.approx(share * (line - 8), abs=1e-6)
+    drawn = page.locator(f'{page.box} .drot-edge[visibility="visible"]').count()
+    slack = costs(town) - f[:, None]
+    assert drawn == (slack == slack.min(axis=0)).sum()
+    return shown[0]
+
+
+def test_buttons_and_sliders(page):
+    """The bill rises with each step, and ends at the cost of the cheapest plan."""
+    bills, best = [assert_agrees(page)], round(cheapest(town_of(page)))
+    assert "Raise its fee" in says(page, "finding")
+    slider = page.get_by_role("slider", name="Fee at bakery 3")
+    slider.press("ArrowRight")
+    bills.append(assert_agrees(page))
+    while "no plan is cheaper" not in says(page, "finding"):
+        page.get_by_role("button", name="Best step").click()
+        bills.append(assert_agrees(page))
+    assert (np.diff(bills) > 0).all() and bills[-1] == best
+    page.get_by_role("slider", name="Fee at bakery 2").press("End")
+    assert assert_agrees(page) < best and "Lower its fee" in says(page, "finding")
+    assert slider.get_attribute("aria-valuetext").startswith("fee ")
+    page.get_by_role("button", name="Best fees").click()
+    assert assert_agrees(page) == best
+    page.get_by_role("button", name="No fees").click()
+    assert assert_agrees(page) == bills[0]

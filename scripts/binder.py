@@ -1,6 +1,6 @@
 """Stand-in for Binder and Colab: what they install, and a chapter run on it.
 
-    python scripts/binder.py [book/04_snekhorn]
+    python scripts/binder.py [book/05_snekhorn]
 
 A copy of the repository gets a fresh environment from the pip part of ``environment.yml``. Then
 drot is uninstalled, and the notebook that the site ships for Colab fetches and installs it again,
@@ -97,7 +97,7 @@ def run(repository: Path, env: Path, home: Path, chapter: str) -> None:
     assert (content / "drot-book" / "book").is_dir(), "the first cell did not fetch the book"
 
 
-def main(chapter: str = "book/01_entropic_affinity") -> None:
+def main(chapter: str = "book/02_entropic_affinity") -> None:
     with tempfile.TemporaryDirectory() as folder:
         repository, env, home = (Path(folder) / name for name in ("repository", "env", "home"))
         repository.mkdir()

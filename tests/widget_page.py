@@ -18,12 +18,13 @@ PROBE = Path(__file__).with_name("site") / "probe.js"
 AXE = resources.files("axe_playwright_python").joinpath("axe.min.js")
 CHAPTERS = {
     "starts": "index",
-    "row": "01_entropic_affinity",
-    "symmetric": "03_symmetric_affinity",
-    "priors": "08_graph_priors",
-    "match": "10_reduction_as_gw",
-    "srgw": "12_clustering",
-    "prototypes": "13_distributional",
+    "prices": "01_transport",
+    "row": "02_entropic_affinity",
+    "symmetric": "04_symmetric_affinity",
+    "priors": "09_graph_priors",
+    "match": "11_reduction_as_gw",
+    "srgw": "13_clustering",
+    "prototypes": "14_distributional",
     "explorer": "explorer",
 }
 SHEETS = [
@@ -34,6 +35,13 @@ DIGITS = drot.datasets.digits(500)
 PIXELS = "".join(chr(97 + int(level)) for level in DIGITS.X.flatten())
 CLASSES = "".join(str(int(label)) for label in DIGITS.y)
 COSTS = [0.0, 1.1, 1.6, 2.0, 2.3, 3.1, 4.0, 4.4, 5.8, 7.2, 8.5, 9.9]
+
+TOWN = {
+    "bakeries": [[1, 4], [3, 2], [3, 5]],
+    "cafes": [[7, 1], [5, 2], [7, 4], [1, 0]],
+    "has": [3, 6, 8],
+    "wants": [2, 7, 2, 6],
+}
 
 
 def embedded(widget: str) -> str:
@@ -51,6 +59,7 @@ def write_page(folder: Path, body: str) -> Path:
     )
     body = body.replace("../_static", STATIC.as_uri()).replace("{costs}", json.dumps(COSTS))
     body = body.replace("{pixels}", PIXELS).replace("{classes}", CLASSES)
+    body = body.replace("{town}", json.dumps(TOWN))
     file = folder / "page.html"
     file.write_text(
         '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'

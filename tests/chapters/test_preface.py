@@ -77,12 +77,12 @@ SOURCES = sorted(sourced())
 def test_the_chapters_were_read():
     """Names are attributed as a reader would."""
     assert {
-        ("07_hidden_graphs", ("graphcoupling",), "Theorem", "1"),
-        ("10_reduction_as_gw", ("thesis",), "Lemma", "5.1"),
-        ("15_errata", ("thesis",), "Lemma", "7.1"),
+        ("08_hidden_graphs", ("graphcoupling",), "Theorem", "1"),
+        ("11_reduction_as_gw", ("thesis",), "Lemma", "5.1"),
+        ("16_errata", ("thesis",), "Lemma", "7.1"),
     } <= set(SOURCES)
-    foreign = ("Proposition", "1")  # of a paper on another subject, in chapter 10
-    assert not [one for one in SOURCES if one[0].startswith("09") and one[2:] == foreign]
+    foreign = ("Proposition", "1")  # of a paper on another subject, in chapter 11
+    assert not [one for one in SOURCES if one[0].startswith("11") and one[2:] == foreign]
 
 
 def test_every_sourced_statement_is_on_the_map():
@@ -94,7 +94,7 @@ def test_every_sourced_statement_is_on_the_map():
 def test_lines_lead_somewhere():
     """Each line names a place in this book, or is open; entries are those of the errata, all."""
     assert set(TABLES) == set(STYLE) - {"thesis"}
-    entries = set(re.findall(r"^\((err-[\w-]+)\)=$", CHAPTERS["15_errata"], re.M))
+    entries = set(re.findall(r"^\((err-[\w-]+)\)=$", CHAPTERS["16_errata"], re.M))
     for _, _, here, correction in (row for table in TABLES.values() for row in table):
         assert re.search(r"\{(prf:ref|eq|ref|numref)\}`|^open$", here)
         assert correction == "–" or set(re.findall(r"`([\w-]+)`", correction)) <= entries

@@ -75,7 +75,7 @@ def cells_of(widget: str) -> list[str]:
 
 @pytest.fixture(scope="session")
 def match() -> tuple[str, dict]:
-    """The HTML that a cell of chapter 10 returns, and what it and the cell before it define."""
+    """The HTML that a cell of chapter 11 returns, and what it and the cell before it define."""
     first, *_, before, own = cells_of("match")
     names = {}
     exec("\n".join(re.findall(r"^(?:import|from) .*", first, re.M)), names)
@@ -88,7 +88,7 @@ def match() -> tuple[str, dict]:
 
 @pytest.fixture(scope="session")
 def prototypes() -> tuple[str, dict]:
-    """The HTML that a cell of chapter 13 returns, run on its own data, and these data."""
+    """The HTML that a cell of chapter 14 returns, run on its own data, and these data."""
     cell = cells_of("prototypes")[-1]
     digits = drot.datasets.digits(300)
     C = drot.symmetric_entropic_affinity(drot.sqeuclidean(digits.X), perplexity=30).plan

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROBE = Path(__file__).with_name("probe.js").read_text("utf8")
 PAGES = re.findall(r"^\s*(?:- file|root): (\S+)", (ROOT / "_toc.yml").read_text("utf8"), re.M)
 WIDTHS = {"desk": 1440, "phone": 390}
-CHAPTER = "book/01_entropic_affinity"  # formulas, statements, solutions and a widget
+CHAPTER = "book/02_entropic_affinity"  # formulas, statements, solutions and a widget
 
 
 def settle(page) -> None:

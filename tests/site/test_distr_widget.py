@@ -1,4 +1,4 @@
-"""The widget of chapter 13 shows what the chapter's cell gives it: members, weights, classes."""
+"""The widget of chapter 14 shows what the chapter's cell gives it: members, weights, classes."""
 
 from __future__ import annotations
 

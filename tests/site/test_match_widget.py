@@ -1,4 +1,4 @@
-"""The match widget of chapter 10 compares pairs as Python does: in its core, and in the page."""
+"""The match widget of chapter 11 compares pairs as Python does: in its core, and in the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The widget of chapter 8 says what Python says: its three laws, its draws, its numbers."""
+"""The widget of chapter 9 says what Python says: its three laws, its draws, its numbers."""
 
 from __future__ import annotations
 

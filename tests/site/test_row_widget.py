@@ -1,4 +1,4 @@
-"""The row widget of chapter 1 says what Python says: in its core, and in the page."""
+"""The row widget of chapter 2 says what Python says: in its core, and in the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The widget of chapter 12 says what Python says: its objective, its curve, its moves."""
+"""The widget of chapter 13 says what Python says: its objective, its curve, its moves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The widget of chapter 3 says what Python says: its solver, its two graphs, its numbers."""
+"""The widget of chapter 4 says what Python says: its solver, its two graphs, its numbers."""
 
 from __future__ import annotations
 

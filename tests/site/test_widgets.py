@@ -16,6 +16,7 @@ PRESSED, OTHERS = '[aria-pressed="true"] rect', '[aria-pressed="false"] rect'
 # what a widget draws, by the property that makes it visible
 MARKS = {
     "starts": {f".drot-class-{k}": "stroke" for k in range(10)} | {".drot-chosen": "stroke"},
+    "prices": {".drot-probability": "fill", ".drot-dot": "fill", ".drot-cross": "stroke"},
     "row": CURVES | {".drot-probability": "fill", ".drot-cost": "stroke", ".drot-dot": "fill"},
     "symmetric": {**POINTS, ".drot-over": "fill", ".drot-under": "stroke"},
     "priors": {**POINTS, ".drot-mean": "stroke", ".drot-last": "stroke"},
@@ -26,6 +27,7 @@ MARKS = {
 }
 WORDS = {
     "starts": [],
+    "prices": [".drot-axis", ".drot-word"],
     "row": [".drot-axis", ".drot-tick"],
     "symmetric": [".drot-word"],
     "priors": [".drot-word"],
@@ -117,7 +119,7 @@ def test_announced_and_labelled(open_widget, widget):
         assert one.get_attribute("id") in output.get_attribute("for").split()
         assert one.get_attribute("aria-valuetext")
     hints = box.locator("svg [aria-describedby], svg[aria-describedby]")
-    assert hints.count() or widget in ("row", "starts")
+    assert hints.count() or widget in ("prices", "row", "starts")
     for one in hints.all()[:1]:
         text = page.locator(f"#{one.get_attribute('aria-describedby')}").inner_text()
         assert {"match": "swap", "srgw": "next cluster"}.get(widget, "arrow keys") in text

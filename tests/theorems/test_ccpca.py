@@ -1,4 +1,4 @@
-"""Chapter 9: PCA as a coupling of precisions, its landscape, components and their averages."""
+"""Chapter 10: PCA as a coupling of precisions, its landscape, components and their averages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 13: distributional reduction, term by term, by differences, and against plain methods."""
+"""Chapter 14: distributional reduction, term by term, by differences, and against plain methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 2: symmetric transport with one entropy, Sinkhorn's speed, what the plans are."""
+"""Chapter 3: symmetric transport with one entropy, Sinkhorn's speed, what the plans are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 1: the entropic affinity is an optimal transport plan, and what follows."""
+"""Chapter 2: the entropic affinity is an optimal transport plan, and what follows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 8: three priors on graphs, their posteriors, and the cross-entropies between them.
+"""Chapter 9: three priors on graphs, their posteriors, and the cross-entropies between them.
 
 The oracle is enumeration: with three or four nodes every graph can be listed, and every mean,
 normaliser, posterior and cross-entropy is a finite sum.

@@ -1,4 +1,4 @@
-"""Chapter 12: barycentres, hard plans, kernel k-means, spectra, merges and splits of clusters.
+"""Chapter 13: barycentres, hard plans, kernel k-means, spectra, merges and splits of clusters.
 
 Oracles: four-fold sums, all memberships, exact fractions, explicit features, numerical search over
 plans and over orthonormal frames, scikit-learn.

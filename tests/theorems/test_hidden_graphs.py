@@ -1,4 +1,4 @@
-"""Chapter 7: Laplacians, random fields on graphs, when they are distributions, diffuse means."""
+"""Chapter 8: Laplacians, random fields on graphs, when they are distributions, diffuse means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 13: prototypes in the Lorentz model, against closed forms and differences."""
+"""Chapter 14: prototypes in the Lorentz model, against closed forms and differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 4: the plan of an embedding, how fast it is balanced, and what happens if it is not."""
+"""Chapter 5: the plan of an embedding, how fast it is balanced, and what happens if it is not."""
 
 from __future__ import annotations
 

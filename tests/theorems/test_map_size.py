@@ -1,4 +1,4 @@
-"""Chapter 5: the size of a t-SNE map, from its objective at infinity; all oracles are numpy's."""
+"""Chapter 6: the size of a t-SNE map, from its objective at infinity; all oracles are numpy's."""
 
 from __future__ import annotations
 

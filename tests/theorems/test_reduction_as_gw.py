@@ -1,4 +1,4 @@
-"""Chapter 10: dimension reduction, Gromov-Monge and Gromov-Wasserstein.
+"""Chapter 11: dimension reduction, Gromov-Monge and Gromov-Wasserstein.
 
 Oracles: all permutations, four-fold sums by einsum, quadrature, random plans, closed forms.
 """

@@ -1,4 +1,4 @@
-"""Chapter 11: Gromov-Wasserstein with one marginal learned, against four-index sums and POT."""
+"""Chapter 12: Gromov-Wasserstein with one marginal learned, against four-index sums and POT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 4: the objective of SNEkhorn, its gradient by the envelope theorem, the dual's bounds."""
+"""Chapter 5: the objective of SNEkhorn, its gradient by the envelope theorem, the dual's bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 5: which plans have a best picture, and how far apart it puts their parts."""
+"""Chapter 6: which plans have a best picture, and how far apart it puts their parts."""
 
 from __future__ import annotations
 

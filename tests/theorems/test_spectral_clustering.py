@@ -1,4 +1,4 @@
-"""Chapter 6: cuts as traces, what the eigengap bounds, and which groups a perplexity forbids."""
+"""Chapter 7: cuts as traces, what the eigengap bounds, and which groups a perplexity forbids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 3: one symmetric plan, its slack rows, its dual, its Hessian, three points in full."""
+"""Chapter 4: one symmetric plan, its slack rows, its dual, its Hessian, three points in full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-/* The widget of chapter 13: a map of prototypes, each drawn as its medoid; the one pointed at,
+/* The widget of chapter 14: a map of prototypes, each drawn as its medoid; the one pointed at,
  * tapped or focused shows its members and how many there are of each class. Its box also holds
  *
  *     <script type="application/json">{"side": 8, "images": "...", "classes": [...],

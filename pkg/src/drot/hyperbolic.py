@@ -1,4 +1,4 @@
-"""Prototypes in hyperbolic space, by the Lorentz model (Chapter 13).
+"""Prototypes in hyperbolic space, by the Lorentz model (Chapter 14).
 
 A point is :math:`z = (z_0, v)` with :math:`z_0 = \\sqrt{1 + |v|^2}`, on the sheet where
 :math:`\\langle z, z \\rangle_L = -z_0^2 + |v|^2 = -1`: curvature -1. Below, points are held by

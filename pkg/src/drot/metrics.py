@@ -1,6 +1,6 @@
 """Scores of plans, of the prototypes they lead to, and of embeddings.
 
-How many neighbours an embedding keeps (Chapter 9) is counted at every scale, in tiles of rows.
+How many neighbours an embedding keeps (Chapter 10) is counted at every scale, in tiles of rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Doubly stochastic affinities: symmetric optimal transport with one entropy (Chapter 2)."""
+"""Doubly stochastic affinities: symmetric optimal transport with one entropy (Chapter 3)."""
 
 from __future__ import annotations
 

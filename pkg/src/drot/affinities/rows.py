@@ -1,4 +1,4 @@
-"""Affinities by rows: Gaussian, self-tuning and entropic (Chapter 1)."""
+"""Affinities by rows: Gaussian, self-tuning and entropic (Chapter 2)."""
 
 from __future__ import annotations
 

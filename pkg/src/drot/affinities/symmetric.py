@@ -1,4 +1,4 @@
-"""Symmetric entropic affinities, solved through their dual by a second-order method (Chapter 3)."""
+"""Symmetric entropic affinities, solved through their dual by a second-order method (Chapter 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The input graph of UMAP, and the curve of its output (Chapter 8)."""
+"""The input graph of UMAP, and the curve of its output (Chapter 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Costs between points, met whole, in tiles of rows or by their factors (Chapters 0 and 14)."""
+"""Costs between points, met whole, in tiles of rows or by their factors (Chapters 0 and 15)."""
 
 from .array import Pairwise
 from .factored import Factored

@@ -1,4 +1,4 @@
-"""Distributional reduction (Chapter 13)."""
+"""Distributional reduction (Chapter 14)."""
 
 from .reduction import DistributionalReduction
 

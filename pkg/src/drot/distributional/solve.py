@@ -1,4 +1,4 @@
-"""Distributional reduction: few weighted prototypes in few dimensions (Chapter 13)."""
+"""Distributional reduction: few weighted prototypes in few dimensions (Chapter 14)."""
 
 from __future__ import annotations
 

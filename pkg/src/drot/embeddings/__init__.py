@@ -1,4 +1,4 @@
-"""Embeddings: objectives, starts and the descent (Chapters 4, 5 and 8)."""
+"""Embeddings: objectives, starts and the descent (Chapters 5, 6 and 9)."""
 
 from .embed import Embedding
 from .losses import BernoulliLoss, SNEkhornLoss, SNELoss

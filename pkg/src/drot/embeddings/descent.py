@@ -1,4 +1,4 @@
-r"""Descent methods for embeddings, each a sequence of iterates (Chapter 4).
+r"""Descent methods for embeddings, each a sequence of iterates (Chapter 5).
 
 The attraction of every objective is, for a Gaussian kernel exactly, the quadratic form
 :math:`2 \operatorname{tr}(Z^\top L Z)` of the Laplacian L of its weights. Its second derivative

@@ -1,4 +1,4 @@
-r"""Embeddings: minimise an objective over the positions of points (Chapter 4 and after)."""
+r"""Embeddings: minimise an objective over the positions of points (Chapter 5 and after)."""
 
 from __future__ import annotations
 

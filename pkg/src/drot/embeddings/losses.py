@@ -1,4 +1,4 @@
-r"""Objectives that hold a kernel between embedded points against a plan (Chapters 4, 5 and 8).
+r"""Objectives that hold a kernel between embedded points against a plan (Chapters 5, 6 and 9).
 
 All have one shape. With :math:`C_Z` the cost between points of the embedding,
 

@@ -1,4 +1,4 @@
-"""SNEkhorn, SNE, t-SNE, LargeVis and UMAP, from a plan to an embedding (Chapters 4, 5 and 8)."""
+"""SNEkhorn, SNE, t-SNE, LargeVis and UMAP, from a plan to an embedding (Chapters 5, 6 and 9)."""
 
 from __future__ import annotations
 

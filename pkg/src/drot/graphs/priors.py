@@ -1,4 +1,4 @@
-r"""Random graphs: priors B, D and E, posteriors of their form, and the coupling of two (Chapter 8).
+r"""Random graphs: priors B, D and E, posteriors of their form, and the coupling of two (Chapter 9).
 
 All three weigh a graph W by :math:`\prod_{ij} w_{ij}^{W_{ij}}` and differ in the graphs that they
 allow. With :math:`w = \pi` this is the prior, with :math:`w = \pi \odot K` the posterior that a

@@ -1,4 +1,4 @@
-"""Gromov-Wasserstein and its semi-relaxed form (Chapters 10 to 12)."""
+"""Gromov-Wasserstein and its semi-relaxed form (Chapters 11 to 13)."""
 
 from .barycenter import SemiRelaxedBarycenter
 from .kmeans import Coarsening, KernelKMeans

@@ -1,4 +1,4 @@
-r"""Barycentres of one similarity, and how they leave local minima (Chapter 12).
+r"""Barycentres of one similarity, and how they leave local minima (Chapter 13).
 
 For a plan T with column sums q the best structure is :math:`\bar C = T^\top C T / (q q^\top)`, for
 both losses, and what is left is :math:`\sum f_1(C_{ij}) w_i w_j - \sum q_k q_l f_1(\bar C_{kl})`.

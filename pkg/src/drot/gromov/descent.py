@@ -1,4 +1,4 @@
-r"""Descents of E_L over the plans with fixed row sums (Chapter 11).
+r"""Descents of E_L over the plans with fixed row sums (Chapter 12).
 
 With :math:`q = T^\top \mathbf 1` and :math:`P = C \, T \, h_2(\bar C)`, the objective is
 :math:`c + q^\top f_2(\bar C) q - \langle P, T \rangle`, a quadratic. P is linear in T, so a step

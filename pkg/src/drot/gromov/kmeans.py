@@ -1,4 +1,4 @@
-"""Kernel k-means, and graphs whose nodes are clusters of another's (Chapter 12)."""
+"""Kernel k-means, and graphs whose nodes are clusters of another's (Chapter 13)."""
 
 from __future__ import annotations
 

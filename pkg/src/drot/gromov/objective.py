@@ -1,4 +1,4 @@
-"""Gromov-Wasserstein: objective, gradient, and the two classical distances (Chapter 10)."""
+"""Gromov-Wasserstein: objective, gradient, and the two classical distances (Chapter 11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Semi-relaxed Gromov-Wasserstein: the second marginal is learned (Chapter 11)."""
+"""Semi-relaxed Gromov-Wasserstein: the second marginal is learned (Chapter 12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""PCA as a coupling of two precisions, and PCA of the components of a random graph (Chapter 9)."""
+r"""PCA as a coupling of two precisions, and of the components of a random graph (Chapter 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel PCA with point masses: what all spectral methods have in common (Chapter 9)."""
+"""Kernel PCA with point masses: what all spectral methods have in common (Chapter 10)."""
 
 from __future__ import annotations
 

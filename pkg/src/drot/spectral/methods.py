@@ -1,4 +1,4 @@
-r"""Spectral methods as one: kernel PCA, each with a kernel of its own (Chapter 9).
+r"""Spectral methods as one: kernel PCA, each with a kernel of its own (Chapter 10).
 
 All minimise, over centred coordinates Z and for a symmetric kernel K with point masses m,
 

@@ -239,7 +239,7 @@ ARGUMENTS = {
 }
 
 # Public names without a row, and why.
-LOADERS = "coil20 fashion_mnist mnist olivetti pbmc3k scgem snareseq"
+LOADERS = "coil20 fashion_mnist mnist olivetti pbmc3k scgem snareseq umist zeisel"
 ELSEWHERE = {
     "drot.costs.Pairwise": "made by sqeuclidean, student_cost, pairwise and nearest, which check",
     "drot.shard": "needs a group of processes: tests/properties/test_ranks.py",

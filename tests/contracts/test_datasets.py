@@ -195,6 +195,42 @@ SNARE = (379, 324, 201, 143)
 DIGITS = (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009)
 CLOTHES = (985, 1032, 985, 1011, 972, 1021, 982, 997, 1009, 1006)
 CELLS = (1144, 480, 342, 316, 154, 150, 37, 15)
+FACES = (38, 35, 26, 24, 26, 23, 19, 22, 20, 32, 34, 34, 26, 30, 19, 26, 26, 33, 48, 34)
+BRAIN = (224, 235, 290, 98, 820, 939, 399)
+FINE = (
+    189,
+    68,
+    61,
+    380,
+    447,
+    49,
+    41,
+    10,
+    5,
+    20,
+    12,
+    21,
+    10,
+    21,
+    15,
+    22,
+    18,
+    20,
+    24,
+    10,
+    15,
+    20,
+    22,
+)
+FINE += (23, 26, 11, 17, 16, 45, 98, 87, 106, 125, 359, 21, 32, 33, 81, 74, 26, 16, 28, 39, 21, 22)
+FINE += (32, 105, 62)
+
+
+def uncorrelated(X):
+    """Components read from a file of five digits."""
+    return X.mean(dim=0).abs().max() < 1e-5 and X.T.corrcoef().fill_diagonal_(0).abs().max() < 1e-4
+
+
 REAL_DATA = {  # shape, counts, a fact about X
     "snareseq_chromatin": (
         (1047, 19),
@@ -212,6 +248,9 @@ REAL_DATA = {  # shape, counts, a fact about X
     "fashion_mnist": ((10_000, 50), CLOTHES, principal),
     "olivetti": ((400, 50), (10,) * 40, principal),
     "pbmc3k": ((2638, 50), CELLS, lambda X: X.equal(X.float().double())),
+    "umist": ((575, 50), FACES, principal),
+    "zeisel": ((3005, 45), BRAIN, uncorrelated),
+    "zeisel_subclasses": ((3005, 45), FINE, uncorrelated),
 }
 
 
@@ -231,6 +270,8 @@ def loaded(name, **options):
         pytest.skip(f"{name} is not in DROT_DATA")
     if name.startswith("snareseq"):
         return data.load_snareseq(name.removeprefix("snareseq_"), download=False, **options)
+    if name == "zeisel_subclasses":
+        return data.load_zeisel("subclasses", download=False, **options)
     return getattr(data, f"load_{name}")(download=False, **options)
 
 
@@ -248,12 +289,12 @@ def test_real_data(name, no_cache):
 
 
 @REAL
-@pytest.mark.parametrize("name", ["coil20", "mnist", "fashion_mnist", "olivetti"])
+@pytest.mark.parametrize("name", ["coil20", "mnist", "fashion_mnist", "olivetti", "umist"])
 def test_pixels(name, no_cache):
     """Without components the pixels come, 0 to 255; fewer components are the first of 50."""
     pixels, few = loaded(name, n_components=None), loaded(name, n_components=2)
     n = REAL_DATA[name][0][0]
-    assert pixels.X.shape == (n, {"coil20": 1024, "olivetti": 4096}.get(name, 784))
+    assert pixels.X.shape == (n, {"coil20": 1024, "olivetti": 4096, "umist": 1024}.get(name, 784))
     assert pixels.X.dtype == torch.float64 and torch.equal(pixels.X, pixels.X.round())
     assert pixels.X.min() == 0 and 200 < pixels.X.max() <= 255
     assert few.X.shape == (n, 2) and torch.equal(few.y, pixels.y)

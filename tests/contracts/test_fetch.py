@@ -25,6 +25,7 @@ from drot.datasets import fetch as _fetch
 from drot.datasets import formats as _formats
 from drot.datasets.fetch import ORIGINS
 from PIL import Image
+from scipy.io import savemat
 
 # The server
 
@@ -155,8 +156,37 @@ def coil(name, before=(), after=()):
     return {file: tar([*before, *members, *after])}, arrays
 
 
-# A table, a set of images, an archive; the others have their sha256.
-MAKERS = {"scgem": table, "mnist": mnist, "coil20": coil}
+def matlab(**arrays):
+    stream = io.BytesIO()
+    savemat(stream, arrays)
+    return stream.getvalue()
+
+
+def umist(name):
+    rng = np.random.default_rng(7)
+    X, y = rng.integers(0, 256, (8, 32, 32), np.uint8), np.arange(8) % 3
+    by_columns = X.transpose(0, 2, 1).reshape(8, -1)
+    (file,) = ORIGINS[name].urls
+    body = matlab(X=by_columns.astype(float), Y=(y + 1)[:, None])
+    return {file: body}, {"X": X.reshape(8, -1), "y": y}
+
+
+def zeisel(name):
+    """Two levels of names; what the .npz holds of both is asked for by the name of the set."""
+    rng, level = np.random.default_rng(8), "subclasses" in name
+    X = np.round(rng.normal(size=(6, 4)), 4).astype(np.float32)
+    names = np.array([ORIGINS[n].label_names[:3] for n in ("zeisel", "zeisel_subclasses")])
+    y = np.array([[0, 1, 2, 0, 1, 2], [2, 2, 1, 1, 0, 0]])
+    cells = np.empty((6, 2), object)
+    cells[:] = np.stack([names[k][y[k]] for k in (0, 1)], axis=1)
+    rows = "\n".join(",".join(f"{v:.5g}" for v in row) for row in X)
+    files = dict(zip(ORIGINS[name].urls, (rows.encode(), matlab(zeisel_names=cells)), strict=True))
+    return files, {"X": X, "y": y[int(level)]}
+
+
+# A table, sets of images, an archive, classes by name; the others have their sha256.
+MAKERS = {"scgem": table, "mnist": mnist, "coil20": coil, "umist": umist}
+MAKERS |= {"zeisel": zeisel, "zeisel_subclasses": zeisel}
 each = pytest.mark.parametrize("name", MAKERS)
 
 
@@ -291,6 +321,16 @@ def test_a_prepared_file_comes_first(name, folder, server, cache, publish):
     np.savez_compressed(folder / origin.file, label_names=np.array(["BJ"]), **arrays)
     same(_fetch.find(name), arrays)
     assert server.hits == [] and left(cache) == ([origin.file] if folder == cache else [])
+
+
+def test_one_prepared_file_has_both_levels(folder, cache, publish):
+    """The subclasses are the array of their own name, where it is there."""
+    origin, arrays = publish("zeisel_subclasses")
+    other = np.zeros_like(arrays["y"])
+    np.savez_compressed(folder / origin.file, X=arrays["X"], y=other, y2=arrays["y"])
+    same(_fetch.find("zeisel_subclasses"), arrays)
+    publish("zeisel", ({}, {"X": arrays["X"], "y": other}), urls={})
+    same(_fetch.find("zeisel"), {"X": arrays["X"], "y": other})
 
 
 @pytest.mark.parametrize("damage", ["truncated", "other arrays"])

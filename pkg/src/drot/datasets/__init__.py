@@ -18,6 +18,8 @@ from .fetch import (
     load_pbmc3k,
     load_scgem,
     load_snareseq,
+    load_umist,
+    load_zeisel,
 )
 from .toys import (
     circles,
@@ -31,6 +33,6 @@ from .toys import (
 __all__ = [
     "DataSet", "DataUnavailable", "available", "circles", "digits", "heteroscedastic_multinomials",
     "load", "load_coil20", "load_fashion_mnist", "load_mnist", "load_olivetti", "load_pbmc3k",
-    "load_scgem", "load_snareseq", "stochastic_block_model", "three_gaussians",
-    "unbalanced_clusters",
+    "load_scgem", "load_snareseq", "load_umist", "load_zeisel", "stochastic_block_model",
+    "three_gaussians", "unbalanced_clusters",
 ]  # fmt: skip

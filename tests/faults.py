@@ -582,7 +582,8 @@ not finite :: NAME must be 10 positive numbers.*row 2
 negative :: NAME must be 10 positive numbers.*row 2 :: entry -0.25
 wrong length :: NAME must be 10 positive numbers :: first 2
 [perplexities]
-out of reach :: NAME=\S+ is out of reach for row 0: .* between 1 .* and  :: 1.0 | 0.0 | 10.0 | nan
+too small :: NAME=\S+ is out of reach: row 0 allows more than 1 only; raise :: 1.0 | 0.0
+too large :: NAME=\S+ is out of reach: row 0 has \d+ points .* less than \d+; lower :: 10.0 | nan
 wrong length :: NAME must be one number or one per row \(10\) :: [3.0, 3.0] | []
 strings :: TypeError: NAME cannot be read :: "30"
 complex :: TypeError: NAME is complex :: 3j
@@ -635,6 +636,7 @@ no float :: AnyError: 'float32', 'float64'|float32 or float64 :: float16 | np.in
 unknown name :: AnyError: NAME :: "nonsense"
 [device]
 unknown name :: NAME='nonsense' cannot be used :: "nonsense"
+no float64 :: NAME='mps' has no float64, .*; pass None for the CPU :: "mps"
 [other]
 [table]
 not finite :: X has a .* entry .ENTRY. at row 2, column 1

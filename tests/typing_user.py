@@ -5,7 +5,7 @@ Every public type is met once, as the reader of its page expects it.
 
 from __future__ import annotations
 
-from typing import assert_type
+from typing import Any, assert_type
 
 import drot
 import numpy as np
@@ -95,6 +95,8 @@ def prototypes(affinity: affinities.Affinity) -> None:
 def others() -> None:
     assert_type(drot.TSNE(perplexity=3), drot.TSNE)
     assert_type(drot.DistR(3), drot.DistR)
+    assert_type(drot.TSNE().get_params(), dict[str, Any])
+    assert_type(drot.plot.COLORS[0], str)
     cloud = assert_type(datasets.digits(20), datasets.DataSet)
     assert_type(cloud.label_names, tuple[str, ...])
     verdict = assert_type(exercises.check(1, lambda answer: answer == 1), exercises.Verdict)

@@ -126,6 +126,8 @@ def test_rules(estimator, capsys):
     """Silence and progress, clones, pickles, names, no transform, keywords, documentation."""
     with pytest.raises(NotFittedError):
         check_is_fitted(estimator())
+    with pytest.raises(NotFittedError, match=r"is not fitted yet, .* 'embedding_'; call its fit"):
+        _ = estimator().embedding_
     model = fit(estimator, random_state=0)
     check_is_fitted(model)
     quiet = capsys.readouterr()

@@ -48,7 +48,9 @@ OTHERS = {
 }
 SYMMETRIC = [SOLVERS[name] for name in ("sinkhorn", "symmetric", "ascent", "projections")]
 SYMMETRIC.append(OTHERS["scaled"])
-REACH = r"out of reach for row %d: .* strictly between %d \(entries tied .*\) and %d \(entries\)"
+MOST = "out of reach: row %d has %d points .* allows less than %d; lower"
+LEAST = "out of reach: row %d allows more than %d only%s; raise"
+NEAR = r", as %d of its points are equally near \(copies, .*\)"
 LOPSIDED = r"entries \(0, 1\) and \(1, 0\) are %s and %s"
 
 
@@ -109,18 +111,25 @@ SENTENCES = [
         )
     ),
     # perplexities
-    (lambda: drot.entropic_affinity(C, 7.0, diagonal="drop"), REACH % (0, 1, 7)),
-    (lambda: drot.entropic_affinity(TIED, 3.0), REACH % (4, 3, 8)),
-    (lambda: drot.entropic_affinity(np.zeros((5, 5)), 2.0), REACH % (0, 5, 5)),
-    (lambda: drot.entropic_affinity(C, 5.0, n_neighbors=4), REACH % (0, 1, 4)),
+    (lambda: drot.entropic_affinity(C, 7.0, diagonal="drop"), MOST % (0, 7, 7)),
+    (lambda: drot.entropic_affinity(TIED, 3.0), LEAST % (4, 3, NEAR % 3)),
+    (
+        lambda: drot.entropic_affinity(np.zeros((5, 5)), 2.0),
+        "out of reach: row 0 has 5 entries, all equal, .* remove copies",
+    ),
+    (lambda: drot.entropic_affinity(C, 5.0, n_neighbors=4), MOST % (0, 4, 4)),
     (
         lambda: drot.entropic_affinity(drot.sqeuclidean(TWINS, block=3), 1.5),
-        "out of reach for row 13: .* between 2 ",
+        LEAST % (13, 2, NEAR % 2),
     ),
     *(
-        (lambda s=SOLVERS[name], xi=xi: s(C, [3.0] * 5 + [xi] + [3.0] * 2), REACH % (5, 1, 8))
+        (lambda s=SOLVERS[name], xi=xi: s(C, [3.0] * 5 + [xi] + [3.0] * 2), words)
         for name in ("entropic", "symmetric", "ascent", "projections")
-        for xi in (0.5, 1.0, 8.0, 30.0, math.nan)
+        for words, few in (
+            (LEAST % (5, 1, ""), (0.5, 1.0)),
+            (MOST % (5, 8, 8), (8.0, 30.0, math.nan)),
+        )
+        for xi in few
     ),
     (lambda: drot.entropic_affinity(C, None), "TypeError: perplexity"),
     *(
@@ -154,8 +163,20 @@ SENTENCES = [
     ),
     (
         lambda: drot.DistR(3, similarity="precomputed").fit(X),
-        r"the similarity X must be square \(n, n\).*\(8, 3\)",
+        r"X must be square \(n, n\) with similarity='precomputed'.*\(8, 3\).*another similarity",
     ),
+    *(
+        (
+            lambda f=f: f(X),
+            r"plan must be a square .*\(8, 3\).* take an estimator, as drot\.TSNE\(\)",
+        )
+        for f in (drot.tsne, drot.umap, drot.snekhorn, drot.SNELoss)
+    ),
+    *(
+        (lambda cost=cost: drot.TSNE().fit(cost), "TypeError: TSNE takes an array of points.*pass")
+        for cost in (drot.sqeuclidean(X), drot.gaussian_affinity(C, bandwidth=1.0))
+    ),
+    (lambda: drot.DistR(similarity="precomputed").fit(squares(20)), "similarity holds distances"),
     (lambda: drot.umap_membership(drot.nearest(C, 3), 5), "row 0.*fewer than 4 finite entries"),
     *(
         (lambda Z=Z, W=W: draw_graph(None, Z, W), rf"X must be \(n, 2\) and .*; got {shapes}$")

@@ -147,6 +147,27 @@ def split() -> torch.Tensor:
     return X
 
 
+def test_save_and_load_ccpca(tmp_path):
+    """The result of an estimator without a solver is one too."""
+    found = drot.CCPCA(perplexity=4.0, n_samples=10, random_state=0).fit(points()).result_
+    found.save(tmp_path / "result.npz")
+    back = drot.load(tmp_path / "result.npz")
+    assert type(back) is type(found) and back.standard_error == found.standard_error
+    assert all(torch.equal(getattr(back, x), getattr(found, x)) for x in ("Z", "means", "start"))
+    assert torch.equal(back.n_connected, found.n_connected)
+
+
+def test_load_says_that_memory_is_short(tmp_path, monkeypatch):
+    """A file that does not fit is a result all the same."""
+
+    def full(*_, **more):
+        raise MemoryError("Unable to allocate 9 EiB")
+
+    monkeypatch.setattr(np, "load", full)
+    with pytest.raises(MemoryError, match="9 EiB"):
+        drot.load(tmp_path / "result.npz")
+
+
 FACTORED = {
     "distances": lambda: drot.factored_sqeuclidean(split() + 100, block=5),
     "products": lambda: drot.gram(split()),

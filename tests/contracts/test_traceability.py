@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import doctest
+import importlib
 import inspect
 import re
 from pathlib import Path
+from pkgutil import walk_packages
 
 import drot
 import pytest
@@ -42,6 +46,22 @@ MODULES = {name: thing for name, thing in EXPORTED.items() if inspect.ismodule(t
 PUBLIC = {name: thing for name, thing in EXPORTED.items() if name not in MODULES}
 FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(PUBLIC[name])]
 PUBLIC |= {f"{key}.{name}": getattr(m, name) for key, m in MODULES.items() for name in m.__all__}
+
+
+@pytest.mark.parametrize("module", [*walk_packages(drot.__path__, "drot.")], ids=lambda m: m.name)
+def test_an_example_can_be_pasted(module):
+    """It defines or imports all names but those that api.md tells a reader to import."""
+    public = (one.__all__ for one in (drot, *MODULES.values(), drot.plot, drot.exercises))
+    known = {"drot", "np", "torch", *dir(builtins)}.union(*public)
+    for test in doctest.DocTestFinder().find(importlib.import_module(module.name)):
+        nodes = list(ast.walk(ast.parse("\n".join(example.source for example in test.examples))))
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        used = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+        made = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        made |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+        made |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+        made |= {node.asname or node.name for node in nodes if isinstance(node, ast.alias)}
+        assert not used - made - known - {test.name.rpartition(".")[2]}, test.name
 
 
 def test_every_statement_bears_a_label_of_its_own_and_of_its_kind():

@@ -43,6 +43,9 @@ def test_a_user_sees_the_types():
         ("drot.entropic_affinity([[0.0]], 3, diagonal='dropped')", "arg-type"),
         ("drot.symmetrize([[0.0]]).plan", "attr-defined"),
         ("drot.snekhorns", "attr-defined"),
+        ("drot.TSNE(learning_rate=200)", "call-arg"),
+        ("drot.DistR(3).nothing", "attr-defined"),
+        ("drot.plot.nothing", "attr-defined"),
         ("drot.metrics.trustworthiness([[0.0]], [[0.0]], 3).item()", "attr-defined"),
     ],
 )

@@ -12,17 +12,18 @@ import drot.hyperbolic
 import numpy as np
 import pytest
 import torch
-from drot import DistR
+from drot import DistR, hyperbolic
 from drot.distributional.loss import PrototypeLoss
 from drot.distributional.reduction import Placed, read_problem
 from drot.distributional.solve import descent
+from drot.gromov.contraction import as_cost, refuse_distances
 from drot.gromov.semirelaxed import spectral_labels
 from plans import cloud, energy, pointwise
 from sklearn.base import clone
 from sklearn.cluster import SpectralClustering
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, pairwise_distances
 from sklearn.utils.estimator_checks import check_estimator
 
 FAST = {"init": "cluster_then_reduce", "n_starts": 1}
@@ -328,24 +329,82 @@ def test_estimator_is_the_functions():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("similarity", ["symmetrized_entropic", "umap", None, "precomputed"])
+@pytest.mark.parametrize(
+    "similarity", ["symmetrized_entropic", "umap", "gram", None, "precomputed"]
+)
 def test_similarities(similarity):
-    """Each name is the function it says; inner products are the default of their kernel."""
+    """Each name is the function it says; inner products and their kernel imply each other."""
     X, _ = blobs()
     D = drot.sqeuclidean(X)
     C = {
         "symmetrized_entropic": lambda: drot.symmetrize(drot.entropic_affinity(D, 6.0)),
         "umap": lambda: drot.fuzzy_union(drot.umap_membership(D, 6)),
         "precomputed": lambda: drot.symmetric_entropic_affinity(D, 7.0).plan,
+        "gram": lambda: drot.gram(torch.from_numpy(X - X.mean(axis=0))),
         None: lambda: drot.gram(torch.from_numpy(X - X.mean(axis=0))),
     }[similarity]()
     options = FAST | ({} if similarity else {"kernel": "gram"})
     model = DistR(4, 2, 6.0, similarity=similarity, random_state=1, **options)
     model.fit(C.numpy() if similarity == "precomputed" else X)
+    options |= {"kernel": "gram"} if similarity == "gram" else {}
     seed = np.random.RandomState(1).randint(2**31 - 1)
     found = quietly(C, 4, random_state=seed, **options)
     assert model.objective_ == pytest.approx(found.objective, rel=1e-12)
     assert model.__sklearn_tags__().input_tags.pairwise == (similarity == "precomputed")
+
+
+METRICS = ["euclidean", "sqeuclidean", "cityblock", "cosine", "correlation"]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("n", [16, 30, 150])
+def test_distances_are_no_similarity(metric, n):
+    """They are refused; kernel k-means takes inner products, or minus halves of their squares."""
+    X = np.random.default_rng(n).normal(size=(n, 3)) + 4 * np.eye(3)[np.arange(n) % 3]
+    X[1] = X[0]
+    D = pairwise_distances(X, metric=metric)
+    D = np.abs(D + D.T - 2 * np.diag(np.diag(D))) / 2
+    words = "holds distances, it seems: its diagonal is 0.* positive diagonal$"
+    with pytest.raises(ValueError, match=f"^similarity {words}"):
+        DistR(3, similarity="precomputed").fit(D)
+    for solve in (hyperbolic.reduce, drot.cluster_then_reduce, reduction):
+        with pytest.raises(ValueError, match=words):
+            solve(D, 3)
+    with pytest.raises(ValueError, match=r"gram holds .* of squared distances D pass -D / 2"):
+        drot.kernel_kmeans(drot.sqeuclidean(X), 3)
+    drot.kernel_kmeans(-drot.sqeuclidean(X).dense() / 2, 3)
+
+
+@pytest.mark.parametrize("n", [16, 30, 150])
+def test_a_similarity_may_lack_its_diagonal(n):
+    """Affinities and graphs without self-loops are no distances, at any perplexity."""
+    X = np.random.default_rng(n).normal(size=(n, 3)) + 4 * np.eye(3)[np.arange(n) % 3]
+    D = drot.sqeuclidean(X)
+    graphs = [drot.symmetrize(drot.entropic_affinity(D, k, diagonal="drop")) for k in (2, n / 2)]
+    graphs += [drot.entropic_affinity(D, n - 1.5, diagonal="drop").plan]
+    graphs += [drot.fuzzy_union(drot.umap_membership(D, k)) for k in (3, n // 2, n)]
+    ring, side = torch.eye(n).double().roll(1, 0), torch.arange(n) % 2
+    graphs += [ring + ring.T, (side[:, None] != side).double(), 1 - torch.eye(n).double()]
+    graphs += [graphs[0] > graphs[0].median(), torch.zeros(n, n)]
+    for graph in graphs:
+        C = drot.symmetrize(graph.double())
+        assert not C.diagonal().any()
+        refuse_distances(as_cost(C, "similarity", "kl"), "similarity", "")
+
+
+def test_a_start_in_other_dimensions():
+    """A result with other columns than are asked for is refused, not taken for the answer."""
+    X, _ = blobs()
+    first = DistR(4, perplexity=6.0, **FAST).fit(X).result_
+    for kernel in ("student", "gram"):
+        with pytest.raises(ValueError, match=r"init has positions in 2 dimensions and n_comp.*=3"):
+            DistR(4, 3, 6.0, init=first, kernel=kernel).fit(X)
+    C = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 6.0)
+    ask = dict(on_failure="ignore", max_iter=2)
+    first = hyperbolic.reduce(C, 4, **ask)
+    assert hyperbolic.reduce(C, 4, init=first, **ask).Z.shape == (4, 3)
+    with pytest.raises(ValueError, match=r"init has positions in 2 dimensions and n_comp.*=3"):
+        hyperbolic.reduce(C, 4, n_components=3, init=first)
 
 
 def test_estimator_options(capsys):

@@ -505,7 +505,7 @@ def test_float32_at_any_scale(power):
 def test_stalled_affinity_is_not_embedded(monkeypatch):
     """Where the affinity stops far from one, the estimator says so, and not how to call it."""
     early = functools.partial(drot.symmetric_entropic_affinity, max_iter=1)
-    monkeypatch.setattr("drot.estimators.embedding.symmetric_entropic_affinity", early)
+    monkeypatch.setattr("drot.estimators.base.symmetric_entropic_affinity", early)
     X = wild("scales", 4, 24, 3)
     with (
         pytest.warns(ConvergenceWarning, match="the affinity stopped at a residual"),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from drot._core.run import lowest
+from drot.costs import Factored
 from drot.estimators.clustering import SemiRelaxedGWClustering
 from drot.gromov.contraction import hard_plan
 from plans import LOSSES, cloud, energy, problem, soft, weights
@@ -276,6 +277,29 @@ def test_starts_are_what_their_names_say(how):
         assert (first == pytest.approx(value)) == (how != "random")
 
 
+def test_kernel_kmeans_that_is_not_done():
+    """It says so as asked; the residual is what the best move of one point would gain."""
+    G = cloud(80, 3) @ cloud(80, 3).T
+    ask = dict(init="random", n_starts=1, random_state=0)
+    with pytest.raises(drot.NotConverged, match=r"kernel_kmeans: the residual is .* after 1 iter"):
+        drot.kernel_kmeans(G, 5, max_iter=1, **ask)
+    with pytest.warns(RuntimeWarning, match="kernel_kmeans: the residual"):
+        short = drot.kernel_kmeans(G, 5, max_iter=1, on_failure="warn", **ask)
+    done = drot.kernel_kmeans(G, 5, **ask)
+    assert not short.converged and done.converged and done.residual <= 1e-9
+    assert drot.kernel_kmeans(torch.ones(6, 6).double(), 2).converged  # of points at one place
+    spread = float((G.diagonal() - G.mean()).mean())
+    labels = short.labels.numpy()
+
+    def objective(labels):
+        parts = [cloud(80, 3)[labels == c] for c in range(5)]
+        return sum(float((part - part.mean(dim=0)).square().sum()) for part in parts if len(part))
+
+    moved = (np.where(np.arange(80) == i, c, labels) for i in range(80) for c in range(5))
+    gain = (objective(labels) - min(map(objective, moved))) / 80
+    assert short.residual == pytest.approx(gain / spread, rel=1e-9)
+
+
 # ---------------------------------------------------------------------------------- the estimator
 BLOBS = cloud(60, 4).numpy() + 9 * np.eye(4)[np.arange(60) % 3]
 
@@ -308,6 +332,17 @@ def test_estimator(similarity, loss):
     T = hard_plan(torch.from_numpy(model.labels_), torch.full((60,), 1 / 60).double(), 3)
     structure = drot.coarsen(model._cost(torch.from_numpy(X)), T).structure
     np.testing.assert_allclose(model.structure_, structure, rtol=1e-8, atol=1e-10)
+
+
+def test_wide_points_are_not_kept_in_factors(monkeypatch):
+    """p + 2 factors are more work than n columns where 2 (p + 2) > n; the clusters are the same."""
+    wide = np.c_[BLOBS, 0.1 * cloud(60, 40).numpy()]
+    model = SemiRelaxedGWClustering(3, random_state=0)
+    assert isinstance(model._cost(torch.from_numpy(BLOBS)), Factored)
+    assert not isinstance(model._cost(torch.from_numpy(wide)), Factored)
+    distances = drot.sqeuclidean(wide).dense().numpy()
+    other = SemiRelaxedGWClustering(3, similarity="precomputed", random_state=0).fit(distances)
+    assert model.fit(wide).objective_ == pytest.approx(other.objective_, rel=1e-9)
 
 
 def test_estimator_options(capsys):

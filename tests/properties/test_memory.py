@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +15,7 @@ import torch
 from drot._core import memory
 from drot._core.checks import check_fits
 from drot.costs.array import Pairwise
+from drot.estimators import base
 
 CPU = torch.device("cpu")
 
@@ -175,6 +178,21 @@ def test_estimators_work_in_tiles(bytes_here, monkeypatch, kind):
     assert np.abs(tiled.affinity_ - dense.affinity_).max() < 1e-10
     assert tiled.kl_divergence_ == pytest.approx(dense.kl_divergence_, rel=0.1)
     assert tiled.result_.value == pytest.approx(dense.result_.value, rel=0.02)
+
+
+@pytest.mark.parametrize("seconds", [1e-4, 10])
+def test_a_long_fit_is_announced(bytes_here, monkeypatch, seconds):
+    """Once, where tiles begin, if a hundred passes over them take more than a minute."""
+    X, clock = np.random.default_rng(0).normal(size=(40, 3)), itertools.count(0, seconds)
+    bytes_here(0)
+    monkeypatch.setattr(base, "perf_counter", lambda: next(clock))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        drot.TSNE(perplexity=8, random_state=0).fit(X)
+    assert len(seen) == (seconds > 1)
+    for said in map(str, (one.message for one in seen)):  # a tile has all rows
+        assert said.startswith("TSNE: 40 x 40 distances do not fit into memory and are computed")
+        assert said.endswith("17 minutes in all or more; fit some of the rows to be faster")
 
 
 @pytest.mark.parametrize("n", [1, 5, 600, 1100])

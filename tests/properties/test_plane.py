@@ -70,6 +70,28 @@ def test_no_digit_is_lost_at_any_size(size):
         np.testing.assert_allclose(force, wanted, rtol=0, atol=1e-13 * abs(wanted).max())
 
 
+@pytest.mark.parametrize("b, scale", [(1e3, 9.0), (90.0, 1e-3), (0.9, 1e160), (101.9, 1e-3)])
+def test_curves_of_any_steepness(b, scale):
+    """Odds beyond e^700 and below e^-700, at which numbers of floats end, are those of formulas."""
+    P = fuzzy_union(fuzzy(40))
+    Z = scale * random_start(40)
+    z = Z.numpy()
+    with np.errstate(over="ignore"):
+        u = ((z[:, None] - z) ** 2).sum(axis=2) + 1e-3
+    off = ~np.eye(40, dtype=bool)
+    log_w = b * np.log(u)
+    value = (P.numpy() * log_w).sum() + np.logaddexp(0, -log_w)[off].sum()
+    if b * np.log(1e-3) < -708:
+        with pytest.raises(ValueError, match=r"a guard\^b is below .* raise guard"):
+            BernoulliLoss(P, "curve", b=b)
+        return
+    found = BernoulliLoss(P, "curve", b=b).evaluate(Z)
+    assert found.value == pytest.approx(value, rel=1e-12)
+    push = np.where(off, b / u / (1 + np.exp(np.minimum(log_w, 708))), 0)
+    wanted = 4 * (push[..., None] * (z[:, None] - z)).sum(axis=1)
+    np.testing.assert_allclose(found.repulsion, wanted, rtol=1e-9, atol=1e-12 * abs(wanted).max())
+
+
 def test_what_the_loops_leave_to_torch():
     """Other dimensions, plans laid out by columns, kernels whose squares vanish."""
     P, Z = joint(40), random_start(40)

@@ -79,18 +79,23 @@ __version__ = "0.1.0"
 
 
 if _typing.TYPE_CHECKING:  # pragma: no cover, what a reader of types sees of them
+    from . import estimators as estimators
+    from . import exercises as exercises
+    from . import plot as plot
     from .estimators import (  # isort: skip
         CCPCA, SNE, TSNE, UMAP, DistR, LargeVis, SemiRelaxedGWClustering, SNEkhorn, TSNEkhorn,
     )  # fmt: skip
 else:
 
     def __getattr__(name: str):
-        """Estimators need scikit-learn, which is slow to import: only when one is asked for."""
-        if name in __all__ or name == "estimators":
-            estimators = _import_module(".estimators", __name__)
-            return estimators if name == "estimators" else getattr(estimators, name)
+        """Estimators need scikit-learn and figures matplotlib, which are slow to import: only when
+        they are asked for."""
+        if name in ("estimators", "exercises", "plot"):
+            return _import_module(f".{name}", __name__)
+        if name in __all__:
+            return getattr(_import_module(".estimators", __name__), name)
         raise AttributeError(f"module 'drot' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "plot"})

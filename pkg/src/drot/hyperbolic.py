@@ -210,7 +210,8 @@ def silhouette(Z, plan, y) -> float:
 
     Examples
     --------
-    >>> Z = lift(torch.tensor([[0.0], [1.0], [10.0], [11.0]]))
+    >>> v = torch.tensor([0.0, 1.0, 10.0, 11.0]).double()
+    >>> Z = torch.stack([(1 + v**2).sqrt(), v], dim=1)
     >>> 0 < silhouette(Z, np.eye(4) / 4, [0, 0, 1, 1]) < 1
     True
     """
@@ -242,7 +243,8 @@ def kmeans(Z, n_clusters: int, *, n_starts: int = 10, random_state: Seed = 0) ->
 
     Examples
     --------
-    >>> Z = lift(torch.tensor([[0.0], [1.0], [10.0], [11.0]]).double())
+    >>> v = torch.tensor([0.0, 1.0, 10.0, 11.0]).double()
+    >>> Z = torch.stack([(1 + v**2).sqrt(), v], dim=1)
     >>> labels = kmeans(Z, 2).tolist()
     >>> labels[0] == labels[1] != labels[2] == labels[3]
     True
@@ -333,7 +335,9 @@ class _Hyperbolic(Reduction):
         return lift(centres(Z[:, 1:], ratio(c.T, c.q).T.double()))
 
     def read(self, Z: Tensor) -> Tensor:
-        return points(Z).to(self.w.device, torch.float64)
+        Z = points(Z)
+        super().read(Z[:, 1:])  # which refuses other dimensions
+        return Z.to(self.w.device, torch.float64)
 
 
 def points(Z) -> Tensor:

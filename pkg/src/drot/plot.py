@@ -26,6 +26,7 @@ def style() -> Iterator[None]:
 
     Examples
     --------
+    >>> import matplotlib.pyplot as plt
     >>> with style():
     ...     fig, ax = plt.subplots()
     >>> plt.close(fig)

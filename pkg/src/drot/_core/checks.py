@@ -103,6 +103,9 @@ def as_device(device) -> torch.device | None:
     """A device that holds numbers here."""
     if device is None:
         return None
+    if str(device).startswith("mps"):
+        says = "has no float64, in which sums are kept here; pass None for the CPU, or 'cuda'"
+        raise ValueError(f"device={device!r} {says}")
     try:
         return torch.empty(0, device=device).device
     except (AssertionError, NotImplementedError, RuntimeError, TypeError) as error:
@@ -219,11 +222,18 @@ def check_reach(target: Tensor, ties: Tensor, usable: Tensor, first: int) -> Non
     bad = ~((target > ties) & (target < usable))  # NaN counts as bad
     if bad.any():
         i = int(bad.nonzero()[0])
-        raise ValueError(
-            f"perplexity={float(target[i]):g} is out of reach for row {first + i}: it must lie "
-            f"strictly between {int(ties[i])} (entries tied for the cheapest) and "
-            f"{int(usable[i])} (entries)"
-        )
+        xi, row, low, high = float(target[i]), first + i, int(ties[i]), int(usable[i])
+        if low == high:
+            says = f"row {row} has {high} entries, all equal, and its perplexity is {high} whatever"
+            says += " the bandwidth; remove copies of points"
+        elif xi <= low:
+            near = f", as {low} of its points are equally near (copies, or counts that coincide)"
+            says = f"row {row} allows more than {low} only{near if low > 1 else ''}; raise the "
+            says += "perplexity, or remove copies of points"
+        else:
+            says = f"row {row} has {high} points to choose from and allows less than {high}; lower "
+            says += "the perplexity, or give more points"
+        raise ValueError(f"perplexity={xi:g} is out of reach: {says}")
 
 
 def check_fits(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> None:

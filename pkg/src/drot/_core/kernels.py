@@ -137,9 +137,9 @@ def _join(start, stop, P, x, y, a, b, guard, values, odds, out):
             u[j] = dx * dx + dy * dy + guard
         value = odd = 0.0
         for j in range(len(x)):
-            log_w = min(log_a + b * _log(u[j]), 700.0)
+            log_w = log_a + b * _log(u[j])
             value += p[j] * log_w
-            ratio[j] = _exp(-log_w)  # 1 / w
+            ratio[j] = _exp(-min(log_w, 700.0))  # 1 / w, which is no more than BernoulliLoss allows
         ratio[i] = 0
         ax = ay = rx = ry = x.dtype.type(0)
         for j in range(len(x)):

@@ -56,7 +56,7 @@ def load(path: str | os.PathLike) -> Any:
 
     Returns
     -------
-    Affinity, Embedding or SemiRelaxedGW
+    Affinity, Embedding, SemiRelaxedGW or ConnectedPCA
         Of the class that was saved, equal to it to the bit; an embedding or a plan resumes the run
         as ``init`` of another call. A cost that :func:`drot.shard` shared comes back whole, and
         its entries equal to rounding.
@@ -80,7 +80,7 @@ def load(path: str | os.PathLike) -> Any:
         with np.load(path, allow_pickle=False) as file:
             values = {name: _field(name, array) for name, array in file.items()}
         return Saved.kinds[values.pop("kind")]._restored(values)
-    except OSError:  # no such file: the operating system says it best
+    except (OSError, MemoryError):  # no such file, no room: the operating system says it best
         raise
     except Exception:  # numpy and constructors raise what they like for a file of something else
         raise ValueError(f"{path} does not hold a result saved by drot") from None

@@ -336,7 +336,8 @@ def mean_bandwidth(
     if not low * (1 + 1e-12) < perplexity < high * (1 - 1e-12):  # exp(log n) rounds
         raise ValueError(
             f"an average perplexity of {perplexity:g} is out of reach: it must lie strictly "
-            f"between {low:g} (ties for the cheapest entry) and {high:g} (entries)"
+            f"between {low:g} (of the nearest points alone, copies among them) and {high:g} (of "
+            "all points alike)"
         )
 
     def gap(t: Tensor, *_: Tensor) -> tuple[Tensor, Tensor, Tensor]:

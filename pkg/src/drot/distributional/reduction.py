@@ -23,6 +23,7 @@ from ..gromov.contraction import (
     as_cost,
     as_weights,
     hard_plan,
+    refuse_distances,
     total,
     with_rows,
 )
@@ -140,6 +141,8 @@ class Reduction:
             )
         self.kernel, self.normalization, self.loss = kernel, normalization, loss
         self.cost = as_cost(getattr(similarity, "plan", similarity), "similarity", loss)
+        cure = "of squared distances D pass drot.symmetric_entropic_affinity(D, perplexity)"
+        refuse_distances(self.cost, "similarity", cure)
         self.n = self.cost.shape[0]
         self.k = check_count("n_prototypes", n_prototypes, 2, self.n)
         self.n_components = check_count("n_components", n_components, 1)
@@ -271,6 +274,11 @@ class Reduction:
 
     def read(self, Z: Tensor) -> Tensor:
         """Positions of an earlier result."""
+        if Z.shape[1] != self.n_components:
+            raise ValueError(
+                f"init has positions in {Z.shape[1]} dimensions and n_components="
+                f"{self.n_components}; make them equal"
+            )
         return Z.to(self.w)
 
     def result(

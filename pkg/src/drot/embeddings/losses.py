@@ -13,6 +13,7 @@ attract, points that Q holds together repel.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
@@ -469,6 +470,11 @@ class BernoulliLoss(KernelLoss):
         )
         if kernel == "curve":
             self.a, self.b, self.guard = a, b, guard
+            if math.log(a) + b * math.log(guard) < math.log(torch.finfo(P.dtype).tiny):
+                raise ValueError(
+                    f"the curve's a guard^b is below the numbers of {P.dtype} for a={a:g}, b={b:g} "
+                    f"and guard={guard:g}; raise guard, a squared distance, towards 1"
+                )
         if P.largest > self.repulsion:
             rows, p = next((rows, p) for rows, p in P.tiles() if p.max() > self.repulsion)
             i, j = (p > self.repulsion).nonzero()[0].tolist()

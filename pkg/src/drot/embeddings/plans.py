@@ -15,7 +15,7 @@ from functools import cached_property, partial
 import torch
 from torch import Tensor
 
-from .._core.checks import check_finite, check_same_transposed
+from .._core.checks import as_real, check_finite, check_same_transposed
 from .._core.memory import tile_entries
 from ..affinities.base import Affinity, read_plan
 from ..costs.array import Pairwise, fill_diagonal
@@ -42,15 +42,19 @@ class Plan(Pairwise):
     """
 
     def __init__(self, plan):
+        plan = plan if isinstance(plan, Affinity) else as_real(plan, "plan")
+        shape = tuple(plan.cost.shape if isinstance(plan, Affinity) else plan.shape)
+        if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:
+            raise ValueError(
+                f"plan must be a square (n, n) affinity of n >= 2 points; got shape {shape}. For a "
+                "cloud X of n points take an estimator, as drot.TSNE().fit(X), or an affinity of "
+                "drot.sqeuclidean(X)"
+            )
         tiled = isinstance(plan, Affinity) and plan.cost.block is not None
         tiled = tiled and plan.cost.shape[0] > _KEPT
         self.matrix: Tensor | None = None if tiled else read_plan(plan)
         like: Tensor | Pairwise = plan.cost if self.matrix is None else self.matrix
-        n, m = like.shape
-        if n != m:
-            raise ValueError(
-                f"plan must be a square (n, n) affinity of n >= 2 points; got shape {(n, m)}"
-            )
+        n = shape[0]
         if self.matrix is None:
             evaluate, symmetric = plan.weights, plan.symmetric
         else:

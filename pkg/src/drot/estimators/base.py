@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from inspect import signature
-from typing import Any, ClassVar, Self
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.random import RandomState
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor
@@ -21,9 +21,36 @@ from torch import Tensor
 from .._core.checks import as_device, as_points, check_choice
 from .._core.run import Interrupted, NotConverged, _outside
 from .._core.threads import by_size
+from ..affinities.base import Affinity
 from ..affinities.symmetric import SymmetricEntropicAffinity, symmetric_entropic_affinity
 from ..costs.array import Pairwise
+from ..costs.distances import sqeuclidean
 from ..embeddings.descent import radius
+
+if TYPE_CHECKING:  # pragma: no cover, scikit-learn has no types: of such a base all is accepted
+
+    class BaseEstimator:
+        n_features_in_: int
+        feature_names_in_: np.ndarray
+        result_: Any
+        fit: Any
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
+        def __sklearn_tags__(self) -> Any: ...
+
+    class TransformerMixin:
+        embedding_: np.ndarray
+
+        def set_output(self, *, transform: str | None = None) -> Self: ...
+
+    class ClassNamePrefixFeaturesOutMixin:
+        def get_feature_names_out(self, input_features: Any = None) -> np.ndarray: ...
+
+else:
+    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+_PASSES = 100  # over all pairs, of a fit that is soon done
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64, "float": torch.float64}
 
@@ -48,16 +75,29 @@ class Estimator(BaseEstimator):
         if "fit" in vars(cls):
             cls.fit = by_size(cls.fit)
 
-    def __getattr__(self, name: str):
-        # scikit-learn takes a method that cannot be read for a method that is not there
-        why = f": a new point would change the {self._shared} of all; use fit_{name}"
-        raise AttributeError(
-            f"{type(self).__name__} has no {name!r}"
-            + (why if hasattr(type(self), f"fit_{name}") else "")
-        )
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str):
+            # scikit-learn takes a method that cannot be read for a method that is not there
+            if name.endswith("_") and not name.startswith("_") and "result_" not in vars(self):
+                raise NotFittedError(
+                    f"this {type(self).__name__} is not fitted yet, so it has no {name!r}; "
+                    "call its fit first"
+                )
+            why = f": a new point would change the {self._shared} of all; use fit_{name}"
+            raise AttributeError(
+                f"{type(self).__name__} has no {name!r}"
+                + (why if hasattr(type(self), f"fit_{name}") else "")
+            )
 
     def _read(self, X) -> tuple[Tensor, int]:
         """X (n, p) as a tensor where ``device`` and ``dtype`` say, and a seed."""
+        if isinstance(X, Pairwise | Affinity):
+            raise TypeError(
+                f"{type(self).__name__} takes an array of points, and makes its cost itself; got "
+                f"{X!r}; pass the points, or give it to a function such as "
+                "drot.entropic_affinity or drot.tsne"
+            )
         X = validate_data(
             self,
             X,
@@ -73,6 +113,22 @@ class Estimator(BaseEstimator):
             dtype = _DTYPES[name]
         points = as_points(X, "X").to(device=device, dtype=dtype)
         return points, check_random_state(self.random_state).randint(2**31 - 1)
+
+    def _distances(self, points: Tensor) -> Pairwise:
+        """Squared distances; a warning where they are met in tiles, and that takes long."""
+        cost, n, begin = sqeuclidean(points), len(points), perf_counter()
+        if cost.block is not None:
+            tiles = n / len(cost.rows(slice(0, cost.block)))
+            minutes = _PASSES * tiles * (perf_counter() - begin) / 60
+            if minutes > 1:
+                warnings.warn(
+                    f"{type(self).__name__}: {n} x {n} distances do not fit into memory and are "
+                    f"computed again in each step, {minutes:.0f} minutes in all or more; fit some "
+                    "of the rows to be faster",
+                    RuntimeWarning,
+                    stacklevel=_outside(),
+                )
+        return cost
 
     def _keep(self, found: Any, data: tuple) -> None:
         """Set the attributes that a result gives."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
-from sklearn.base import ClusterMixin
 from torch import Tensor
 
 from .._core.checks import check_choice, check_count
@@ -23,6 +22,17 @@ from ..graphs.graph import fuzzy_union
 from ..gromov.barycenter import SemiRelaxedBarycenter, srgw_barycenter
 from ..gromov.contraction import Loss
 from .base import BaseEmbedding, Estimator
+
+if TYPE_CHECKING:  # pragma: no cover, as in base.py
+
+    class ClusterMixin:
+        similarity: Any
+        perplexity: float
+
+        def fit_predict(self, X: Any, y: Any = None) -> np.ndarray: ...
+
+else:
+    from sklearn.base import ClusterMixin
 
 Similarity = Literal["sqeuclidean", "gram", "entropic", "precomputed"]
 Affinities = Literal["symmetric_entropic", "symmetrized_entropic", "umap", "gram", "precomputed"]
@@ -41,15 +51,22 @@ class SimilarityEstimator(ClusterMixin, Estimator):
         check_choice("similarity", similarity, self._similarities)
         match similarity:
             case "sqeuclidean":
-                return factored_sqeuclidean(points)
+                n, p = points.shape  # a product takes 2 n (p + 2) or n^2 multiplications a column
+                return factored_sqeuclidean(points) if 2 * (p + 2) < n else sqeuclidean(points)
             case "gram":
                 return gram(points - points.mean(dim=0))
             case "entropic" | "symmetric_entropic":
-                return self._sea(sqeuclidean(points), self.perplexity).plan
+                return self._sea(self._distances(points), self.perplexity).plan
             case "symmetrized_entropic":
-                return symmetrize(entropic_affinity(sqeuclidean(points), self.perplexity))
+                return symmetrize(entropic_affinity(self._distances(points), self.perplexity))
             case "umap":
-                return fuzzy_union(umap_membership(sqeuclidean(points), round(self.perplexity)))
+                cost = self._distances(points)
+                return fuzzy_union(umap_membership(cost, round(self.perplexity)))
+        if points.shape[0] != points.shape[1]:
+            raise ValueError(
+                "X must be square (n, n) with similarity='precomputed'; got shape "
+                f"{tuple(points.shape)}. For a cloud of n points take another similarity"
+            )
         cost = as_pairwise(points, "the similarity X")
         check_symmetric(cost, "the similarity X")
         return cost
@@ -75,8 +92,9 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     n_clusters : int
         :math:`k`, at most the number of points. Fewer may be found.
     similarity : {"sqeuclidean", "gram", "entropic", "precomputed"}
-        Squared distances or inner products of the centred rows, held in factors; the symmetric
-        entropic affinity; or X itself, symmetric (n, n).
+        Squared distances or inner products of the centred rows, held in factors where these are
+        thin; the symmetric entropic affinity; or X itself, symmetric (n, n), of distances or of
+        similarities.
     perplexity : float
         :math:`\xi` of the entropic affinity, below the number of points.
     loss : {"square", "kl"}
@@ -142,7 +160,7 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
         return self._solve("clustering", srgw_barycenter, (cost,), options)
 
     def _keep(self, found: SemiRelaxedBarycenter, data) -> None:
-        self.result_ = found
+        self.result_: SemiRelaxedBarycenter = found
         labels = found.labels.cpu().numpy()
         used, first, place = np.unique(labels, return_index=True, return_inverse=True)
         order = first.argsort()
@@ -175,9 +193,10 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     similarity : {"symmetric_entropic", "symmetrized_entropic", "umap", "gram", "precomputed"}
         The symmetric entropic affinity, the mean of an entropic affinity and its transpose,
         the fuzzy graph of UMAP, inner products of the centred rows (in factors), or X itself,
-        symmetric (n, n). Default: the first, or ``"gram"`` where the kernel is.
-    kernel : {"student", "gaussian", "gram"}
-        Of the prototypes.
+        symmetric (n, n), large where points are alike: no distances. Default: the first, or
+        ``"gram"`` where the kernel is.
+    kernel : {"student", "gaussian", "gram"}, optional
+        Of the prototypes. Default: the first, or ``"gram"`` where the similarity is.
     normalization : {"sum", "rows", "doubly_stochastic", "none"}, optional
     loss : {"kl", "square"}, optional
     init : {"cluster_then_reduce", "reduce_then_cluster", "random"}, several, plan, or result
@@ -235,7 +254,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     perplexity: float = 30.0
     _: KW_ONLY
     similarity: Affinities | None = None
-    kernel: OutputKernel = "student"
+    kernel: OutputKernel | None = None
     normalization: Normalization | None = None
     loss: Loss | None = None
     init: Any = ("cluster_then_reduce", "reduce_then_cluster")
@@ -247,13 +266,17 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     def fit(self, X, y=None):
         """Reduce the rows of X (n, p), or the similarity X (n, n); ``y`` is not used."""
         points, seed = self._read(X)
-        check_choice("kernel", self.kernel, get_args(OutputKernel))
+        kernel = self.kernel
+        if kernel is None:
+            kernel = "gram" if self.similarity == "gram" else "student"
+        check_choice("kernel", kernel, get_args(OutputKernel))
         check_count("n_prototypes", self.n_prototypes, 2, len(points))
-        cost, options = self._cost(points), {"random_state": seed}
+        cost, options = self._cost(points), {"random_state": seed, "kernel": kernel}
         return self._solve("reduction", distributional_reduction, (cost,), options)
 
     def _keep(self, found: DistributionalReduction, data) -> None:
-        self.result_ = found = _ordered(found)
+        found = _ordered(found)
+        self.result_: DistributionalReduction = found
         self.labels_, self.prototypes_, self.weights_, self.plan_ = (
             x.cpu().numpy() for x in (found.labels, found.Z, found.weights, found.plan)
         )

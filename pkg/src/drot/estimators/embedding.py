@@ -46,17 +46,20 @@ class EmbeddingEstimator(BaseEmbedding):
     def fit(self, X, y=None):
         """Compute the affinity of X (n, p) and its embedding; ``y`` is not used."""
         points, seed = self._read(X)
-        cost = sqeuclidean(points)
+        cost = self._distances(points)
         init = self._init(points, cost, seed)
         plan = self._plan(cost)
         return self._embed(plan, {"init": init, "random_state": seed})
+
+    def _plan(self, cost: Pairwise):
+        raise NotImplementedError
 
     def _embed(self, plan, options: dict) -> Self:
         return self._solve("embedding", self._method, (plan,), options)
 
     def _keep(self, found: Embedding, data) -> None:
         (plan,) = data
-        self.result_ = found
+        self.result_: Embedding = found
         self.embedding_ = found.Z.cpu().numpy()
         self._affinity = plan if isinstance(plan, Affinity) else plan.cpu().numpy()
         self.kl_divergence_ = found.kl
@@ -482,6 +485,6 @@ class CCPCA(BaseEmbedding):
         return self._solve("graphs", ccpca, data, {"random_state": seed}, bar)
 
     def _keep(self, found: ConnectedPCA, data) -> None:
-        self.result_ = found
+        self.result_: ConnectedPCA = found
         self.embedding_, self.start_ = found.Z.cpu().numpy(), found.start.cpu().numpy()
         self.standard_error_ = found.standard_error

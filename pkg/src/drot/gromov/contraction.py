@@ -116,6 +116,31 @@ class Contraction:
         return self.cost.join(tile @ T for _, tile in self.tiles()) @ zeros.to(T) > 0
 
 
+def refuse_distances(cost: Pairwise, name: str, cure: str) -> None:
+    """Refuse distances in the place of a similarity, as 64 points show them.
+
+    A similarity too may have a diagonal of zeros. Of distances, squared or not, the roots obey the
+    triangle inequality, and rows differ the more, the larger the entry that they share.
+    """
+    n = cost.shape[0]
+    some = torch.linspace(0, n - 1, min(n, 64), device=cost.device).long()
+    S = cost.with_zeros(cost.rows(some)[:, some]).double()  # (m, m)
+    dense = bool((S >= 0).all()) and float((S > 0).double().mean()) > 0.5
+    if n < 16 or not dense or bool(S.diagonal().any()):
+        return
+    root = S.sqrt()
+    around = (root[:, :, None] + root).amin(dim=1)  # by way of another point
+    i, j = torch.triu_indices(len(S), len(S), 1)
+    gaps = (torch.cdist(S, S).square() - 2 * S.square())[i, j].clamp_min(0).sqrt()
+    agree = float(torch.corrcoef(torch.stack([S[i, j], gaps]))[0, 1])
+    if agree > 0.3 and bool((root <= around + 1e-3 * root.max()).all()):
+        raise ValueError(
+            f"{name} holds distances, it seems: its diagonal is 0 and near points have small "
+            f"entries, where a similarity has large ones; {cure}. If it is a similarity, give it a "
+            "positive diagonal"
+        )
+
+
 def total(x: Tensor) -> float:
     return float(x.sum(dtype=torch.float64))
 

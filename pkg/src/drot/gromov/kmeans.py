@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, get_args
 
@@ -11,10 +12,20 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import Seed, as_real, as_rng, check_count
-from .._core.run import lowest
+from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
 from .barycenter import Cell, Reduced, reassign, reduced_descent
-from .contraction import Contraction, as_cost, as_plan, as_weights, centred, hard_plan, ratio, total
+from .contraction import (
+    Contraction,
+    as_cost,
+    as_plan,
+    as_weights,
+    centred,
+    hard_plan,
+    ratio,
+    refuse_distances,
+    total,
+)
 from .descent import descent
 from .semirelaxed import Clusters, SemiRelaxedGW, as_init, hard_start, starts
 
@@ -26,6 +37,8 @@ class KernelKMeans(NamedTuple):
     objective: float  # sum_i w_i |phi_i - mean of its cluster|^2
     n_iter: int  # of the best start
     values: tuple[float, ...]  # the objective reached from each start
+    residual: float  # what `tol` bounded: the most that one point's move would gain, as a share
+    converged: bool
 
 
 @by_size
@@ -36,8 +49,10 @@ def kernel_kmeans(
     weights_x: ArrayLike | None = None,
     init: Clusters | Sequence[Clusters] | ArrayLike | SemiRelaxedGW = "kmeans",
     n_starts: int = 4,
+    tol: float | None = None,
     max_iter: int = 1000,
     random_state: Seed = 0,
+    on_failure: OnFailure = "raise",
 ) -> KernelKMeans:
     r"""Solve kernel k-means, on points that are known by their inner products.
 
@@ -68,10 +83,14 @@ def kernel_kmeans(
         As for :func:`srgw_barycenter`.
     n_starts : int
         Starts of each kind.
+    tol : float, optional
+        Largest accepted residual: what moving one point would lower the objective by, as a share of
+        its value for one cluster. Default 1e-9 in float64, 1e-4 in float32.
     max_iter : int
         Iterations from each start; each lowers the objective.
     random_state : int, numpy Generator or torch Generator
         Same seed, same labels on the same device.
+    on_failure : {"raise", "warn", "ignore"}
 
     Returns
     -------
@@ -82,6 +101,8 @@ def kernel_kmeans(
     ------
     ValueError
         As :func:`srgw_barycenter`.
+    NotConverged
+        If the best start did not reach ``tol`` and ``on_failure="raise"``.
 
     Notes
     -----
@@ -95,10 +116,11 @@ def kernel_kmeans(
     (0.25, True)
     """
     cost = as_cost(gram, "gram", "square")
+    refuse_distances(cost, "gram", "of squared distances D pass -D / 2")
     n, _ = cost.shape
     k = check_count("n_clusters", n_clusters, 1, n)
     n_starts = check_count("n_starts", n_starts, 1)
-    max_iter = check_count("max_iter", max_iter, 1)
+    tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     w = as_weights(weights_x, n, cost)
     kinds = as_init(init, w, k, get_args(Clusters))
     plans = starts(kinds, n_starts, partial(hard_start, cost, w, k, as_rng(random_state)))
@@ -109,8 +131,13 @@ def kernel_kmeans(
         return descent(problem, steps, 0.0, reassign)
 
     found = lowest("kernel_kmeans", plans, descend, max_iter)
-    labels = found.state.T.argmax(dim=1)
-    return found.give(KernelKMeans(labels, found.state.value, found.n_iter, found.values))
+    mass, labels = found.state.T.max(dim=1)
+    gain = -float(problem.changes(found.state, labels, mass).min())
+    rounding = torch.finfo(w.dtype).eps * float(w @ cost.diagonal().abs())  # of equal points
+    found = replace(found, residual=max(0.0, gain) / (problem.scale + rounding or 1.0))
+    converged = found.settle("kernel_kmeans", tol, on_failure)
+    end = labels, found.state.value, found.n_iter, found.values, found.residual, converged
+    return found.give(KernelKMeans(*end))
 
 
 class Means(Reduced):
@@ -131,9 +158,6 @@ class Means(Reduced):
         """Half the squared distances to the means, but for a term of the row, (n, k)."""
         share = ratio(torch.ones_like(cell.q), cell.q)
         return cell.structure / 2 - cell.CT * share
-
-    def slope(self, state: Any) -> float:
-        return 0.0  # which no result reports
 
     def changes(self, cell: Cell, source: Tensor, mass: Tensor) -> Tensor:
         """By each move of one point, means following (Hartigan), (n, k)."""

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import check_count, check_positive
+from .._core.run import OnFailure, read_limits, settle
 from .._core.threads import by_size
 from .contraction import Contraction, Loss, as_plan, as_weights, contraction, standard
 from .descent import Problem
@@ -180,6 +180,9 @@ class GromovWasserstein(NamedTuple):
 
     value: float  # E_L at the plan
     plan: Tensor  # (n, k), total mass 1
+    residual: float  # what `tol` bounded: the last decrease of the objective
+    n_iter: int
+    converged: bool
 
 
 @by_size
@@ -193,6 +196,7 @@ def gromov_wasserstein(
     init: ArrayLike | None = None,
     max_iter: int = 10_000,
     tol: float = 1e-9,
+    on_failure: OnFailure = "raise",
 ) -> GromovWasserstein:
     r"""Solve the Gromov-Wasserstein problem of two similarities, by POT.
 
@@ -216,12 +220,14 @@ def gromov_wasserstein(
     max_iter : int
         Iterations of POT's solver.
     tol : float
-        Relative decrease of the objective at which it stops.
+        Decrease of the objective at which it stops, as a share of it or, where that is less, in
+        its unit.
+    on_failure : {"raise", "warn", "ignore"}
 
     Returns
     -------
     GromovWasserstein
-        ``value``, computed by :func:`gw_objective`, and ``plan``.
+        ``value``, computed by :func:`gw_objective`, ``plan``, and how the solver ended.
 
     Raises
     ------
@@ -230,6 +236,8 @@ def gromov_wasserstein(
     ValueError
         As :func:`gw_objective`; or if weights are negative or do not sum to 1, or ``init`` has
         other marginals.
+    NotConverged
+        If the last step gained more than ``tol`` and ``on_failure="raise"``.
 
     Examples
     --------
@@ -240,7 +248,7 @@ def gromov_wasserstein(
     problem = contraction(cost_x, cost_z, loss)
     w = as_weights(weights_x, problem.n, problem.cost)
     q = as_weights(weights_z, problem.k, problem.cost, "weights_z")
-    max_iter, tol = check_count("max_iter", max_iter, 1), check_positive("tol", tol)
+    tol, max_iter = read_limits(tol, max_iter, on_failure, torch.float64)
     # POT holds a start to its marginals closer than float32 can, or than is asked for here
     w, q, start = w.double(), q.double(), None
     if init is not None:
@@ -252,7 +260,7 @@ def gromov_wasserstein(
         raise ImportError(
             "gromov_wasserstein calls POT, which is not installed; pip install POT"
         ) from None
-    plan = solve(
+    plan, log = solve(
         problem.dense().double(),
         problem.structure.double(),
         w,
@@ -263,5 +271,10 @@ def gromov_wasserstein(
         tol_rel=tol,
         tol_abs=tol,
         symmetric=True,
-    ).to(problem.cost.dtype)
-    return GromovWasserstein(_value(problem, plan), plan)
+        log=True,
+    )
+    *_, before, last = map(float, log["loss"])
+    residual, n_iter = abs(before - last) / max(1.0, abs(last)), len(log["loss"]) - 1
+    converged = settle("gromov_wasserstein", residual, tol, n_iter, on_failure)
+    plan = plan.to(problem.cost.dtype)
+    return GromovWasserstein(_value(problem, plan), plan, residual, n_iter, converged)

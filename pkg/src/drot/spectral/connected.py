@@ -12,6 +12,7 @@ from scipy.sparse import csr_array, hstack
 from torch import Tensor
 
 from .._core.checks import Seed, as_points, check_count, check_positive, check_same_device
+from .._core.saving import Saved
 from .._core.threads import by_size
 from ..graphs.graph import connected_components
 from ..graphs.priors import Prior, sample_graphs
@@ -142,7 +143,7 @@ def precision_coupling_optimum(X, n_components: int = 2, *, gamma: float = 1.0) 
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ConnectedPCA:
+class ConnectedPCA(Saved):
     """A PCA of component means, averaged over random graphs."""
 
     Z: Tensor  # (n, q) principal components of the averaged means, in the unit of X

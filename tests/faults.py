@@ -13,9 +13,11 @@ import importlib
 import inspect
 import math
 import re
+import traceback
 import types
 import typing
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import drot
@@ -381,6 +383,15 @@ def call(name: str, given: dict):
     given = {"X": points(), **given}
     X = given.pop("X")
     return thing(name)(**given).fit(X)
+
+
+def check_sentence(error: Exception) -> None:
+    """Raised by the package itself, in words."""
+    place = traceback.extract_tb(error.__traceback__)[-1].filename
+    assert type(error) in (ValueError, MemoryError), error
+    assert Path(drot.__file__).parent in Path(place).parents, f"{place}: {error}"
+    text = str(error)
+    assert 20 < len(text) < 400 and "\n" not in text, text
 
 
 @functools.cache

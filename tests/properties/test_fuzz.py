@@ -11,11 +11,9 @@ import functools
 import inspect
 import os
 import signal
-import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import drot
 import numpy as np
@@ -23,6 +21,7 @@ import oracles
 import pytest
 import torch
 from clouds import wild, wild_clouds
+from faults import check_sentence
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plans import energy
@@ -70,9 +69,8 @@ def attempt(request):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                warnings.simplefilter("ignore", ConvergenceWarning)
                 found = solve()
-        except drot.NotConverged:
+        except (drot.NotConverged, ConvergenceWarning):
             ends["unfinished"] += 1
             raise Refused from None
         except (ValueError, MemoryError) as error:
@@ -103,15 +101,6 @@ def drawn(*strategies):
         return run
 
     return wrap
-
-
-def check_sentence(error: Exception) -> None:
-    """Raised by the package itself, in words."""
-    place = traceback.extract_tb(error.__traceback__)[-1].filename
-    assert type(error) in (ValueError, MemoryError), error
-    assert Path(drot.__file__).parent in Path(place).parents, f"{place}: {error}"
-    text = str(error)
-    assert 20 < len(text) < 400 and "\n" not in text, text
 
 
 def exact(X: np.ndarray) -> np.ndarray:

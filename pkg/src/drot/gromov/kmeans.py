@@ -146,7 +146,7 @@ class Means(Reduced):
     def __init__(self, contraction: Contraction, w: Tensor, k: int):
         constant = float(w @ contraction.cost.diagonal())
         super().__init__(contraction, w, k, constant=constant)
-        self.scale = float(w @ self.diagonal.abs())
+        self.scale = float(w @ self.diagonal.abs()) or 1.0  # points in one place
 
     def cell(self, T: Tensor, CT: Tensor | None = None) -> Cell:
         """Of M and of the structure, the diagonal is all that counts."""

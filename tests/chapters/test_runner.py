@@ -24,6 +24,7 @@ PAGES = {
     "failing": ["assert 1 + 1 == 3", "print('never')"],
     "quiet": ["1  # raises nothing"],
     "loud": ["raise ValueError('as announced')"],
+    "unfinished": ["import warnings; warnings.warn('stopped at a residual of 1', UserWarning)"],
     "stuck": ["import time; time.sleep(60)", "print('never')"],
     "slow": ["import time; time.sleep(1.5)", "import os; print(os.environ.get('OMP_NUM_THREADS'))"],
     "long": ["# first\n" + "x = 1\n" * 99 + "import json\njson.loads('{')"],
@@ -104,6 +105,7 @@ def outputs(executions, name: str) -> list:
         ("failing", ["FAILED", "SKIPPED"], "assert 1 + 1 == 3"),
         ("loud", ["PASSED"], ""),
         ("quiet", ["FAILED"], "nothing was raised"),
+        ("unfinished", ["FAILED"], "UserWarning: stopped at a residual"),
         ("stuck", ["FAILED", "SKIPPED"], "Timeout of 5 seconds"),
     ],
 )

@@ -134,6 +134,7 @@ def ordinary() -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
         "walk": rng.normal(size=(50, 4)).cumsum(axis=0),
         "outlier": shifted(slice(-1, None), 100.0),
         "far outlier": shifted(slice(-1, None), 1e6),
+        "three points far": shifted(slice(-3, None), 1e3),
         "heavy tails": rng.standard_cauchy(size=(50, 4)),
         "lognormal": rng.lognormal(sigma=2.0, size=(50, 4)),
         "offset": 1e6 + rng.normal(size=(50, 4)),
@@ -151,6 +152,5 @@ def ordinary() -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
         "large blobs": (1e6 * apart, classes),
         "wide blobs": blobs([10] * 4, 40.0, p=300),
         "two far groups": blobs([25, 25], 1e4),
-        "three points far": blobs([47, 3], 1e3),
     }
     return {name: (X, None) for name, X in plain.items()} | labelled

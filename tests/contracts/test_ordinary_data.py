@@ -169,7 +169,7 @@ REFUSED = [
     ("CCPCA drot.pca_start drot.spectral.pca drot.spectral.precision_coupling_optimum",
      "one feature", "n_components"),
     ("drot.spectral.isomap drot.spectral.locally_linear_embedding",
-     f"moons; {BLOBS}", "connected components"),
+     f"moons; units; uneven; {BLOBS}", "connected components"),
     ("drot.spectral.laplacian_eigenmaps drot.spectral.diffusion_map",
      "two far groups", "connected components"),
 ]  # fmt: skip

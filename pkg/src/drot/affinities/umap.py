@@ -123,7 +123,7 @@ def umap_membership(
     distances = values.sqrt()
     rho = _nearest_positive(distances, local_connectivity)
     excess = (distances - rho[:, None]).clamp_min_(0.0)
-    sigma, trace = _solve(excess, math.log2(k), tol, max_iter)
+    sigma, trace = _solve(excess, math.log2(k), tol / 2, max_iter)  # sums below round anew
     # means over k entries: the distance of a point to itself counts, as in umap-learn
     floor = _FLOOR * torch.where(rho > 0, distances.sum(dim=1), distances.sum(dim=1).mean()) / k
     floor = floor.clamp_min(torch.finfo(floor.dtype).tiny)

@@ -316,7 +316,7 @@ def test_ccpca(attempt, X, share, prior):
 
 # -------------------------------------------------------------------------------- embeddings
 def slope(P: np.ndarray, Z: torch.Tensor, method: str) -> float:
-    """|dF/dZ| over that of <P, C_Z>, by automatic differentiation of KL(P | Q)."""
+    """The residual, by automatic differentiation of KL(P | Q)."""
     Z, P = Z.clone().requires_grad_(), torch.from_numpy(P)
     log = -torch.log1p((Z[:, None] - Z).square().sum(dim=2))
     (pull,) = torch.autograd.grad((P * log).sum(), Z, retain_graph=True)
@@ -331,7 +331,11 @@ def slope(P: np.ndarray, Z: torch.Tensor, method: str) -> float:
             f, new = new, (new - torch.logsumexp(log.detach() + new, dim=1)) / 2
         value = -(P * log).sum() + (log + f[:, None] + f).exp().sum()
     (whole,) = torch.autograd.grad(value, Z)
-    return float(whole.norm() / pull.norm())
+    size = float((Z - Z.mean(dim=0)).detach().norm()) / len(Z) ** 0.5
+    nat = float(P.sum()) / (
+        size * len(Z) ** 0.5
+    )  # a force that lowers F by 1 for each unit of mass
+    return float(whole.norm()) / max(float(pull.norm()), min(1, size**2) * nat)
 
 
 @pytest.mark.parametrize("method", ["tsne", "snekhorn"])

@@ -153,6 +153,14 @@ def test_solvers_end_alike(name):
     assert first.n_iter < slow.n_iter  # a seventh to a fifteenth
 
 
+@pytest.mark.parametrize("name", ["UMAP", "LargeVis", "TSNE"])
+def test_adam_arrives_at_its_defaults(name):
+    """Maps of LargeVis and UMAP are wider: at a tenth of the rate they would be on their way."""
+    X = points().numpy() + 10 * np.eye(4)[np.arange(N) % 3]
+    model = getattr(drot, name)(solver="adam", random_state=0).fit(X)
+    assert model.result_.converged and model.result_.residual <= 0.02
+
+
 @pytest.mark.parametrize("solver", ["lbfgs", "spectral"])
 def test_descent_ends_where_no_step_lowers(solver):
     """At rest, to rounding, and long before the budget."""

@@ -64,7 +64,7 @@ class Options(TypedDict, total=False):
     n_components: int
     init: Init
     solver: Solver
-    learning_rate: float
+    learning_rate: float | None
     tol: float | None
     max_iter: int
     random_state: Seed
@@ -79,7 +79,7 @@ def embed(
     *,
     n_components: int = 2,
     solver: Solver = "lbfgs",
-    learning_rate: float = 0.1,
+    learning_rate: float | None = None,
     tol: float | None = None,
     max_iter: int = 2000,
     random_state: Seed = 0,
@@ -114,7 +114,8 @@ def embed(
     ----------
     objective : KernelLoss
         :class:`SNEkhornLoss`, :class:`SNELoss`, :class:`BernoulliLoss`, or another with what
-        these have: ``plan``, ``n``, ``mass``, ``attraction``, ``constant`` and ``evaluate``.
+        these have: ``plan``, ``n``, ``mass``, ``attraction``, ``constant``, ``rate`` (of Adam)
+        and ``evaluate``.
     init : {"spectral", "random"}, array_like of shape (n, q), or Embedding
         Where to start: the plan's slow eigenvectors, normal coordinates of standard deviation
         0.1, given positions, or where an earlier run ended, which it continues. Of positions whose
@@ -126,8 +127,8 @@ def embed(
     n_components : int
         :math:`q`, for starts by name.
     solver : {"lbfgs", "spectral", "adam"}
-    learning_rate : float
-        Of Adam; idle otherwise.
+    learning_rate : float, optional
+        Of Adam; idle otherwise. Default 0.1, and 1 for LargeVis and UMAP, whose maps are wider.
     tol : float, optional
         Largest accepted residual. Default 0.02, when the picture hardly changes any more; take
         1e-3 for rest. Row sums of Q are iterated on to ``tol / 1000``.
@@ -178,7 +179,9 @@ def embed(
     (0.0, True)
     """
     check_choice("solver", solver, get_args(Solver))
-    learning_rate = check_positive("learning_rate", learning_rate)
+    rate = check_positive(
+        "learning_rate", objective.rate if learning_rate is None else learning_rate
+    )
     tol, max_iter = read_limits(
         TOL if tol is None else tol, max_iter, on_failure, objective.plan.dtype
     )
@@ -200,7 +203,7 @@ def embed(
             Z = at_scale(Z, lambda Z: evaluate(Z, None).value)
             Z = apart(Z, objective.attraction, random_state)
         if solver == "adam":
-            path = adam(evaluate, Z, learning_rate)
+            path = adam(evaluate, Z, rate)
         else:
             memory = _MEMORY if solver == "lbfgs" else 0
             path = lbfgs(evaluate, Z, metric_of(objective.attraction), memory, _REACH)

@@ -118,6 +118,7 @@ class KernelLoss:
 
     kernels: tuple[str, ...] = get_args(Kernel)
     a = b = guard = 1.0  # of the curve, which is Student's kernel then
+    rate = 0.1  # of Adam, in bandwidths of the kernel
     needs: Literal["pairs", "sums", "products"] = "products"  # of the kernel, to normalise it
 
     def __init__(self, plan, kernel: str, *, symmetric: bool, diagonal: bool):
@@ -449,6 +450,7 @@ class BernoulliLoss(KernelLoss):
     """
 
     kernels = get_args(PairKernel)
+    rate = 1.0  # of wider maps
     needs = "pairs"
 
     def __init__(

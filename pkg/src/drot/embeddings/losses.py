@@ -472,7 +472,8 @@ class BernoulliLoss(KernelLoss):
         )
         if kernel == "curve":
             self.a, self.b, self.guard = a, b, guard
-            if math.log(a) + b * math.log(guard) < math.log(torch.finfo(P.dtype).tiny):
+            # its inverse times b / guard is a number too
+            if math.log(a) + b * math.log(guard) < 0.9 * math.log(torch.finfo(P.dtype).tiny):
                 raise ValueError(
                     f"the curve's a guard^b is below the numbers of {P.dtype} for a={a:g}, b={b:g} "
                     f"and guard={guard:g}; raise guard, a squared distance, towards 1"

@@ -55,7 +55,7 @@ class Unrolled:
     def __init__(self, plan: Tensor, kernel: str):
         self.loss = SNEkhornLoss(plan, kernel)
         self.plan, self.kernel, self.n = self.loss.plan, kernel, self.loss.n
-        self.mass, self.constant = self.loss.mass, self.loss.constant
+        self.mass, self.constant, self.rate = self.loss.mass, self.loss.constant, self.loss.rate
         self.attraction = self.loss.attraction
 
     def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:

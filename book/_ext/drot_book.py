@@ -2,6 +2,7 @@
 
 - Serves MathJax from the site itself, from the wheel of ``sphinx-mathjax-offline``.
 - Takes icons from the theme's web font, and not from 1.5 MB of script that draws the same.
+- Lets Previous and Next lead from chapter to chapter.
 - Drops scripts that are emitted twice, and mends the markup of signatures and of the bibliography.
 - Keeps words with a hyphen, and formulas with the comma behind them, in one line.
 - Lets exercises say whether an answer is right (``answers.py``).
@@ -166,6 +167,26 @@ def package_of(module: str) -> str:
     return ".".join(module.split(".")[:2]) if module.startswith("drot.") else ""
 
 
+def turn_to_the_next_chapter(app, pagename, templatename, context, doctree):
+    """Previous and Next of a chapter, and of the first page, pass over all that stands between.
+
+    A chapter's second page lies beside it, and leads on as the chapter does.
+    """
+    found = app.env.found_docs
+    route = [app.config.root_doc, *sorted(name for name in found if re.match(r"book/\d\d_", name))]
+    here = pagename.replace("/further/", "/")
+    if here not in route:
+        return
+    at = route.index(here)
+    before = here if here != pagename else route[at - 1] if at else None
+    after = route[at + 1] if at + 1 < len(route) else "book/papers"
+    for side, name in (("prev", before), ("next", after)):
+        context[side] = name and {
+            "link": app.builder.get_relative_uri(pagename, name),
+            "title": app.builder.render_partial(app.env.titles[name])["title"],
+        }
+
+
 def setup(app):
     app.connect("doctree-read", name_by_package, priority=900)
     app.connect("autodoc-process-docstring", link_labels)
@@ -176,6 +197,7 @@ def setup(app):
     answers.setup(app)
     notebooks.setup(app)
     app.connect("html-page-context", drop_repeated_scripts, priority=900)
+    app.connect("html-page-context", turn_to_the_next_chapter)
     app.connect("html-page-context", mend_markup)
     app.add_post_transform(KeepWordsWhole)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -17,6 +17,9 @@ WITH_CODE = [name for name, text in PAGES.items() if "{code-cell}" in text]
 CHAPTERS = [name for name in TOC if re.match(r"book/\d\d_", name)]
 TAUGHT = [name for name in CHAPTERS if name < "book/15"]
 
+FURTHER = [name for name in TOC if name.startswith("book/further/")]
+ROUTE = [*CHAPTERS, "book/papers"]  # what a reader turns over
+
 every_page = pytest.mark.parametrize("name", PAGES)
 every_chapter = pytest.mark.parametrize("name", CHAPTERS)
 every_taught = pytest.mark.parametrize("name", TAUGHT)
@@ -112,6 +115,18 @@ def test_every_solution_asserts_and_a_cell_judges_the_answer(name: str):
     assert judged >= 1
 
 
+def label(name: str) -> str:
+    return re.search(r"^\((ch-[\w-]+)\)=$", PAGES[name], re.M)[1]
+
+
+@pytest.mark.parametrize("name", FURTHER)
+def test_further_page_belongs_to_its_chapter(name: str):
+    """It has the chapter's file name, and each links to the other."""
+    chapter = name.replace("further/", "")
+    assert f"`{label(name)}`" in PAGES[chapter] or f"<{label(name)}>" in PAGES[chapter]
+    assert f"`{label(chapter)}`" in PAGES[name] or f"<{label(chapter)}>" in PAGES[name]
+
+
 # ------------------------------------------------------------------------------------ corrections
 
 ENTRY = re.compile(r"^\((err-[\w-]+)\)=\n###? ([^\n]+)\n(.*?)(?=^\(|\Z)", re.M | re.S)
@@ -119,7 +134,7 @@ ENTRY = re.compile(r"^\((err-[\w-]+)\)=\n###? ([^\n]+)\n(.*?)(?=^\(|\Z)", re.M |
 
 def test_corrections_are_whole_and_named_once_at_the_top():
     """Each says what is printed and what holds, and runs a check; remarks are called so."""
-    page = PAGES["book/16_errata"]
+    page = PAGES["book/errata"]
     entries = {label: text for label, _, text in ENTRY.findall(page)}
     top = page[: page.index(f"({next(iter(entries))})=")]
     named = re.compile(r"\{ref\}`(err-[\w-]+)`")
@@ -143,20 +158,18 @@ INDEX = re.compile(r"(.*)\n(.*)\n```\{index\} (.+)\n(.*)\n(.*)\n(.*)")
 @every_chapter
 def test_chapter_names_its_neighbours(name: str):
     """The last lines sum up the page before and the page after, by their labels."""
-    aside = ("book/index", "book/explorer")
-    files = [page for page in TOC if page.startswith("book/") and page not in aside]
-    at = files.index(name)
-    for word, other in (("Behind us", files[at - 1]), ("Ahead", files[at + 1])):
+    at = ROUTE.index(name)
+    behind = [("Behind us", ROUTE[at - 1])] if at else []
+    for word, other in [*behind, ("Ahead", ROUTE[at + 1])]:
         (line,) = re.findall(rf"^\*\*{word}:\*\* (.+)$", PAGES[name], re.M)
         refs = re.findall(r"\{ref\}`(?:[^`<]*<)?(ch-[\w-]+)>?`", line)
-        label = re.search(r"^\((ch-[\w-]+)\)=$", PAGES[other], re.M)[1]
-        assert label in refs, f"{word} must name {other}"
+        assert label(other) in refs, f"{word} must name {other}"
         assert line.endswith(".") and line.count(". ") <= 1, "a sentence, or two"
 
 
 def test_glossary_is_sorted_and_every_word_is_linked():
     assert sorted(set(WORDS), key=str.lower) == WORDS
-    linking = [*CHAPTERS, "book/notation"]
+    linking = [*CHAPTERS, *FURTHER, "book/notation"]
     found = {word for text in [GLOSSARY, *map(PAGES.get, linking)] for word in TERM.findall(text)}
     assert set(WORDS) <= found, sorted(set(WORDS) - found)
 

@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 from widget_page import AXE, BOOK, PROBE, STATIC, write_page
 
-CHAPTERS = sorted(path.stem for path in BOOK.glob("[01]*_*.md"))[1:-1]  # no opening, no errata
+CHAPTERS = sorted(path.stem for path in BOOK.glob("[01]*_*.md"))[1:]  # no opening
 BINDER = "https://mybinder.org/v2/gh/us/it/main"
 NUMBER = "```{answer} 0.25\n:within: 0.005\n:hint: Think of $x^2$; half: of it, of course.\n```\n"
 CHOICE = "```{answer} 2\n:choices: grows; stays the *same*; shrinks\n```\n"

@@ -1,4 +1,4 @@
-"""Chapter 15: rounding of distances, numbers that travel in a pass, two processes."""
+"""Chapter 16: rounding of distances, numbers that travel in a pass, two processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The map in the preface: labels are there, no sourced statement is left out, no extent wrong."""
+"""The map of the papers: labels are there, no sourced statement is left out, no extent wrong."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ KIND = r"Theorem|Proposition|Lemma|Corollary|Remark|Definition|Algorithm"
 NUMBER = r"(?:[A-F]\.)?\d+(?:\.\d+)?"
 NAMED = re.compile(rf"\b({KIND}|{KIND.replace('y|', 'ie|')})s? ({NUMBER}(?:(?:,| and) {NUMBER})*)")
 CITE = re.compile(r"\{cite:[pt]\}`(\w+)`")
-PREFACE = (BOOK / "preface.md").read_text("utf8")
-CHAPTERS = {path.stem: path.read_text("utf8") for path in sorted(BOOK.glob("[01]*.md"))}
+MAP = (BOOK / "papers.md").read_text("utf8")
+PAGES = sorted([*BOOK.glob("[01]*.md"), *BOOK.glob("further/*.md"), BOOK / "errata.md"])
+CHAPTERS = {
+    path.relative_to(BOOK).with_suffix("").as_posix(): path.read_text("utf8") for path in PAGES
+}
 
 
 def numbers(text: str) -> set[tuple[str, str]]:
@@ -38,7 +41,7 @@ def rows(part: str) -> list[list[str]]:
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 
 
-TABLES = {CITE.search(part)[1]: rows(part) for part in re.split(r"^### ", PREFACE, flags=re.M)[1:]}
+TABLES = {CITE.search(part)[1]: rows(part) for part in re.split(r"^## ", MAP, flags=re.M)[1:]}
 MAPPED = {key: numbers("\n".join(row[0] for row in table)) for key, table in TABLES.items()}
 MAPPED["thesis"] = numbers("\n".join(row[1] for table in TABLES.values() for row in table))
 
@@ -61,7 +64,8 @@ def sourced() -> set[tuple[str, tuple[str, ...], str, str]]:
     """(chapter, works, kind, number) for each numbered statement that a chapter names."""
     found = set()
     for chapter, text in CHAPTERS.items():
-        head = re.search(r"^- \*\*Papers?\*\* (.*)$", text, re.M)
+        taught = CHAPTERS[chapter.removeprefix("further/")]  # the papers of a second page too
+        head = re.search(r"^- \*\*Papers?\*\* (.*)$", taught, re.M)
         keys = CITE.findall(head[1]) if head else []
         for line in text.splitlines():
             for name in NAMED.finditer(line):
@@ -79,7 +83,7 @@ def test_the_chapters_were_read():
     assert {
         ("08_hidden_graphs", ("graphcoupling",), "Theorem", "1"),
         ("11_reduction_as_gw", ("thesis",), "Lemma", "5.1"),
-        ("16_errata", ("thesis",), "Lemma", "7.1"),
+        ("errata", ("thesis",), "Lemma", "7.1"),
     } <= set(SOURCES)
     foreign = ("Proposition", "1")  # of a paper on another subject, in chapter 11
     assert not [one for one in SOURCES if one[0].startswith("11") and one[2:] == foreign]
@@ -94,12 +98,12 @@ def test_every_sourced_statement_is_on_the_map():
 def test_lines_lead_somewhere():
     """Each line names a place in this book, or is open; entries are those of the errata, all."""
     assert set(TABLES) == set(STYLE) - {"thesis"}
-    entries = set(re.findall(r"^\((err-[\w-]+)\)=$", CHAPTERS["16_errata"], re.M))
+    entries = set(re.findall(r"^\((err-[\w-]+)\)=$", CHAPTERS["errata"], re.M))
     for _, _, here, correction in (row for table in TABLES.values() for row in table):
         assert re.search(r"\{(prf:ref|eq|ref|numref)\}`|^open$", here)
         assert correction == "–" or set(re.findall(r"`([\w-]+)`", correction)) <= entries
-    named = set(re.findall(r"\{ref\}`(err-[\w-]+)`", PREFACE))
-    assert named >= entries - {"err-losses"} and "err-losses" in PREFACE
+    named = set(re.findall(r"\{ref\}`(err-[\w-]+)`", MAP))
+    assert named >= entries - {"err-losses"} and "err-losses" in MAP
 
 
 def test_perspectives_of_each_paper_have_lines():
@@ -114,7 +118,7 @@ def test_perspectives_of_each_paper_have_lines():
 
 # -------------------------------------------------------------------------------- extent of lines
 
-TEXTS = [path.read_text("utf8") for path in (*BOOK.glob("[01]*.md"), *BOOK.glob("*/*_tables.md"))]
+TEXTS = [path.read_text("utf8") for path in (*PAGES, *BOOK.glob("*/*_tables.md"))]
 BLOCKS = (r"^    name: (fig-[\w-]+)\n(.*?)^```$", r"^\((sec-[\w-]+)\)=\n(.*?)(?=^\(|\Z)")
 SHOWN = {  # label -> caption and code of a figure, or a section
     label: shown

@@ -27,7 +27,8 @@ from ..gromov.contraction import (
     total,
     with_rows,
 )
-from ..gromov.descent import Problem, State, lowest_plan
+from ..gromov.descent import Problem, State
+from ..gromov.moves import lowest_plan
 from ..gromov.semirelaxed import SemiRelaxedGW, clusters, spectral_labels
 from ..spectral.kernel_pca import coordinates
 from .loss import Normalization, PrototypeLoss, log_kernel, ratio, structure
@@ -180,7 +181,7 @@ class Reduction:
                 weights = (C + C.T).mul_(self.w).mul_(self.w[:, None])
                 return self.hard(spectral_labels(weights, self.k, rng))
         source = gram(picture.Z) if picture else self.cost
-        return self.hard(clusters(source, self.w, self.k, "kmeans", rng))
+        return self.hard(clusters(source, self.w, self.k, rng)("kmeans"))
 
     def transport(self, Z: Tensor, c: Coupling) -> Coupling:
         """A plan that is no worse for these positions.

@@ -25,9 +25,11 @@ from .._core.checks import Seed, as_rng, check_choice, check_count
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
 from .contraction import Contraction, Loss, as_cost, as_weights, hard_plan, ratio, standard, total
-from .descent import SMALL, Problem, Steps, descent, end_of, row_moves, together
-from .semirelaxed import Callback, Clusters, SemiRelaxedGW, as_init, features, hard_start, starts
+from .descent import SMALL, Problem, Steps, descent, end_of
+from .moves import row_moves
+from .semirelaxed import Callback, Clusters, SemiRelaxedGW, as_init, clusters, features, starts
 
+_PAYS = 0.3  # of the best gain of one row: what the moves of several together have to gain
 _PARTS = 5  # rounds of moves of parts before the structure follows
 _TRIES = 16  # pairs of a merge and a split that are tried before the search ends
 _FEW = 16  # merges of which the pairs are made
@@ -154,7 +156,8 @@ def srgw_barycenter(
             for lower in merge_and_split(problem, cell, points, partial(moves, problem, tol=tol)):
                 yield lower, problem.gap(lower), lower.T
 
-    plans = starts(kinds, n_starts, partial(hard_start, cost, w, k, rng))
+    draw = clusters(cost, w, k, rng)
+    plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
     found = lowest("srgw_barycenter", plans, descend, max_iter, callback, finish)
     cell = problem.cell(found.state.T)  # without the rounding of the steps
     result = SemiRelaxedBarycenter(
@@ -280,6 +283,24 @@ def reassign(problem: Reduced, cell: Cell, tol: float) -> Steps:
         if found is None:
             return
         cell, most = found
+
+
+def together(
+    rows: Tensor, gain: Tensor, most: int, move: Callable[[Tensor], tuple[Any, float]]
+) -> tuple[Any, int] | None:
+    """Move the rows that gain most, at most so many, or fewer where that does not pay.
+
+    ``move(rows)`` gives what they lead to, and the change of the objective. Returns the first and
+    how many may move next; None where not even one pays: what is left is rounding.
+    """
+    rows = rows[gain[rows].argsort()]
+    count = min(most, len(rows))
+    while count:
+        new, change = move(rows[:count])
+        if change <= _PAYS * float(gain[rows[0]]):
+            return new, 2 * count
+        count = count // 4 or int(count > 1)
+    return None
 
 
 def _moved(problem: Reduced, cell: Cell, D: Tensor, rows: Tensor) -> tuple[Cell, float]:

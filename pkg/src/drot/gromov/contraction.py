@@ -85,6 +85,12 @@ class Contraction:
         parts = zip(index.split(step), Y.split(step), strict=True)
         return sum((self.cost.rows(some).T @ part for some, part in parts), Y.new_zeros(()))
 
+    def block(self, index: Tensor) -> Tensor:
+        """C[index, index], (b, b)."""
+        if isinstance(self.cost, Factored):
+            return self.cost.left[index] @ self.cost.right[index].T
+        return self.cost.rows(index)[:, index]
+
     def f1_times(self, w: Tensor) -> Tensor:
         """f1(C) w, (n,)."""
         return self.cost.join(self.f1_of(tile) @ w for _, tile in self.tiles())

@@ -11,7 +11,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -151,12 +151,6 @@ def end_of(steps: Iterable[tuple]):
     return deque(steps, maxlen=1)[0][0]
 
 
-def lowest_plan(problem: Problem, start: State, tol: float, most: int) -> State:
-    """Where conditional gradient and moves of single rows lead."""
-    steps = conditional_gradient(problem, start)
-    return end_of(islice(descent(problem, steps, tol, row_moves), most))
-
-
 def conditional_gradient(problem: Problem, state: State) -> Steps:
     """Steps to the plan that the gradient likes best, each of the best length.
 
@@ -216,142 +210,3 @@ def mirror_descent(problem: Problem, state: State, epsilon: float | None) -> Ste
         log_T = log_K
         if adapt:
             eps /= 2
-
-
-def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = True) -> Steps:
-    """Move mass of single rows, from the place that costs them most to any other.
-
-    The change of E_L by an amount d is (linear) d + (quadratic) d^2 in closed form, so its best
-    amount is known: all of the mass where the second derivative is negative, whatever the
-    gradient says. The rows that gain most move together, fewer if that does not pay. Where no row
-    gains, the two places whose exchange gains most do so. Rows that share mass among the same
-    places for many rounds find their shares by conjugate gradient. Yields like the others, and
-    ends when nothing gains (book ``prp-row-move``; steps 3 and 4 of ``alg-srgw``).
-    """
-    f2_pairs, h2_pairs = _squares(problem.contraction.f2), _squares(problem.contraction.h2)
-    bound = max(SMALL, 1e-3 * tol) * problem.scale
-    share = tol * problem.scale / (problem.n * problem.k)
-    most, rounds = problem.n, 0  # rows that may move together, and how often some did
-    while True:
-        if rounds == problem.n:  # which took as long as some products
-            state, rounds = _on_face(problem, state, share), 0
-        g = problem.half_gradient(state)
-        best = g.min(dim=1).values
-        yield state, problem.gap_at(state, g, best)
-        blame = state.T * (g - best[:, None])  # (n, k) what each entry adds to the gap
-        worst, source = blame.max(dim=1)
-        source = torch.where(worst > 0, source, state.T.argmax(dim=1))[:, None]  # (n, 1)
-        mass = state.T.gather(1, source)  # (n, 1)
-        linear = 2 * (g - g.gather(1, source))  # (n, k)
-        quadratic = f2_pairs[source[:, 0]] - problem.diagonal[:, None] * h2_pairs[source[:, 0]]
-        amount = torch.where(quadratic > 0, -linear / (2 * quadratic), mass)
-        amount = torch.minimum(amount.clamp_min(0), mass)
-        gain, target = ((linear + quadratic * amount) * amount).min(dim=1)
-        slope = -2 * worst  # near a minimum the gain is rounding and the slope is not
-        rows = ((gain < -bound) | ((slope < -share) & (gain < 0))).nonzero()[:, 0]
-        if not len(rows):
-            exchanged = _exchanged(problem, state, bound) if exchanges else None
-            if exchanged is None:
-                return
-            state = exchanged
-            continue
-        D = hard_plan(target, amount.gather(1, target[:, None])[:, 0], problem.k)
-        D.scatter_add_(1, source, -D.sum(dim=1, keepdim=True))
-        found = together(rows, gain, most, partial(_move, problem, state, g, D))
-        if found is None:
-            return
-        state, most = found
-        rounds += 1
-
-
-def together(
-    rows: Tensor, gain: Tensor, most: int, move: Callable[[Tensor], tuple[Any, float]]
-) -> tuple[Any, int] | None:
-    """Move the rows that gain most, at most so many, or fewer where that does not pay.
-
-    ``move(rows)`` gives what they lead to, and the change of the objective. Returns the first and
-    how many may move next; None where not even one pays: what is left is rounding.
-    """
-    rows = rows[gain[rows].argsort()]
-    count = min(most, len(rows))
-    while count:
-        new, change = move(rows[:count])
-        if change <= _PAYS * float(gain[rows[0]]):
-            return new, 2 * count
-        count = count // 4 or int(count > 1)
-    return None
-
-
-def _on_face(problem: Problem, state: State, share: float) -> State:
-    """Lower E_L among the plans that have mass in no other place, by conjugate gradient.
-
-    Moves of single rows approach the minimum of such a quadratic by a factor a round. Where an
-    entry comes to 0 it stays there, and the directions start anew.
-    """
-    D, last = torch.zeros_like(state.T), math.inf
-    for _ in range(_FACE):
-        g, free = problem.half_gradient(state), state.T > 0
-        mean = (g * free).sum(dim=1, keepdim=True) / free.sum(dim=1, keepdim=True).clamp_min(1)
-        r = torch.where(free, g - mean, 0)  # (n, k) of row sums 0
-        if 2 * float((state.T * r).abs().max()) <= share:
-            break
-        norm = total(r.square())
-        D = norm / last * D - r
-        PD = problem.contraction.product(D)
-        line = problem.line(D, PD, r)
-        if not line.b < 0:  # rounding
-            break
-        room = torch.where(D < 0, -state.T / D, math.inf)  # (n, k) steps to the ends of the face
-        wall = float(room.min())
-        t = min(-line.b / (2 * line.a), wall) if line.a > 0 else wall
-        T = torch.where(room <= t, 0, (state.T + t * D).clamp_min(0))
-        state, last = state.moved(T, t, D.sum(dim=0), PD, line), norm if t < wall else math.inf
-    return state
-
-
-def _squares(x: Tensor) -> Tensor:
-    """x_aa + x_bb - 2 x_ab, (k, k)."""
-    d = x.diagonal()
-    return d[:, None] + d - 2 * x
-
-
-def _move(
-    problem: Problem, state: State, g: Tensor, D: Tensor, rows: Tensor
-) -> tuple[State, float]:
-    """Along some rows of D (n, k), all by the same best length; and the change."""
-    D = D[rows]
-    PD = problem.contraction.columns(rows, D @ problem.contraction.h2)  # (n, k)
-    line = problem.line(D, PD[rows], g[rows])
-    t = line.minimum()
-    T = state.T.clone()
-    T[rows] += t * D
-    return state.moved(T.clamp_min_(0), t, D.sum(dim=0), PD, line), line.change(t)
-
-
-def _exchanged(problem: Problem, state: State, bound: float) -> State | None:
-    """Exchange the two places whose exchange lowers E_L most; None where none does.
-
-    With M = T^T C T the objective is c + <q q^T, f2> - <M, h2>, and an exchange permutes M and q.
-    """
-    contraction = problem.contraction
-    CT = contraction.times(state.T)
-    M = state.T.T @ CT  # (k, k)
-    change = _exchange_change(torch.outer(state.q, state.q), contraction.f2)
-    change = change - _exchange_change((M + M.T) / 2, contraction.h2)  # (k, k)
-    best = int(change.argmin())
-    if not float(change.flatten()[best]) < -bound:
-        return None
-    order = torch.arange(problem.k, device=M.device)
-    a, b = divmod(best, problem.k)
-    order[a], order[b] = b, a
-    return problem.state(state.T[:, order], CT[:, order] @ contraction.h2)
-
-
-def _exchange_change(M: Tensor, h: Tensor) -> Tensor:
-    """The change of <M, h> when rows and columns a and b of M change places, (k, k) in a, b."""
-    A, d, e = M @ h, M.diagonal(), h.diagonal()
-    diag = A.diagonal()
-    moved = A + A.T - diag[:, None] - diag  # sum_l (M_bl - M_al) (h_al - h_bl)
-    ends = (M - d[:, None]) * (e[:, None] - h)  # its term l = a
-    moved = moved - ends - ends.T
-    return 2 * moved + (d - d[:, None]) * (e[:, None] - e)

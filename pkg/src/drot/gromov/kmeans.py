@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple, get_args
 
 import torch
@@ -27,7 +26,7 @@ from .contraction import (
     total,
 )
 from .descent import descent
-from .semirelaxed import Clusters, SemiRelaxedGW, as_init, hard_start, starts
+from .semirelaxed import Clusters, SemiRelaxedGW, as_init, clusters, starts
 
 
 class KernelKMeans(NamedTuple):
@@ -123,7 +122,8 @@ def kernel_kmeans(
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     w = as_weights(weights_x, n, cost)
     kinds = as_init(init, w, k, get_args(Clusters))
-    plans = starts(kinds, n_starts, partial(hard_start, cost, w, k, as_rng(random_state)))
+    draw = clusters(cost, w, k, as_rng(random_state))
+    plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
     problem = Means(Contraction(centred(cost, w), None, "square"), w, k)
 
     def descend(plan: Tensor) -> Iterator[tuple]:

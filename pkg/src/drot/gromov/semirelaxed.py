@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal, get_args
+from functools import cache, partial
+from itertools import islice
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -20,8 +21,18 @@ from .._core.run import OnFailure, lowest, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
 from ..costs.array import Pairwise
-from .contraction import Loss, as_plan, as_weights, contraction, hard_plan, standard, with_rows
-from .descent import Problem, conditional_gradient, descent, lowest_plan, mirror_descent, row_moves
+from .contraction import (
+    Loss,
+    as_plan,
+    as_weights,
+    contraction,
+    hard_plan,
+    ratio,
+    standard,
+    with_rows,
+)
+from .descent import SMALL, Problem, State, conditional_gradient, descent, mirror_descent
+from .moves import lowest_plan, row_moves
 
 Init = Literal["kmeans", "spectral", "random", "product"]
 Clusters = Literal["kmeans", "spectral", "random"]
@@ -32,7 +43,10 @@ _SOFT = 0.1  # a mirror descent cannot leave a plan's zeros: this share of it st
 _ROUGH = 1e-5  # gap at which a start has shown where it leads
 _MATCHED = 1e-6  # gap at which a match of clusters is good enough to start from
 _EIGEN = {torch.float64: 1e-8, torch.float32: 1e-5}  # residual of an eigenvector
+_LEADING = 1e-2  # residual of those that show clusters, of the square of C
 _STEPS = 500
+_DEALS = 30  # for each start, that lead nowhere
+_BRIEFLY = 10  # rounds of moves after a deal
 _TRIES = 8  # starts of a match, beside the product
 
 
@@ -80,7 +94,7 @@ def semi_relaxed_gw(
     weights_x: ArrayLike | None = None,
     loss: Loss = "square",
     solver: Solver = "conditional_gradient",
-    init: Init | Sequence[Init] | ArrayLike | SemiRelaxedGW = ("kmeans", "random", "product"),
+    init: Init | Sequence[Init] | ArrayLike | SemiRelaxedGW = ("kmeans", "spectral", "random"),
     n_starts: int = 4,
     refine: bool = True,
     epsilon: float | None = None,
@@ -100,10 +114,12 @@ def semi_relaxed_gw(
     which is Gromov-Wasserstein minimised over the second weights too. Conditional gradient steps
     towards the plan that the gradient likes best, by the length that is best along it; mirror
     descent multiplies the plan by :math:`e^{-\nabla E_L / \varepsilon}` and rescales its rows.
-    The problem is not convex: several starts are tried, and with ``refine`` mass of single rows is
-    then moved wherever that lowers the objective, each by its best amount, and two columns change
-    places where no row gains any more. The objective falls at each iteration (but for a fixed
-    ``epsilon``), and the best plan is returned.
+    The problem is not convex: several starts are tried. With ``refine`` mass of single rows is
+    moved wherever that lowers the objective, each by its best amount, from the start in place of
+    conditional gradient and after mirror descent; two columns change places where no row gains any
+    more; and from the lowest end the rows of some columns are dealt anew by chance and moved
+    again. The objective falls at each iteration (but for a fixed ``epsilon``), and the best plan
+    is returned.
 
     Source: (srGW) in section 4.1 and appendix E of Van Assel et al. (2024); book
     ``alg-srgw`` and ``prp-low-rank``.
@@ -125,10 +141,11 @@ def semi_relaxed_gw(
         send whole clusters where they fit best; ``"random"`` splits each row by chance,
         ``"product"`` evenly. A plan with row sums w, or an earlier result, is one start.
     n_starts : int
-        Starts of each kind that draws at random.
+        Starts of each kind that draws at random. The search from the lowest end is over after
+        30 times as many deals in turn that led nowhere.
     refine : bool
-        Whether to end with moves of single rows and exchanges of two columns, from the first
-        step that gains less than 2 % of what its gap promised.
+        Whether to move single rows, exchange columns and deal anew; after mirror descent from the
+        first step that gains less than 2 % of what its gap promised.
     epsilon : float, optional
         :math:`\varepsilon` of mirror descent, in units of the gradient. Default: adapted so that
         the objective falls.
@@ -164,7 +181,8 @@ def semi_relaxed_gw(
     Notes
     -----
     One product of C with an (n, k) matrix an iteration, :math:`O(n^2 k)`, or fewer rows of it
-    once few points move; :math:`O(n r k)` for a factored C. Not differentiable.
+    once few points move; :math:`O(n r k)` for a factored C. Moves of rows are compiled at the first
+    call, within a second. Not differentiable.
 
     Examples
     --------
@@ -184,21 +202,32 @@ def semi_relaxed_gw(
         epsilon = check_positive("epsilon", epsilon) / unit.size / unit.size
     problem = Problem(seen, w)
     kinds, moves = as_init(init, w, terms.k), row_moves if refine else None
+    most = _DEALS * (1 if isinstance(kinds, Tensor) else n_starts)
+    rng = as_rng(random_state)
 
     def steps(plan: Tensor) -> Iterator[tuple]:
-        if solver == "conditional_gradient":
-            return conditional_gradient(problem, problem.state(plan))
-        return mirror_descent(problem, problem.state(plan), epsilon)
+        if solver == "mirror_descent":
+            return mirror_descent(problem, problem.state(plan), epsilon)
+        found = conditional_gradient(problem, problem.state(plan))
+        return islice(found, 1) if refine else found  # rows move from the start
 
     def roughly(plan: Tensor) -> Iterator[tuple]:
         if solver == "mirror_descent" and bool((plan == 0).any()):
             plan = (1 - _SOFT) * plan + _SOFT * w[:, None] / problem.k
         return descent(problem, steps(plan), max(tol, _ROUGH), moves)
 
-    def finish(state: Any, gap: float) -> Iterable[tuple]:
-        return descent(problem, steps(state.T), tol, moves) if gap > tol else [(state, gap)]
+    def finish(state: State, gap: float) -> Iterator[tuple]:
+        path = (
+            descent(problem, steps(state.T), tol, moves) if gap > tol else [(state, gap, state.T)]
+        )
+        for now, *more in path:
+            yield now, *more
+        if refine and problem.k > 1:
+            for lower in dealt(problem, now, tol, most, rng):
+                yield lower, problem.gap(lower), lower.T
 
-    plans = starts(kinds, n_starts, partial(soft_start, problem, terms.cost, as_rng(random_state)))
+    draw = clusters(terms.cost, w, min(terms.k, terms.n), rng)
+    plans = starts(kinds, n_starts, partial(soft_start, problem, draw, rng))
     found = lowest("semi_relaxed_gw", plans, roughly, max_iter, callback, finish)
     rounding = torch.finfo(w.dtype).eps * w[:, None]  # what the steps left of what went elsewhere
     T = with_rows(found.state.T.masked_fill(rounding >= found.state.T, 0), w)
@@ -236,10 +265,20 @@ def as_init(
     return as_plan(plan, "init", len(w), k, w, weights_x=w)
 
 
-def clusters(cost: Pairwise, w: Tensor, k: int, how: str, rng: np.random.Generator) -> Tensor:
-    """k-means labels of the source's points or of its leading eigenvectors, (n,) below k."""
-    k = min(k, len(w))
-    return kmeans_labels(features(cost, w, k, rng, unit=how == "spectral"), k, rng, weights=w)
+def clusters(
+    cost: Pairwise, w: Tensor, k: int, rng: np.random.Generator
+) -> Callable[[str], Tensor]:
+    """Labels (n,) below k by the name of a start: by chance, or by k-means on the points of C or
+    on its leading eigenvectors, which are found once.
+    """
+    points = cache(lambda unit: features(cost, w, k, rng, unit=unit))
+
+    def draw(name: str) -> Tensor:
+        if name == "random":
+            return torch.from_numpy(rng.integers(k, size=len(w))).to(w.device)
+        return kmeans_labels(points(name == "spectral"), k, rng, weights=w)
+
+    return draw
 
 
 def kmeans_labels(
@@ -264,23 +303,29 @@ def features(
     """Coordinates of the points of a similarity, (n, r).
 
     The cloud itself where it is known; else the k leading eigenvectors of C, each times the root
-    of its eigenvalue's size, by three products with random vectors. ``unit`` puts each row of
-    the bare eigenvectors on the sphere, as spectral clustering does.
+    of its eigenvalue's size. ``unit`` puts each row of the bare eigenvectors on the sphere, as
+    spectral clustering does.
     """
     if not unit and cost.parts is not None and "other" not in cost.parts:
         for name in ("sqeuclidean", "student", "points", "left"):
             if name in cost.parts:
                 return cost.parts[name]
     root = w.sqrt()[:, None]
-    V = torch.from_numpy(rng.standard_normal((len(w), min(len(w), k + 5)))).to(w)
-    for _ in range(3):
-        V = torch.linalg.qr(root * (cost @ (root * V))).Q
-    values, vectors = torch.linalg.eigh(V.T @ (root * (cost @ (root * V))))
-    order = values.abs().argsort(descending=True)[:k]
-    V = V @ vectors[:, order]  # (n, k)
+
+    def product(V: Tensor) -> Tensor:
+        return root * (cost @ (root * V))
+
+    V = torch.from_numpy(rng.standard_normal((len(w), min(len(w), k + EXTRA)))).to(w)
+    V = torch.linalg.qr(product(V)).Q
+    image = product(V)
+    size = image.abs().max() or 1.0
+    size = size * (image / size).norm(dim=0).max().clamp_min(1)  # nearly the largest eigenvalue
+    V = leading(lambda V: product(product(V) / size) / size, V, k, _LEADING)[1].to(w)
+    values, vectors = torch.linalg.eigh(V.T @ product(V))
+    V = V @ vectors  # (n, k)
     if unit:
         return torch.nn.functional.normalize(V, dim=1)
-    return torch.where(root > 0, V * values[order].abs().sqrt() / root, 0.0)
+    return torch.where(root > 0, V * values.abs().sqrt() / root, 0.0)
 
 
 def spectral_labels(weights: Tensor, k: int, rng: np.random.Generator) -> Tensor:
@@ -317,7 +362,7 @@ def match(problem: Problem, labels: Tensor, rng: np.random.Generator) -> Tensor:
     member = hard_plan(labels, w, m)  # (n, m)
     mass = member.sum(dim=0)
     terms = problem.contraction
-    small = terms.between(member, terms.times(member)) / torch.outer(mass, mass)
+    small = ratio(terms.between(member, terms.times(member)), torch.outer(mass, mass))
     reduced = Problem(contraction(small, terms.structure, terms.loss), mass)
     trials = [mass[:, None].expand(m, k) / k]
     for _ in range(_TRIES):
@@ -326,6 +371,28 @@ def match(problem: Problem, labels: Tensor, rng: np.random.Generator) -> Tensor:
     ends = [lowest_plan(reduced, reduced.state(T), _MATCHED, _STEPS) for T in trials]
     best = min(ends, key=lambda state: state.value)
     return hard_plan(best.T.argmax(dim=1)[labels], w, k)
+
+
+def dealt(
+    problem: Problem, state: State, tol: float, most: int, rng: np.random.Generator
+) -> Iterator[State]:
+    """States of ever lower value: by chance the rows of three places are dealt anew to these, one
+    time in ten all clusters are matched anew, and moves of rows follow. Ends when so many trials
+    in turn led nowhere.
+    """
+    failed = 0
+    while failed < most:
+        T = state.T.clone()
+        if failed % 10 == 9:
+            T = match(problem, T.argmax(dim=1), rng)
+        else:
+            places = torch.from_numpy(rng.permutation(problem.k)[:3]).to(T.device)
+            deal = torch.from_numpy(rng.integers(len(places), size=problem.n)).to(places)
+            T[:, places] = hard_plan(deal, T[:, places].sum(dim=1), len(places))
+        new, failed = lowest_plan(problem, problem.state(T), max(tol, _ROUGH), _BRIEFLY), failed + 1
+        if new.value < state.value - SMALL * problem.scale:
+            state, failed = lowest_plan(problem, new, tol, _STEPS), 0
+            yield state
 
 
 def starts(
@@ -340,19 +407,14 @@ def starts(
             yield draw(name)
 
 
-def soft_start(problem: Problem, cost: Pairwise, rng: np.random.Generator, name: str) -> Tensor:
-    """A plan with the problem's row sums; clusters are those of ``cost``."""
+def soft_start(
+    problem: Problem, draw: Callable[[str], Tensor], rng: np.random.Generator, name: str
+) -> Tensor:
+    """A plan with the problem's row sums; clusters are those that are drawn."""
     w, n, k = problem.w, problem.n, problem.k
     if name == "product":
         return w[:, None].expand(n, k) / k
     if name == "random":
         shares = torch.from_numpy(rng.standard_exponential((n, k))).to(w)
         return shares * (w / shares.sum(dim=1))[:, None]
-    return match(problem, clusters(cost, w, k, name, rng), rng)
-
-
-def hard_start(cost: Pairwise, w: Tensor, k: int, rng: np.random.Generator, name: str) -> Tensor:
-    """A plan that sends each point to one cluster."""
-    if name == "random":
-        return hard_plan(torch.from_numpy(rng.integers(k, size=len(w))).to(w.device), w, k)
-    return hard_plan(clusters(cost, w, k, name, rng), w, k)
+    return match(problem, draw(name), rng)

@@ -1,0 +1,212 @@
+r"""Moves of mass in single rows of a plan, compiled (Chapters 11 and 12).
+
+For any loss :math:`L(a, b) = f_1(a) + f_2(b) - h_1(a) h_2(b)` the objective is a quadratic in T.
+Move d from place a to place b in row i: :math:`T + d \, e_i (e_b - e_a)^\top` has, by
+:math:`E_L = c + q^\top f_2 q - \langle P, T \rangle` with :math:`P = C T h_2`, the objective
+:math:`E_L + \beta d + \alpha d^2`, where :math:`g = \mathbf 1 (f_2 q)^\top - P` and
+
+.. math::
+
+    \beta = 2 (g_{ib} - g_{ia}), \qquad
+    \alpha = (f_2)_{aa} + (f_2)_{bb} - 2 (f_2)_{ab}
+             - C_{ii} \bigl( (h_2)_{aa} + (h_2)_{bb} - 2 (h_2)_{ab} \bigr) .
+
+P changes by the product :math:`d \, C e_i (e_b - e_a)^\top h_2`. So one loop serves both losses. It
+sees some rows at a time, a small block of C: what they do to the others is one product
+after it. Wherever C is held, in tiles, by its factors or on a GPU, the block comes to the CPU.
+Nothing is compiled before its first call, and nothing is kept on disk.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numba
+import numpy as np
+import torch
+from torch import Tensor
+
+from .descent import SMALL, Problem, State, Steps, end_of
+
+_ROWS = 256  # of a block: its part of C stays in the cache
+_VISITS = 20  # of each row, before Python hears of a block again
+_PATIENCE = 10  # rounds of moves before rows that share mass find their shares at once
+_SHARES = 1000  # most of which one system of equations is solved
+
+
+@numba.njit(nogil=True, error_model="numpy")
+def _settle(T, P, F, own, f2, h2, bound, share, step, gains, C, visits):
+    """Rows in turn make their moves until none gains; T, P (n, k) and F = f2 q (k,) follow.
+
+    ``gains`` (n,) gets what each row could gain when it was seen last. Without C, none moves.
+    """
+    n, k = T.shape
+    quiet, i = 0, 0
+    for _ in range(visits):
+        step[:] = 0.0
+        for turn in range(k):
+            # from the place that adds most to the gap; from any, where that does not gain
+            least, most, first = np.inf, 0.0, 0
+            for a in range(k):
+                least = min(least, F[a] - P[i, a])
+            for a in range(k):
+                blame = T[i, a] * (F[a] - P[i, a] - least)
+                if blame > most:
+                    most, first = blame, a
+            best, source, target, amount = 0.0, 0, 0, 0.0
+            for other in range(-1, k):
+                a = first if other < 0 else other
+                mass = T[i, a]
+                if best < 0 or mass <= 0:
+                    continue
+                for b in range(k):
+                    linear = 2 * (F[b] - P[i, b] - F[a] + P[i, a])
+                    quadratic = f2[a, a] + f2[b, b] - 2 * f2[a, b]
+                    quadratic -= own[i] * (h2[a, a] + h2[b, b] - 2 * h2[a, b])
+                    some = mass if -linear >= 2 * quadratic * mass else -linear / (2 * quadratic)
+                    change = (linear + quadratic * some) * some
+                    # near a minimum the change is rounding and the slope is not
+                    small = change >= -bound and linear * mass >= -share
+                    if some > 0 and change < best and not small:
+                        best, source, target, amount = change, a, b, some
+            gains[i] = best if turn == 0 else gains[i]
+            if best >= 0 or len(C) == 0:
+                break
+            T[i, source] = max(T[i, source] - amount, 0.0)
+            T[i, target] += amount
+            for c in range(k):
+                F[c] += amount * (f2[c, target] - f2[c, source])
+                once = amount * (h2[target, c] - h2[source, c])
+                P[i, c] += own[i] * once
+                step[c] += once
+        quiet += 1
+        if gains[i] < 0 and len(C) > 0:
+            quiet = 0
+            for j in range(n):
+                for c in range(k):
+                    P[j, c] += C[j, i] * step[c] if j != i else 0.0
+        if quiet == n:
+            return
+        i = i + 1 if i + 1 < n else 0
+
+
+def _numbers(x: Tensor) -> np.ndarray:
+    """What the loop reads: float64 on the CPU."""
+    return x.to("cpu", torch.float64).contiguous().numpy()
+
+
+def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = True) -> Steps:
+    """Move mass of single rows, each from the place and to the place that lower E_L most.
+
+    A round visits the rows that can gain, a block at a time. Rows that share mass for many rounds
+    find their shares by systems of equations. Where no row gains, the two places whose exchange
+    gains most do so. Yields like the descents, and ends when nothing gains (book
+    ``prp-row-move``; steps 2 and 3 of ``alg-srgw``).
+    """
+    c, small = problem.contraction, 64 * torch.finfo(state.T.dtype).eps  # of what is rounding
+    bound = small * problem.scale / problem.n
+    share = max(small, tol) * problem.scale / (problem.n * problem.k)
+    f2, h2, step, gains = _numbers(c.f2), _numbers(c.h2), np.empty(problem.k), np.empty(problem.n)
+    rest = f2, h2, bound, share, step, gains
+    rounds = 0
+    while True:
+        yield state, problem.gap(state)
+        F, own, T, P = f2 @ _numbers(state.q), problem.diagonal, state.T.clone(), state.P.clone()
+        _settle(_numbers(T), _numbers(P), F, _numbers(own), *rest, np.empty((0, 0)), problem.n)
+        found = torch.from_numpy(gains < 0).to(T.device).nonzero()[:, 0]
+        for rows in found.split(_ROWS):
+            t, p, here, block = (_numbers(x) for x in (T[rows], P[rows], own[rows], c.block(rows)))
+            _settle(t, p, F, here, *rest, block, _VISITS * len(rows))
+            after = torch.from_numpy(t).to(T)
+            P += c.columns(rows, (after - T[rows]) @ c.h2)
+            T[rows] = after
+        if bool((T != state.T).any()):
+            state, rounds = problem.state(T, P), rounds + 1
+            if rounds % _PATIENCE == 0:
+                state = shared(problem, state)
+            continue
+        lower = exchanged(problem, state, small * problem.scale) if exchanges else None
+        if lower is None:  # what is left is rounding
+            return
+        state = lower
+
+
+def shared(problem: Problem, state: State) -> State:
+    """Lower E_L among the plans that share the same rows between the same places.
+
+    Moves of single rows approach the minimum of such a quadratic by a factor a round. A step goes
+    there at once or, where there is none, along a direction without curvature, until a place of
+    some row is empty; then again. A plan with too many shares stays as it is.
+    """
+    c = problem.contraction
+    while True:
+        rows = ((state.T > 0).sum(dim=1) > 1).nonzero()[:, 0]
+        T = state.T[rows]  # (r, k)
+        i, a = (T > 0).nonzero().unbind(dim=1)  # row and place of each share, (m,)
+        if not 0 < len(i) <= _SHARES:
+            return state
+        free = T.argmax(dim=1)[i] != a  # the largest of each row takes what the others leave
+        Z = torch.eye(len(i)).to(T)[:, free]  # (m, m - r)
+        Z[~free] = -(i[~free, None] == i[free]).to(T)
+        H = c.f2[a][:, a] - c.block(rows)[i][:, i] * c.h2[a][:, a]  # (m, m)
+        way, convex = _downhill(Z.T @ H @ Z, Z.T @ problem.half_gradient(state)[rows][i, a])
+        way = Z @ way
+        room = torch.where(way < 0, -T[i, a] / way, torch.inf)  # (m,) steps to the ends
+        wall = float(room.min())
+        t = min(1.0, wall) if convex else wall
+        D = torch.zeros_like(T)
+        D[i, a] = torch.where(room <= t, -T[i, a], t * way)
+        new = state.T.clone()
+        new[rows] = (T + D).clamp_min_(0)
+        lower = problem.state(new, state.P + c.columns(rows, D @ c.h2))
+        if not lower.value <= state.value + SMALL * problem.scale:  # rounding
+            return state
+        state = lower
+        if t < wall:
+            return state
+
+
+def _downhill(H: Tensor, slope: Tensor) -> tuple[Tensor, bool]:
+    """Where y H y / 2 + slope y is least; else a direction that it falls along, not convex."""
+    factor, failed = torch.linalg.cholesky_ex(H)
+    if not failed:
+        return -torch.cholesky_solve(slope[:, None], factor)[:, 0], True
+    j = int(failed) - 1  # with the entries before it, this one has no curvature left
+    factor = torch.linalg.cholesky_ex(H[:j, :j])[0]
+    way = torch.zeros_like(slope)
+    way[:j], way[j] = -torch.cholesky_solve(H[:j, j, None], factor)[:, 0], 1
+    return torch.where(way @ slope > 0, -way, way), False
+
+
+def lowest_plan(problem: Problem, start: State, tol: float, most: int) -> State:
+    """Where moves of single rows lead."""
+    return end_of(islice(row_moves(problem, start, tol), most))
+
+
+def exchanged(problem: Problem, state: State, bound: float) -> State | None:
+    """Exchange the two places whose exchange lowers E_L most; None where none does.
+
+    With M = T^T C T the objective is c + <q q^T, f2> - <M, h2>, and an exchange permutes M and q.
+    """
+    contraction = problem.contraction
+    CT = contraction.times(state.T)
+    M = state.T.T @ CT  # (k, k)
+    change = _exchange_change(torch.outer(state.q, state.q), contraction.f2)
+    change = change - _exchange_change((M + M.T) / 2, contraction.h2)  # (k, k)
+    best = int(change.argmin())
+    if not float(change.flatten()[best]) < -bound:
+        return None
+    order = torch.arange(problem.k, device=M.device)
+    a, b = divmod(best, problem.k)
+    order[a], order[b] = b, a
+    return problem.state(state.T[:, order], CT[:, order] @ contraction.h2)
+
+
+def _exchange_change(M: Tensor, h: Tensor) -> Tensor:
+    """The change of <M, h> when rows and columns a and b of M change places, (k, k) in a, b."""
+    A, d, e = M @ h, M.diagonal(), h.diagonal()
+    diag = A.diagonal()
+    moved = A + A.T - diag[:, None] - diag  # sum_l (M_bl - M_al) (h_al - h_bl)
+    ends = (M - d[:, None]) * (e[:, None] - h)  # its term l = a
+    moved = moved - ends - ends.T
+    return 2 * moved + (d - d[:, None]) * (e[:, None] - e)

@@ -380,7 +380,7 @@ def test_prp_distr_descent(kind, seed):
 
 
 def test_alg_distr():
-    """One round from a plan: positions that another minimiser finds, then srGW's plan for them."""
+    """One round from a plan: positions that another minimiser finds, then a stationary plan."""
     C = affinity(60, 10)
     ask = dict(normalization="none", tol=1e-6, on_failure="ignore")
     start = drot.cluster_then_reduce(C, 4, clustering="kmeans", **ask)
@@ -391,9 +391,10 @@ def test_alg_distr():
 
     place = minimize(drawing, start.Z.numpy().ravel(), tol=1e-10)
     assert found.trace[1] == pytest.approx(place.fun, rel=1e-5)
-    move = drot.semi_relaxed_gw(C, students(found.Z.numpy()), loss="kl", init=start.plan)
-    assert found.trace[2] == pytest.approx(move.objective, rel=1e-6)
-    torch.testing.assert_close(found.plan, move.plan, rtol=0, atol=1e-6)
+    assert found.trace[2] < found.trace[1]
+    T, structure = found.plan, torch.as_tensor(students(found.Z.numpy()))
+    slope = structure @ T.sum(dim=0) - C @ T @ structure.log()  # half the gradient, (n, k)
+    assert float((T * (slope - slope.min(dim=1, keepdim=True).values)).sum()) < 1e-5
 
 
 def test_baselines_are_what_they_say():

@@ -154,6 +154,8 @@ def shared(problem: Problem, state: State) -> State:
         room = torch.where(way < 0, -T[i, a] / way, torch.inf)  # (m,) steps to the ends
         wall = float(room.min())
         t = min(1.0, wall) if convex else wall
+        if not bool((t * way).isfinite().all()):  # equations without a solution, but for rounding
+            return state
         D = torch.zeros_like(T)
         D[i, a] = torch.where(room <= t, -T[i, a], t * way)
         new = state.T.clone()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,13 +12,19 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.colors import to_rgb
+from matplotlib.offsetbox import AnnotationBbox, OffsetImage
+from matplotlib.patches import Circle
+from matplotlib.patheffects import withStroke
+from torch import Tensor
 
-from ._core.checks import as_points, as_real
+from ._core.checks import as_points, as_real, check_count
 
-__all__ = ["COLORS", "draw_graph", "style"]
+__all__ = ["COLORS", "draw_graph", "panels", "scatter", "style"]
 
 # Told apart by colour-blind readers and on a grey printer (Okabe and Ito, darkened).
 COLORS = ("#0b6176", "#c0571a", "#5b4a9c", "#4f7f2a", "#b23a6b", "#8a6d00", "#3d7fb0", "#6b6b6b")
+_MARKERS = "oD^"  # a colour that comes again has another form: 24 classes are told apart
 
 
 @contextmanager
@@ -102,3 +109,228 @@ def draw_graph(
     ax.set(aspect="equal", xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     return points
+
+
+def panels(count: int, *, columns: int = 3, side: float = 1.9) -> list[Axes]:
+    """Axes for maps side by side, in rows of at most ``columns``.
+
+    Pass ``columns=1`` for a figure that is to be narrow: the panels then stand one above the
+    other.
+
+    Parameters
+    ----------
+    count : int
+    columns : int
+    side : float
+        Of a panel, in inches.
+
+    Returns
+    -------
+    list of Axes
+        One per map; their figure is ``axes[0].figure``.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> axes = panels(4)
+    >>> len(axes), axes[0].figure.get_size_inches().round(1).tolist()  # rows of 3 and 1
+    (4, [5.7, 4.4])
+    >>> plt.close(axes[0].figure)
+    """
+    count, columns = check_count("count", count, 1), check_count("columns", columns, 1)
+    wide = min(count, columns)
+    rows = math.ceil(count / wide)
+    with style():
+        size = (side * wide, (side + 0.3) * rows)
+        grid = plt.subplots(rows, wide, figsize=size, squeeze=False)[1].ravel()
+    for ax in grid:
+        ax.set_axis_off()  # until something is drawn: the last row may have holes
+    return list(grid[:count])
+
+
+def scatter(
+    model,
+    y=None,
+    *,
+    names: Mapping | Sequence[str] | None = None,
+    ax: Axes | None = None,
+    title: str | None = None,
+    legend: bool = False,
+    size: float | None = None,
+    images=None,
+) -> Axes:
+    r"""Draw a map of points or prototypes, with its classes named on it.
+
+    Axes have no numbers: a map is determined up to a rotation at most. Classes have the eight
+    :data:`COLORS`, lighter on a dark ground, and another marker when these come again.
+
+    Parameters
+    ----------
+    model : estimator, result or array_like of shape (n, 2)
+        Anything with ``embedding_`` or ``Z``, or positions. Prototypes (of :class:`drot.DistR` or
+        a reduction) are discs, the area as their weight; those without weight are left out.
+        Lorentz coordinates (n, 3) of :mod:`drot.hyperbolic` are drawn in Poincare's disc.
+    y : array_like of shape (n,), optional
+        Classes: integers, strings or pandas categories, whose order is kept; missing ones are
+        grey. Or real numbers, which are shown by a colour scale. Of points or of prototypes: a
+        prototype has the class (the mean number) that most of its points have.
+    names : mapping or sequence of str, optional
+        What to write for a class: from classes to names, or names in the order of the classes.
+    ax : matplotlib Axes, optional
+        Default: a new figure.
+    title : str, optional
+    legend : bool
+        Names in a legend below the map instead of on it.
+    size : float, optional
+        Area of a point, or of a prototype of mean weight, in square points.
+    images : array_like, shape (n, h, w) or (k, h, w), optional
+        Pictures in place of discs. A prototype shows the mean over its points.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> Z = [[0.0, 0.0], [0.1, 0.0], [3.0, 3.0]]
+    >>> ax = scatter(Z, ["T cell", "T cell", "B cell"])
+    >>> [text.get_text() for text in ax.texts]
+    ['B cell', 'T cell']
+    >>> plt.close(ax.figure)
+    """
+    Z, weights, plan = _map_of(model)
+    if ax is None:
+        with style():
+            ax = plt.subplots(figsize=(4.2, 4.2))[1]
+    if Z.shape[1] == 3 and np.allclose(Z[:, 0], np.hypot(1, np.linalg.norm(Z[:, 1:], axis=1))):
+        Z = Z[:, 1:] / (1 + Z[:, :1])
+        ax.add_patch(Circle((0, 0), 1, fill=False, color="#8a8a8a", linewidth=0.8))
+    if Z.shape[1] != 2:
+        raise ValueError(f"scatter draws maps in the plane, of shape (n, 2); got {Z.shape}")
+    classes, kind, numbers = _classes(y, names, plan, len(Z))
+    side = 72 * min(ax.get_window_extent().size) / ax.figure.dpi  # of the panel, in points
+    area = size or float(np.clip(0.2 * side**2 / len(Z), 2, 30 if weights is None else 300))
+    areas = np.full(len(Z), area) if weights is None else area * weights / weights.mean()
+    seen = areas > 0
+    dark = sum(to_rgb(ax.get_facecolor())) < 1.5
+    ground, ink = ("black", "white") if dark else ("white", "black")
+    wide = ax.figure.get_window_extent().width / ax.figure.dpi  # inches
+    font = max(9.0, 2.1 * wide)  # 10 pixels where the figure is 350 wide
+    look: dict[str, Any] = {"linewidths": 0.3, "edgecolors": ground, "alpha": 0.85}
+    if images is not None:
+        _place_images(ax, Z, images, plan, areas)
+    elif numbers is not None:
+        shown = ax.scatter(Z[seen, 0], Z[seen, 1], s=areas[seen], c=numbers[seen], **look)
+        ax.figure.colorbar(shown, ax=ax, shrink=0.7)
+    for c in np.unique(kind[seen]).tolist():
+        here = (kind == c) & seen
+        if images is None and numbers is None:
+            given = "#9a9a9a" if c < 0 and y is not None else COLORS[max(c, 0) % len(COLORS)]
+            color = [(part + 0.8) / 1.8 if dark else part for part in to_rgb(given)]
+            marker = _MARKERS[max(c, 0) // len(COLORS) % len(_MARKERS)]
+            label = classes[c] if c >= 0 else None
+            ax.scatter(
+                Z[here, 0],
+                Z[here, 1],
+                s=areas[here],
+                color=[color],
+                marker=marker,
+                label=label,
+                **look,
+            )
+        if c >= 0 and not legend:
+            middle = np.median(Z[here], axis=0)
+            place = Z[here][np.linalg.norm(Z[here] - middle, axis=1).argmin()]  # on a point of it
+            ax.text(
+                place[0],
+                place[1],
+                classes[c],
+                color=ink,
+                fontsize=font,
+                ha="center",
+                va="center" if weights is None else "bottom",
+                path_effects=[withStroke(linewidth=2, foreground=ground, alpha=0.8)],
+            )
+    if legend and len(classes):
+        below: dict[str, Any] = {
+            "loc": "upper center",
+            "bbox_to_anchor": (0.5, 0),
+            "ncols": 2 + (len(classes) > 8),
+        }
+        ax.legend(fontsize=font, frameon=False, handletextpad=0.2, columnspacing=0.8, **below)
+    if title is not None:
+        ax.set_title(title, fontsize=font)
+    ax.set_axis_on()
+    ax.margins(0.06)
+    ax.set(xticks=[], yticks=[])
+    ax.set_aspect("equal", adjustable="datalim")  # titles of a row keep one height
+    ax.spines[:].set_visible(False)
+    return ax
+
+
+def _map_of(model) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Positions (n, q); of prototypes also weights (k,), and the plan that gives them points."""
+
+    def array(x) -> np.ndarray | None:
+        return x.detach().cpu().numpy() if isinstance(x, Tensor) else x
+
+    for names in (("prototypes_", "weights_", "plan_"), ("Z", "weights", "plan")):
+        if hasattr(model, names[0]):
+            Z, weights, plan = (array(getattr(model, name, None)) for name in names)
+            return np.asarray(Z), weights, plan
+    Z = getattr(model, "embedding_", model)
+    return as_points(Z, "the map").cpu().numpy(), None, None
+
+
+def _classes(y, names, plan, n: int) -> tuple[list[str], np.ndarray, np.ndarray | None]:
+    """Names of the classes, the class of each of n places (-1: none), or a number for each."""
+    if y is None:
+        return [], np.full(n, -1), None
+    held: Any = y.detach().cpu().numpy() if isinstance(y, Tensor) else getattr(y, "cat", y)
+    if hasattr(held, "categories"):  # of pandas
+        found, kind = list(held.categories), np.array(held.codes, dtype=int)
+    else:
+        values = np.asarray(held)
+        if values.ndim != 1:
+            raise ValueError(f"y must have one class per point; got shape {values.shape}")
+        missing = np.array([v is None or v != v for v in values.tolist()], dtype=bool)
+        kept = values[~missing]
+        if kept.dtype.kind == "f" and (kept != kept.round()).any():
+            return [], np.full(n, -2), _pool(values, plan, n, "y")
+        kept = (kept.astype(int) if kept.dtype.kind == "f" else kept).tolist()
+        found = sorted(set(kept), key=lambda c: (isinstance(c, str), c))
+        place, kind = {c: i for i, c in enumerate(found)}, np.full(len(values), -1)
+        kind[~missing] = [place[c] for c in kept]
+    if isinstance(names, Mapping):
+        names = [names.get(c, c) for c in found]
+    elif names is not None and len(names) != len(found):
+        raise ValueError(f"names has {len(names)} entries and y {len(found)} classes")
+    words = [str(c) for c in (found if names is None else names)]
+    share = _pool(np.eye(len(found) + 1)[kind], plan, n, "y")  # (n, classes + 1), the last: none
+    kind = share.argmax(axis=1)
+    used = [c for c in range(len(found)) if (kind == c).any()]  # others take no colour
+    order = {c: i for i, c in enumerate(used)}
+    return [words[c] for c in used], np.array([order.get(c, -1) for c in kind.tolist()]), None
+
+
+def _pool(values: np.ndarray, plan: np.ndarray | None, n: int, name: str) -> np.ndarray:
+    """Values of n places: as given, or means over the points that the plan gives to each."""
+    if len(values) == n:
+        return values
+    if plan is None or len(values) != len(plan):
+        raise ValueError(f"{name} has {len(values)} entries and the map {n} points")
+    weights = np.maximum(plan.sum(axis=0), 1e-300)
+    return np.tensordot((plan / weights).T, values, axes=1)
+
+
+def _place_images(ax: Axes, Z: np.ndarray, images, plan, areas: np.ndarray) -> None:
+    """Pictures at the places whose area is positive, as large as a disc of three times it."""
+    images = _pool(np.asarray(images, dtype=float), plan, len(Z), "images")
+    if images.ndim != 3:
+        raise ValueError(f"images must have shape (n, h, w); got {images.shape}")
+    ax.scatter(Z[:, 0], Z[:, 1], s=0)  # sets the limits
+    for place, image, area in zip(Z, images, areas, strict=True):
+        if area > 0:
+            box = OffsetImage(image, zoom=math.sqrt(3 * area) / image.shape[0], cmap="gray_r")
+            ax.add_artist(AnnotationBbox(box, tuple(place), frameon=False, pad=0))

@@ -1,0 +1,156 @@
+"""Pictures of maps: what is drawn where, under which name, and in which colours."""
+
+import drot
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from drot.plot import panels, scatter
+from matplotlib.colors import to_rgb
+from matplotlib.offsetbox import AnnotationBbox
+
+matplotlib.use("Agg")
+RNG = np.random.default_rng(0)
+Z = RNG.normal(size=(40, 2)) + 9 * np.repeat([0, 1], 20)[:, None]
+WORDS = np.repeat(["B cell", "T cell"], 20)
+
+
+class Categories:
+    """What pandas calls a Categorical, its third category unused."""
+
+    categories, codes = ("T cell", "B cell", "other"), np.repeat([1, 0], 20)
+
+
+class Series:
+    cat = Categories()
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def drawn(ax):
+    """Positions of each name in the legend or on the map."""
+    return {
+        c.get_label(): np.asarray(c.get_offsets()) for c in ax.collections if len(c.get_offsets())
+    }
+
+
+@pytest.mark.parametrize(
+    ("y", "names"),
+    [
+        (WORDS, None),
+        (WORDS.astype(object), None),
+        (WORDS.tolist(), None),
+        (np.repeat([3, 7], 20), {3: "B cell", 7: "T cell"}),
+        (torch.arange(40) // 20, ["B cell", "T cell"]),
+        (np.repeat([0.0, 1.0], 20), ["B cell", "T cell"]),
+        (Categories(), None),
+        (Series(), None),
+    ],
+)
+def test_each_class_stands_where_its_points_are_under_its_name(y, names):
+    ax = scatter(Z, y, names=names)
+    assert {text.get_text() for text in ax.texts} == {"B cell", "T cell"}
+    for text in ax.texts:
+        here = Z[text.get_text() == WORDS]
+        assert np.abs(here - text.get_position()).sum(axis=1).min() < 1e-9
+        np.testing.assert_allclose(drawn(ax)[text.get_text()], here)
+    assert not len(ax.get_xticks()) and not len(ax.get_yticks())
+    legend = scatter(Z, y, names=names, legend=True)
+    assert not legend.texts
+    assert {t.get_text() for t in legend.get_legend().get_texts()} == {"B cell", "T cell"}
+
+
+def test_what_has_no_class_is_grey_and_has_no_name():
+    y = WORDS.astype(object)
+    y[:5] = None
+    ax = scatter(Z, y)
+    grey = [c for c in ax.collections if len(set(c.get_facecolor()[0, :3].round(3))) == 1]
+    assert [len(c.get_offsets()) for c in grey] == [5]
+    assert len(scatter(Z).collections[0].get_offsets()) == 40
+
+
+def test_numbers_are_a_scale_of_colours():
+    ax = scatter(Z, Z[:, 0])
+    np.testing.assert_allclose(ax.collections[0].get_array(), Z[:, 0])
+    assert not ax.texts
+
+
+@pytest.mark.parametrize("look", ["default", "dark_background"])
+def test_twenty_classes_differ_in_colour_or_form_and_from_the_ground(look):
+    with plt.style.context(look):
+        ax = scatter(np.repeat(Z, 2, axis=0), np.arange(80) % 20, ax=plt.subplots()[1])
+    forms = {
+        (color, str(np.round(c.get_paths()[0].vertices, 2)))
+        for c in ax.collections
+        for color in [tuple(c.get_facecolor()[0, :3].round(3))]
+    }
+    assert len(forms) == 20
+
+    def light(color):
+        part = np.array(to_rgb(color))
+        part = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+        return part @ [0.2126, 0.7152, 0.0722] + 0.05
+
+    ground = light(ax.get_facecolor()[:3])
+    for collection in ax.collections:
+        ratio = light(collection.get_facecolor()[0, :3]) / ground
+        assert max(ratio, 1 / ratio) > 2.9
+
+
+def test_prototypes_are_discs_of_their_weight_in_the_class_of_their_points():
+    model = drot.DistR(4, perplexity=8, random_state=0).fit(Z)
+    ax = scatter(model, WORDS)
+    sizes = np.concatenate([c.get_sizes() for c in ax.collections])
+    places = np.concatenate([c.get_offsets() for c in ax.collections])
+    order = [np.abs(model.prototypes_ - place).sum(axis=1).argmin() for place in places]
+    weights = model.weights_[order]
+    np.testing.assert_allclose(sizes / sizes.sum(), weights / weights.sum())
+    for name, here in drawn(ax).items():
+        for place in here:
+            j = np.abs(model.prototypes_ - place).sum(axis=1).argmin()
+            share = model.plan_[name == WORDS, j].sum() / model.plan_[:, j].sum()
+            assert share >= 0.5
+    used = int((model.weights_ > 0).sum())
+    assert len(sizes) == used
+    pictures = scatter(model.result_, images=RNG.random((40, 5, 5)))
+    assert sum(isinstance(a, AnnotationBbox) for a in pictures.artists) == used
+
+
+def test_hyperbolic_prototypes_lie_in_the_disc():
+    v = RNG.normal(size=(9, 2)) * 5
+    lorentz = np.concatenate([np.hypot(1, np.linalg.norm(v, axis=1))[:, None], v], axis=1)
+    ax = scatter(lorentz, np.arange(9))
+    places = np.concatenate([c.get_offsets() for c in ax.collections])
+    np.testing.assert_allclose(places, drot.hyperbolic.to_poincare(lorentz).numpy())
+    assert len(ax.patches) == 1
+
+
+def test_letters_have_ten_pixels_on_a_telephone():
+    for axes in (panels(1), panels(2), panels(3), panels(5), panels(2, columns=1)):
+        for ax in axes:
+            text = scatter(Z, WORDS, ax=ax, title="a map").texts[0]
+            assert text.get_fontsize() / 72 * 350 / ax.figure.get_figwidth() > 10
+            assert ax.title.get_fontsize() == text.get_fontsize()
+        assert len({ax.figure for ax in axes}) == 1
+        axes[0].figure.canvas.draw()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: scatter(Z, WORDS[:7]), "y has 7 entries and the map 40 points"),
+        (lambda: scatter(Z, WORDS, names=["B"]), "names has 1 entries and y 2 classes"),
+        (lambda: scatter(Z, WORDS[:, None]), r"one class per point; got shape \(40, 1\)"),
+        (lambda: scatter(RNG.normal(size=(9, 3))), r"shape \(n, 2\); got \(9, 3\)"),
+        (lambda: scatter(Z, images=np.zeros((40, 9))), r"images must have shape \(n, h, w\)"),
+        (lambda: panels(0), "count must be a whole number of at least 1; got 0"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

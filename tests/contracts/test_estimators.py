@@ -142,9 +142,12 @@ def test_rules(estimator, capsys):
     assert list(model.get_feature_names_out()) == [f"{name}0", f"{name}1"]
     pipe = make_pipeline(StandardScaler(), clone(model))
     assert pipe.fit_transform(X).shape == (30, 2)
-    assert not hasattr(model, "transform")
+    assert clone(pipe).fit(X[:25]).transform(X[25:]).shape == (5, 2)
+    with pytest.raises(NotFittedError):
+        estimator().transform(X)
+    assert not hasattr(drot.DistR(), "transform")
     with pytest.raises(AttributeError, match="has no 'transform': a new point would change"):
-        model.transform(X)
+        drot.DistR().transform(X)
     with pytest.raises(AttributeError, match=r"has no 'nonsense'$"):
         _ = model.nonsense
     doc, parameters = inspect.getdoc(estimator), inspect.signature(estimator).parameters
@@ -174,6 +177,34 @@ def test_fitted_estimators_are_copied(name, tiled, monkeypatch):
         if isinstance(affinity, drot.affinities.Affinity):
             np.testing.assert_array_equal(back.affinity_, model.affinity_)
             assert (back._affinity.cost.block is None) == (affinity.cost.block is None)
+
+
+@unfinished
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, drot.CCPCA])
+def test_new_points_get_places_and_fitted_ones_keep_theirs(estimator):
+    """Whatever the batch, on the fitted points the embedding, copies of one point included."""
+    few = ESTIMATORS.get(estimator, {"perplexity": 6.0})
+    clouds = X.astype(np.float32), X, np.concatenate([X, X[:2]])
+    for cloud in clouds:
+        model = estimator(**few, random_state=0).fit(cloud)
+        np.testing.assert_array_equal(model.transform(cloud), model.embedding_)
+        np.testing.assert_array_equal(model.transform(cloud[5:9]), model.embedding_[5:9])
+        new = np.random.default_rng(1).normal(size=(40, 4)).astype(cloud.dtype)
+        new[7] = cloud[3]
+        before = pickle.dumps(vars(model))
+        Z = model.transform(new)
+        assert pickle.dumps(vars(model)) == before
+        assert Z.dtype == cloud.dtype and np.isfinite(Z).all()
+        np.testing.assert_array_equal(Z[7], model.embedding_[3])
+        loose = 1e-6 if cloud.dtype == np.float64 else 2e-2
+        if len(cloud) > 30:
+            continue  # which of several copies are neighbours is left open
+        for batch in (slice(0, 1), slice(5, 12)):
+            np.testing.assert_allclose(model.transform(new[batch]), Z[batch], atol=loose)
+    with pytest.raises(ValueError, match=r"row 1.*NaN|NaN.*row 1"):
+        model.transform([[0.0] * 4, [np.nan] * 4])
+    with pytest.raises(ValueError, match="X has 3 features"):
+        model.transform(X[:, :3])
 
 
 @unfinished

@@ -120,6 +120,19 @@ def umap_membership(
     refuse_rows(
         ~values.isfinite(), f"of the cost has fewer than {k - 1} finite entries for neighbours"
     )
+    rho, sigma, floored, gap, trace = _bandwidths(values, k, local_connectivity, tol, max_iter)
+    found = certificate("umap_membership", float(gap.max()), trace, tol, on_failure)
+    near = Nearest(values, columns, n, whole.block, ranks=whole.ranks)
+    return UMAPMembership(cost=near, rho=rho, sigma=sigma, floored=floored, passes=1.0, **found)
+
+
+def _bandwidths(
+    values: Tensor, k: int, local_connectivity: float, tol: float, max_iter: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor, list[float]]:
+    """rho, sigma, where sigma is the floor, and the error of the sum, (b,); errors by iteration.
+
+    From the costs of the k - 1 nearest other points, ascending.
+    """
     distances = values.sqrt()
     rho = _nearest_positive(distances, local_connectivity)
     excess = (distances - rho[:, None]).clamp_min_(0.0)
@@ -131,9 +144,16 @@ def umap_membership(
     sigma = sigma.maximum(floor)
     sums = torch.exp(-excess / sigma[:, None]).sum(dim=1)
     gap = (sums - math.log2(k)).abs().masked_fill(floored, 0.0)
-    found = certificate("umap_membership", float(gap.max()), trace, tol, on_failure)
-    near = Nearest(values, columns, n, whole.block, ranks=whole.ranks)
-    return UMAPMembership(cost=near, rho=rho, sigma=sigma, floored=floored, passes=1.0, **found)
+    return rho, sigma, floored, gap, trace
+
+
+def membership_rows(cost: Tensor, n_neighbors: int, local_connectivity: float) -> Tensor:
+    """Rows (b, n) of :func:`umap_membership` for new points, from their costs to n others."""
+    values, columns = torch.topk(cost, n_neighbors - 1, largest=False)
+    tol, max_iter = read_limits(None, 100, "raise", cost.dtype)
+    rho, sigma, *_ = _bandwidths(values, n_neighbors, local_connectivity, tol, max_iter)
+    near = torch.exp(-(values.sqrt() - rho[:, None]).clamp_min_(0.0) / sigma[:, None])
+    return torch.zeros_like(cost).scatter_(1, columns, near)
 
 
 def _nearest_positive(distances: Tensor, rank: float) -> Tensor:

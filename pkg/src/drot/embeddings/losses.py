@@ -32,6 +32,7 @@ Kernel = Literal["gaussian", "student"]
 PairKernel = Literal["student", "curve"]
 Normalization = Literal["sum", "rows"]
 
+GUARD = 1e-3  # squared distance, of a curve of spread 1
 _ONE_PLACE = 1e-3  # radius in bandwidths of the kernel: F is within 1e-5 of its value there
 
 
@@ -460,7 +461,7 @@ class BernoulliLoss(KernelLoss):
         *,
         a: float = 1.0,
         b: float = 1.0,
-        guard: float = 1e-3,
+        guard: float = GUARD,
         repulsion: float = 1.0,
     ):
         P = as_plan(plan)

@@ -90,8 +90,11 @@ class Estimator(BaseEstimator):
                 + (why if hasattr(type(self), f"fit_{name}") else "")
             )
 
-    def _read(self, X) -> tuple[Tensor, int]:
-        """X (n, p) as a tensor where ``device`` and ``dtype`` say, and a seed."""
+    def _read(self, X, reset: bool = True) -> tuple[Tensor, int]:
+        """X (n, p) as a tensor where ``device`` and ``dtype`` say, and a seed.
+
+        Unless ``reset``, X has the features of the fitted points, and may be one point.
+        """
         if isinstance(X, Pairwise | Affinity):
             raise TypeError(
                 f"{type(self).__name__} takes an array of points, and makes its cost itself; got "
@@ -103,7 +106,8 @@ class Estimator(BaseEstimator):
             X,
             dtype=[np.float64, np.float32],
             copy=True,
-            ensure_min_samples=2,
+            reset=reset,
+            ensure_min_samples=1 + reset,
             ensure_all_finite=False,  # the sentence of as_points names the row
         )
         device, dtype = as_device(self.device), None
@@ -111,7 +115,8 @@ class Estimator(BaseEstimator):
             name = getattr(self.dtype, "__name__", str(self.dtype)).removeprefix("torch.")
             check_choice("dtype", name, _DTYPES)
             dtype = _DTYPES[name]
-        points = as_points(X, "X").to(device=device, dtype=dtype)
+        points = as_points(np.repeat(X, 2, axis=0) if len(X) == 1 else X, "X")[: len(X)]
+        points = points.to(device=device, dtype=dtype)
         return points, check_random_state(self.random_state).randint(2**31 - 1)
 
     def _distances(self, points: Tensor) -> Pairwise:

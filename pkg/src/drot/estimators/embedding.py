@@ -13,21 +13,22 @@ from torch import Tensor
 from .._core.checks import as_points, check_choice
 from ..affinities.base import Affinity, symmetrize
 from ..affinities.rows import entropic_affinity
-from ..affinities.umap import umap_membership, unit_curve
+from ..affinities.umap import membership_rows, umap_membership, unit_curve
 from ..costs.array import Pairwise
 from ..costs.distances import sqeuclidean
 from ..embeddings.embed import Embedding, Init, Solver
-from ..embeddings.losses import PairKernel
+from ..embeddings.losses import GUARD, PairKernel
 from ..embeddings.methods import largevis, sne, snekhorn, tsne, umap
+from ..embeddings.place import Curve
 from ..graphs.graph import fuzzy_union
 from ..graphs.priors import Prior
 from ..spectral.connected import ConnectedPCA, ccpca
 from ..spectral.methods import pca_start
-from .base import BaseEmbedding
+from .new_points import PlacesNewPoints
 
 
 @dataclass(eq=False, repr=False)
-class EmbeddingEstimator(BaseEmbedding):
+class EmbeddingEstimator(PlacesNewPoints):
     """Cost, plan, embedding: a subclass says which plan and which method.
 
     ``_plan(cost)`` is the plan (n, n), or, where the cost is met in tiles, an affinity that has it;
@@ -46,6 +47,7 @@ class EmbeddingEstimator(BaseEmbedding):
     def fit(self, X, y=None):
         """Compute the affinity of X (n, p) and its embedding; ``y`` is not used."""
         points, seed = self._read(X)
+        self._points = points.cpu().numpy()
         cost = self._distances(points)
         init = self._init(points, cost, seed)
         plan = self._plan(cost)
@@ -139,8 +141,8 @@ class SNE(EmbeddingEstimator):
 
     Notes
     -----
-    Exact: every pair counts, so memory and time grow as n^2 and, once, n^3. There is no
-    ``transform``: a new point would change the plan of all. Where the solver stops short, ``fit``
+    Exact: every pair counts, so memory and time grow as n^2 and, once, n^3.
+    ``transform`` places new points and leaves the others. Where the solver stops short, ``fit``
     gives a ``ConvergenceWarning``. Up to 3162 points ``fit`` runs on one thread (book
     ``sec-sca-wrong``).
 
@@ -155,6 +157,7 @@ class SNE(EmbeddingEstimator):
     perplexity: float = 30.0
     _symmetric: ClassVar[bool] = False
     _method = staticmethod(partial(sne, normalization="rows"))
+    _curve = staticmethod(partial(Curve, gaussian=True))
 
     def _plan(self, cost):
         affinity = entropic_affinity(cost, self.perplexity, diagonal="drop")
@@ -196,6 +199,7 @@ class TSNE(SNE):
 
     _symmetric = True
     _method = staticmethod(tsne)
+    _curve = staticmethod(Curve)
 
 
 @dataclass(eq=False, repr=False)
@@ -242,6 +246,10 @@ class LargeVis(SNE):
     repulsion: float = 1.0
     _symmetric = True
     _method = staticmethod(largevis)
+
+    def _curve(self) -> Curve:
+        guard = 1.0 if self.kernel == "student" else GUARD
+        return Curve(guard=guard, repulsion=self.repulsion)
 
 
 @dataclass(eq=False, repr=False)
@@ -322,6 +330,17 @@ class UMAP(EmbeddingEstimator):
     def _keep(self, found, data):
         super()._keep(replace(found, Z=found.Z * self.spread), data)
 
+    def _rows(self, cost, same, first):
+        return membership_rows(cost[~same], self.n_neighbors, self.local_connectivity)
+
+    def _place(self, P, Z):
+        found, residual = super()._place(P, Z / self.spread)
+        return found * self.spread, residual
+
+    def _curve(self) -> Curve:
+        a, b = unit_curve(self.min_dist, self.spread)
+        return Curve(a=a, b=b, guard=GUARD, repulsion=self.repulsion)
+
 
 @dataclass(eq=False, repr=False)
 class SNEkhorn(EmbeddingEstimator):
@@ -370,8 +389,9 @@ class SNEkhorn(EmbeddingEstimator):
 
     Notes
     -----
-    Memory and time grow as n^2 and, once, n^3. There is no ``transform``: a new point would
-    change the plan of all. Where a solver stops short, ``fit`` gives a ``ConvergenceWarning``.
+    Memory and time grow as n^2 and, once, n^3. ``transform`` places new points
+    and leaves the others, their duals too. Where a solver stops short, ``fit`` gives a
+    ``ConvergenceWarning``.
 
     Examples
     --------
@@ -384,6 +404,7 @@ class SNEkhorn(EmbeddingEstimator):
 
     perplexity: float = 30.0
     _method = staticmethod(snekhorn)
+    _curve = staticmethod(partial(Curve, gaussian=True))
 
     def _plan(self, cost):
         affinity = self._sea(cost, self.perplexity)
@@ -412,10 +433,11 @@ class TSNEkhorn(SNEkhorn):
     """
 
     _method = staticmethod(partial(snekhorn, kernel="student"))
+    _curve = staticmethod(Curve)
 
 
 @dataclass(eq=False, repr=False)
-class CCPCA(BaseEmbedding):
+class CCPCA(PlacesNewPoints):
     r"""Principal components of the connected components of a neighbourhood graph.
 
     Entropic affinities between the rows of X are the probabilities of a random graph;
@@ -457,7 +479,9 @@ class CCPCA(BaseEmbedding):
 
     Notes
     -----
-    There is no ``transform``: a new point would change the graphs of all.
+    A new point joins a fitted one by an edge drawn from its entropic affinity, and so the component
+    of that one: ``transform`` gives its expected place, the mean of the map in the affinity's
+    weights.
 
     Examples
     --------
@@ -478,6 +502,7 @@ class CCPCA(BaseEmbedding):
     def fit(self, X, y=None):
         """Draw the graphs of X (n, p) and embed their components; ``y`` is not used."""
         points, seed = self._read(X)
+        self._points = points.cpu().numpy()
         # with a block, tiles are computed when met: nothing of size n x n is kept
         cost = sqeuclidean(points, block=len(points))
         affinity = entropic_affinity(cost, self.perplexity, diagonal="drop")
@@ -488,3 +513,6 @@ class CCPCA(BaseEmbedding):
         self.result_: ConnectedPCA = found
         self.embedding_, self.start_ = found.Z.cpu().numpy(), found.start.cpu().numpy()
         self.standard_error_ = found.standard_error
+
+    def _place(self, P, Z):
+        return P @ Z, 0.0

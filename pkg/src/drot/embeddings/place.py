@@ -1,0 +1,114 @@
+"""New points in a map that is held fixed: one small problem each (Chapter 15)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .descent import radius
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """Positions of new points in a fixed map, and how far each descent came."""
+
+    Z: Tensor  # (b, q)
+    value: Tensor  # (b,) f of each row, in nats
+    residual: Tensor  # (b,) |df/dz| times the radius of the map, in nats
+    n_iter: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    r"""The kernel :math:`e^{-C}` of a map, and how a row of it becomes a row of a plan.
+
+    :math:`C = d^2`, or :math:`\log a + b \log(d^2 + \delta)` unless ``gaussian``.
+    """
+
+    gaussian: bool = False
+    a: float = 1.0
+    b: float = 1.0
+    guard: float = 1.0
+    repulsion: float | None = None  # of pairs that are joined alone; None: a row sums to 1
+
+
+def place(P: Tensor, Z: Tensor, curve: Curve, *, dual: Tensor | None = None, tol: float = 1e-3,
+          max_iter: int = 100) -> Placement:  # fmt: skip
+    r"""Minimise the divergence of rows P (b, m) from those of new points of the map Z (m, q).
+
+    .. math:: f_i(z) = \sum_j P_{ij} C(z, z_j) + \log \sum_j e^{f_j - C(z, z_j)}, \quad
+        \text{or} \quad \sum_j P_{ij} C(z, z_j) + \gamma \sum_j \log(1 + e^{-C(z, z_j)}) .
+
+    Newton's method in q dimensions, its curvature made positive, from the mean of the map in the
+    weights P; a step that does not lower f is shortened. Book ``prp-new-point``.
+    """
+    middle = Z.mean(dim=0)
+    Z = Z - middle
+    size, q = radius(Z), Z.shape[1]
+    flat = torch.cat([Z, (Z[:, :, None] * Z[:, None, :]).flatten(1), torch.ones_like(Z[:, :1])], 1)
+
+    def evaluate(P: Tensor, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """f (b,), its gradient (b, q) and second derivative (b, q, q)."""
+        d2 = torch.zeros_like(P)
+        for k in range(q):
+            d2 += (z[:, k, None] - Z[:, k]).square_()
+        u = d2 + curve.guard
+        if curve.gaussian:
+            cost, slope, bend = d2, torch.ones_like(d2), torch.zeros_like(d2)
+        else:
+            cost, slope = u.log().mul_(curve.b).add_(math.log(curve.a)), curve.b / u
+            bend = -slope / u
+        if curve.repulsion is None:
+            score = -cost if dual is None else dual - cost
+            repulsion = torch.logsumexp(score, dim=1)
+            Q = spread = (score - repulsion[:, None]).exp_()
+        else:
+            odds = (-cost).exp_()
+            repulsion = curve.repulsion * odds.log1p().sum(dim=1)
+            Q = curve.repulsion * odds / (1 + odds)
+            spread = Q / (1 + odds)
+        force = 2 * slope * (P - Q)
+
+        def moments(weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            """Sums of weights (b,), of differences z - z_j (b, q) and of their squares."""
+            first, second, total = (weights @ flat).split([q, q * q, 1], dim=1)
+            zz, zf = z[:, :, None] * z[:, None, :], z[:, :, None] * first[:, None, :]
+            square = zz * total[:, :, None] - zf - zf.mT + second.view(-1, q, q)
+            return total, z * total - first, square
+
+        total, gradient, _ = moments(force)
+        second = moments(4 * bend * (P - Q) + spread * (2 * slope) ** 2)[2]
+        second = second + total[:, :, None] * torch.eye(q, dtype=z.dtype, device=z.device)
+        if curve.repulsion is None:
+            mean = moments(2 * slope * Q)[1]
+            second = second - mean[:, :, None] * mean[:, None, :]
+        return (P * cost).sum(dim=1) + repulsion, gradient, second
+
+    def step_of(gradient: Tensor, second: Tensor) -> Tensor:
+        curvature, axes = torch.linalg.eigh(second)
+        curvature = curvature.abs()
+        floor = 1e-3 * curvature.amax(dim=1, keepdim=True) + torch.finfo(P.dtype).tiny
+        along = (gradient[:, None, :] @ axes)[:, 0] / curvature.maximum(floor)
+        step = -(axes @ along[:, :, None])[:, :, 0]
+        return step * (size / step.norm(dim=1, keepdim=True).clamp_min(size))  # at most a radius
+
+    z = P @ Z / P.sum(dim=1, keepdim=True)
+    value, gradient, second = evaluate(P, z)
+    step, share = step_of(gradient, second), torch.ones_like(value)
+    slack = 4 * torch.finfo(P.dtype).eps
+    active, n_iter = (size * gradient.norm(dim=1) > tol).nonzero()[:, 0], 0
+    while len(active) and n_iter < max_iter:
+        n_iter += 1
+        trial = z[active] + share[active, None] * step[active]
+        found = evaluate(P[active], trial)
+        wanted = 1e-4 * share[active] * (gradient[active] * step[active]).sum(dim=1)
+        good = found[0] <= value[active] + wanted + slack * value[active].abs()
+        better = active[good]
+        z[better], value[better], gradient[better] = trial[good], found[0][good], found[1][good]
+        step[better], share[better] = step_of(found[1][good], found[2][good]), 1.0
+        share[active[~good]] /= 4
+        active = active[size * gradient[active].norm(dim=1) > tol]
+    return Placement(Z=z + middle, value=value, residual=size * gradient.norm(dim=1), n_iter=n_iter)

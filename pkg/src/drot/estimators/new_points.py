@@ -1,0 +1,90 @@
+"""What estimators say of points that they were not fitted to: ``transform``."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import torch
+from sklearn.exceptions import ConvergenceWarning
+from torch import Tensor
+
+from .._core.checks import as_perplexity, check_reach
+from .._core.roots import solve_rows
+from .._core.run import _outside, read_limits
+from ..costs.array import tile_rows
+from ..costs.distances import sqeuclidean
+from ..embeddings.place import Curve, place
+from .base import BaseEmbedding
+
+# of a new point: nats that it could gain on the way of a radius of the map
+_TOL = {torch.float64: 1e-6, torch.float32: 3e-3}
+
+
+class PlacesNewPoints(BaseEmbedding):
+    """An embedding that gives new points their place, each by itself, and moves no other."""
+
+    perplexity: float  # of a subclass that has it
+    _points: np.ndarray  # (n, p) that it was fitted to
+
+    def transform(self, X) -> np.ndarray:
+        r"""Places of new points X (b, p) in the map of the fitted ones, which stay: (b, q).
+
+        The affinity of a new point to the fitted ones is a row of its own; its place minimises the
+        divergence of this row from the one that the kernel of the map gives it, from the mean of
+        the map in the row's weights. A fitted point stays where it is, the first of its copies
+        where there are several. New points do not see each other, so a place does not depend on the
+        others that are asked for. A ``ConvergenceWarning`` says where a place is not at rest.
+
+        Book ``prp-new-point``. Memory: tiles of b x n.
+        """
+        known = torch.as_tensor(self.embedding_)
+        points = self._read(X, reset=False)[0]
+        fitted = torch.as_tensor(self._points).to(points.device)
+        points, known, tol = points.to(fitted), known.to(fitted), _TOL[fitted.dtype]
+        if torch.equal(points, fitted):
+            return np.array(self.embedding_)
+        alone = len(points) == 1
+        cost = sqeuclidean(torch.cat([points, points]) if alone else points, fitted, block=1)
+        step, parts, worst = tile_rows(cost), [], 0.0
+        for start in range(0, len(points), step):
+            rows = slice(start, min(start + step, len(points)))
+            tile = cost.rows(rows)
+            nearest, first = tile.min(dim=1)
+            same = nearest == 0  # exactly: copies are at distance 0
+            Z = known[first]
+            if not same.all():
+                P = self._rows(tile, same, start)
+                Z[~same], residual = self._place(P, known)
+                worst = max(worst, residual)
+            parts.append(Z)
+        if worst > tol:
+            warnings.warn(
+                f"{type(self).__name__}: the place of a new point stopped at a residual of "
+                f"{worst:.1e}, above its tolerance of {tol:g}; pass dtype='float64' to the fit",
+                ConvergenceWarning,
+                stacklevel=_outside(),
+            )
+        return torch.cat(parts).cpu().numpy()
+
+    def _rows(self, cost: Tensor, same: Tensor, first: int) -> Tensor:
+        """Affinities of the rows of ``cost`` (b, n) that are not the ``same`` as a fitted point."""
+        excess = cost - cost.amin(dim=1, keepdim=True)
+        xi = as_perplexity(self.perplexity, len(cost), cost.device)
+        ties = (excess == 0).sum(dim=1).masked_fill(same, 0)
+        check_reach(xi, ties, torch.full_like(ties, cost.shape[1]), first)
+        excess = excess[~same]
+        tol, most = read_limits(None, 100, "raise", cost.dtype)
+        log_eps = solve_rows(excess, xi[~same].log().to(excess.dtype), tol, most)[0]
+        return torch.softmax(-excess / log_eps.exp()[:, None], dim=1)
+
+    def _place(self, P: Tensor, Z: Tensor) -> tuple[Tensor, float]:
+        """Places of the rows P, and the largest residual."""
+        result = self.result_
+        dual = None if result.dual is None else result.dual.to(Z)
+        found = place(P, Z, self._curve(), dual=dual, tol=_TOL[Z.dtype])
+        return found.Z, float(found.residual.max())
+
+    def _curve(self) -> Curve:
+        """The kernel of the map."""
+        return Curve()

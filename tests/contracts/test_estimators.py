@@ -15,6 +15,7 @@ from drot import SNE, TSNE, UMAP, LargeVis, SNEkhorn, TSNEkhorn
 from drot._core import memory as _memory
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import pairwise_distances
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -205,6 +206,45 @@ def test_new_points_get_places_and_fitted_ones_keep_theirs(estimator):
         model.transform([[0.0] * 4, [np.nan] * 4])
     with pytest.raises(ValueError, match="X has 3 features"):
         model.transform(X[:, :3])
+
+
+@unfinished
+@each
+def test_metrics(estimator):
+    """Precomputed distances are those of the points; others are scikit-learn's, squared."""
+    new = np.random.default_rng(1).normal(size=(5, 4))
+    plain = fit(estimator, random_state=0)
+    known = estimator(**ESTIMATORS[estimator], random_state=0, metric="precomputed")
+    known.fit(pairwise_distances(X))
+    np.testing.assert_allclose(known.affinity_, plain.affinity_, atol=1e-9)
+    Z = known.transform(pairwise_distances(new, X))
+    assert Z.shape == (5, 2)
+    np.testing.assert_array_equal(known.transform(pairwise_distances(X)), known.embedding_)
+    other = fit(estimator, random_state=0, metric="manhattan")
+    cost = np.square(pairwise_distances(X, metric="manhattan"))
+    known.fit(np.sqrt(cost))
+    np.testing.assert_allclose(known.affinity_, other.affinity_, atol=1e-9)
+    assert other.transform(new).shape == (5, 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "cloud", "message"),
+    [
+        ({"metric": "precomputed"}, X, r"must be square \(n, n\) distances .* got shape \(30, 4\)"),
+        ({"metric": "precomputed"}, np.exp(-pairwise_distances(X)), "holds similarities, not dist"),
+        ({"metric": "precomputed"}, -pairwise_distances(X), "has negative distances"),
+        ({"metric": "precomputed"}, np.triu(pairwise_distances(X)), "the distances X .*symmetric"),
+        ({"metric": "nonsense"}, X, "metric='nonsense' does not exist; choose from 'euclidean'"),
+        (
+            {"metric": "precomputed", "init": "pca"},
+            pairwise_distances(X),
+            "init='pca' needs points",
+        ),
+    ],
+)
+def test_what_is_no_metric_is_said(options, cloud, message):
+    with pytest.raises(ValueError, match=message):
+        TSNE(perplexity=6.0, **options).fit(cloud)
 
 
 @unfinished

@@ -108,7 +108,8 @@ class Estimator(BaseEstimator):
             copy=True,
             reset=reset,
             ensure_min_samples=1 + reset,
-            ensure_all_finite=False,  # the sentence of as_points names the row
+            # the sentence of as_points names the row; scikit-learn asks for columns first
+            ensure_all_finite=not reset and getattr(self, "metric", "") == "precomputed",
         )
         device, dtype = as_device(self.device), None
         if self.dtype is not None:  # a name, or a type of NumPy or torch, which has one

@@ -40,6 +40,7 @@ class EmbeddingEstimator(PlacesNewPoints):
     n_components: int = 2
     _: KW_ONLY
     init: Init = "spectral"
+    metric: str = "euclidean"
     max_iter: int = 2000
     tol: float | None = None
     solver: Solver = "lbfgs"
@@ -52,6 +53,11 @@ class EmbeddingEstimator(PlacesNewPoints):
         init = self._init(points, cost, seed)
         plan = self._plan(cost)
         return self._embed(plan, {"init": init, "random_state": seed})
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = tags.input_tags.positive_only = self.metric == "precomputed"
+        return tags
 
     def _plan(self, cost: Pairwise):
         raise NotImplementedError
@@ -84,6 +90,11 @@ class EmbeddingEstimator(PlacesNewPoints):
                 )
             return self.init
         check_choice("init", self.init, ("spectral", "pca", "random", "ccpca"))
+        if self.metric == "precomputed" and self.init in ("pca", "ccpca"):
+            raise ValueError(
+                f"init={self.init!r} needs points, and metric='precomputed' has their distances; "
+                "pass init='spectral', 'random' or an array"
+            )
         if self.init == "pca":
             return pca_start(points, n_components=self.n_components)
         if self.init == "ccpca":
@@ -111,6 +122,11 @@ class SNE(EmbeddingEstimator):
         :math:`\xi`, neighbours per point; below n - 1.
     init : {"spectral", "pca", "random", "ccpca"}, array_like of shape (n, q), or Embedding
         Where the embedding starts. ``result_`` of an earlier fit continues that run.
+    metric : str
+        ``"euclidean"``, ``"manhattan"``, ``"cosine"``, ``"correlation"``, ``"chebyshev"``,
+        ``"canberra"``, ``"braycurtis"`` or ``"hamming"``, as scikit-learn has them, or
+        ``"precomputed"``: X are distances (n, n), and (b, n) for ``transform``. The cost is the
+        squared distance.
     random_state : int, RandomState or None
         Seed of the start. The same seed gives the same bits, on one device with one number of
         threads.
@@ -178,7 +194,8 @@ class TSNE(SNE):
 
     Parameters
     ----------
-    n_components, perplexity, init, random_state, max_iter, tol, solver, device, dtype, verbose
+    n_components, perplexity, init, metric, random_state, max_iter, tol, solver, device, dtype,
+    verbose
         As in :class:`SNE`.
 
     Attributes
@@ -215,7 +232,8 @@ class LargeVis(SNE):
 
     Parameters
     ----------
-    n_components, perplexity, init, random_state, max_iter, tol, solver, device, dtype, verbose
+    n_components, perplexity, init, metric, random_state, max_iter, tol, solver, device, dtype,
+    verbose
         As in :class:`SNE`.
     kernel : {"student", "curve"}
         :math:`Q = 1 / (2 + d^2)`, of the derivation, or :math:`1 / (1 + d^2)`, of the software;
@@ -277,7 +295,7 @@ class UMAP(EmbeddingEstimator):
         Neighbours that are joined for certain; see :func:`drot.umap_membership`.
     repulsion : float
         :math:`\gamma`, at least 1: the weight of the repulsion.
-    init, random_state, max_iter, tol, solver, device, dtype, verbose
+    init, metric, random_state, max_iter, tol, solver, device, dtype, verbose
         As in :class:`SNE`.
 
     Attributes
@@ -360,6 +378,11 @@ class SNEkhorn(EmbeddingEstimator):
         :math:`\xi`, neighbours per point, itself among them; below the number of points.
     init : {"spectral", "pca", "random", "ccpca"}, array_like of shape (n, q), or Embedding
         Where the embedding starts. ``result_`` of an earlier fit continues that run.
+    metric : str
+        ``"euclidean"``, ``"manhattan"``, ``"cosine"``, ``"correlation"``, ``"chebyshev"``,
+        ``"canberra"``, ``"braycurtis"`` or ``"hamming"``, as scikit-learn has them, or
+        ``"precomputed"``: X are distances (n, n), and (b, n) for ``transform``. The cost is the
+        squared distance.
     random_state : int, RandomState or None
         Seed of the start. The same seed gives the same bits, on one device with one number of
         threads.
@@ -421,7 +444,8 @@ class TSNEkhorn(SNEkhorn):
 
     Parameters
     ----------
-    n_components, perplexity, init, random_state, max_iter, tol, solver, device, dtype, verbose
+    n_components, perplexity, init, metric, random_state, max_iter, tol, solver, device, dtype,
+    verbose
         As in :class:`SNEkhorn`.
 
     Examples

@@ -7,16 +7,23 @@ import warnings
 import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise_distances
 from torch import Tensor
 
-from .._core.checks import as_perplexity, check_reach
+from .._core.checks import as_perplexity, check_choice, check_reach
+from .._core.memory import tile_entries
 from .._core.roots import solve_rows
 from .._core.run import _outside, read_limits
-from ..costs.array import tile_rows
+from ..costs.array import Pairwise, as_pairwise, check_symmetric
 from ..costs.distances import sqeuclidean
 from ..embeddings.place import Curve, place
 from .base import BaseEmbedding
 
+# of scikit-learn's; not those that take scales from the data, which new points would change
+METRICS = (
+    "euclidean", "precomputed", "manhattan", "cosine", "correlation", "chebyshev", "canberra",
+    "braycurtis", "hamming",
+)  # fmt: skip
 # of a new point: nats that it could gain on the way of a radius of the map
 _TOL = {torch.float64: 1e-6, torch.float32: 3e-3}
 
@@ -25,6 +32,7 @@ class PlacesNewPoints(BaseEmbedding):
     """An embedding that gives new points their place, each by itself, and moves no other."""
 
     perplexity: float  # of a subclass that has it
+    metric: str = "euclidean"  # of a subclass that has others
     _points: np.ndarray  # (n, p) that it was fitted to
 
     def transform(self, X) -> np.ndarray:
@@ -44,12 +52,13 @@ class PlacesNewPoints(BaseEmbedding):
         points, known, tol = points.to(fitted), known.to(fitted), _TOL[fitted.dtype]
         if torch.equal(points, fitted):
             return np.array(self.embedding_)
-        alone = len(points) == 1
-        cost = sqeuclidean(torch.cat([points, points]) if alone else points, fitted, block=1)
-        step, parts, worst = tile_rows(cost), [], 0.0
+        plain = self.metric == "euclidean"
+        pair = points.expand(2, -1) if len(points) == 1 else points  # of a cost
+        cost = sqeuclidean(pair, fitted, block=1) if plain else None
+        step, parts, worst = max(16, tile_entries(points.device) // len(fitted)), [], 0.0
         for start in range(0, len(points), step):
             rows = slice(start, min(start + step, len(points)))
-            tile = cost.rows(rows)
+            tile = self._between(points[rows], fitted) if cost is None else cost.rows(rows)
             nearest, first = tile.min(dim=1)
             same = nearest == 0  # exactly: copies are at distance 0
             Z = known[first]
@@ -66,6 +75,38 @@ class PlacesNewPoints(BaseEmbedding):
                 stacklevel=_outside(),
             )
         return torch.cat(parts).cpu().numpy()
+
+    def _distances(self, points: Tensor) -> Pairwise:
+        if self.metric == "euclidean":
+            return super()._distances(points)
+        return as_pairwise(self._between(points))
+
+    def _between(self, points: Tensor, fitted: Tensor | None = None) -> Tensor:
+        """Squares of distances by ``metric``, to the ``fitted`` points or of all: dense."""
+        D = points
+        if self.metric != "precomputed":
+            known = None if fitted is None else fitted.cpu().numpy()
+            check_choice("metric", self.metric, METRICS)
+            found = pairwise_distances(points.cpu().numpy(), known, metric=self.metric)
+            D = torch.as_tensor(found).to(points)
+            D = D if fitted is not None else (D + D.T) / 2
+        elif fitted is None:
+            if D.shape[0] != D.shape[1]:
+                raise ValueError(
+                    "X must be square (n, n) distances with metric='precomputed'; got shape "
+                    f"{tuple(D.shape)}. For a cloud of n points leave metric out"
+                )
+            if D.diagonal().any():
+                raise ValueError(
+                    "X has a diagonal that is not 0 with metric='precomputed': it holds "
+                    "similarities, not distances; pass distances"
+                )
+            check_symmetric(as_pairwise(D), "the distances X")
+        if (D < 0).any():
+            raise ValueError(
+                f"metric={self.metric!r} has negative distances; pass distances, not similarities"
+            )
+        return D.square()
 
     def _rows(self, cost: Tensor, same: Tensor, first: int) -> Tensor:
         """Affinities of the rows of ``cost`` (b, n) that are not the ``same`` as a fitted point."""

@@ -14,6 +14,7 @@ from .._core.checks import as_perplexity, check_choice, check_reach
 from .._core.memory import tile_entries
 from .._core.roots import solve_rows
 from .._core.run import _outside, read_limits
+from .._core.threads import threads_for
 from ..costs.array import Pairwise, as_pairwise, check_symmetric
 from ..costs.distances import sqeuclidean
 from ..embeddings.place import Curve, place
@@ -56,17 +57,18 @@ class PlacesNewPoints(BaseEmbedding):
         pair = points.expand(2, -1) if len(points) == 1 else points  # of a cost
         cost = sqeuclidean(pair, fitted, block=1) if plain else None
         step, parts, worst = max(16, tile_entries(points.device) // len(fitted)), [], 0.0
-        for start in range(0, len(points), step):
-            rows = slice(start, min(start + step, len(points)))
-            tile = self._between(points[rows], fitted) if cost is None else cost.rows(rows)
-            nearest, first = tile.min(dim=1)
-            same = nearest == 0  # exactly: copies are at distance 0
-            Z = known[first]
-            if not same.all():
-                P = self._rows(tile, same, start)
-                Z[~same], residual = self._place(P, known)
-                worst = max(worst, residual)
-            parts.append(Z)
+        with threads_for(step * len(fitted)):  # a tile is small: two threads wait for each other
+            for start in range(0, len(points), step):
+                rows = slice(start, min(start + step, len(points)))
+                tile = self._between(points[rows], fitted) if cost is None else cost.rows(rows)
+                nearest, first = tile.min(dim=1)
+                same = nearest == 0  # exactly: copies are at distance 0
+                Z = known[first]
+                if not same.all():
+                    P = self._rows(tile, same, start)
+                    Z[~same], residual = self._place(P, known)
+                    worst = max(worst, residual)
+                parts.append(Z)
         if worst > tol:
             warnings.warn(
                 f"{type(self).__name__}: the place of a new point stopped at a residual of "

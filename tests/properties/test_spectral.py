@@ -438,8 +438,11 @@ def test_estimator(capsys):
     np.testing.assert_array_equal(model.embedding_, found.Z)
     np.testing.assert_array_equal(model.start_, found.start)
     assert model.standard_error_ == found.standard_error and model.n_features_in_ == 4
-    with pytest.raises(AttributeError, match="new point would change the graphs"):
-        model.transform(X)
+    np.testing.assert_array_equal(model.transform(X), model.embedding_)  # the fitted points
+    new = X[3] + 0.1  # at the mean of the map in the weights of its own affinity
+    rows = drot.entropic_affinity(drot.sqeuclidean(np.vstack([new, X])), 5.0, diagonal="drop")
+    expected = rows.plan[0, 1:].numpy() @ model.embedding_
+    np.testing.assert_allclose(model.transform(new[None])[0], expected, rtol=1e-7)
     assert list(model.get_feature_names_out()) == ["ccpca0", "ccpca1"]
     assert CCPCA(perplexity=5.0, dtype="float32").fit(X).embedding_.dtype == np.float32
     quiet = capsys.readouterr()

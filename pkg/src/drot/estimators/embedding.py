@@ -516,7 +516,6 @@ class CCPCA(PlacesNewPoints):
     True
     """
 
-    _shared = "graphs"
     n_components: int = 2
     perplexity: float = 30.0
     _: KW_ONLY

@@ -89,7 +89,8 @@ class Contraction:
         """C[index, index], (b, b)."""
         if isinstance(self.cost, Factored):
             return self.cost.left[index] @ self.cost.right[index].T
-        return self.cost.rows(index)[:, index]
+        step = self.cost.block or max(1, len(index))  # no more whole rows than a tile has
+        return torch.cat([self.cost.rows(some)[:, index] for some in index.split(step)])
 
     def f1_times(self, w: Tensor) -> Tensor:
         """f1(C) w, (n,)."""

@@ -226,7 +226,7 @@ def mrf_log_density(
 ) -> Tensor:
     r"""Log density of the pairwise Markov random field (MRF), not normalised.
 
-    .. math:: \log f_k(X, W) = \sum_{i \ne j} W_{ij} \log k(x_i - x_j) .
+    .. math:: \log f_\kappa(X, W) = \sum_{i \ne j} W_{ij} \log \kappa(x_i - x_j) .
 
     It does not change when a component of the graph moves as a whole.
 
@@ -238,8 +238,8 @@ def mrf_log_density(
     graph : Graph, Affinity or array_like, shape (n, n), non-negative
         :math:`W`. Self-loops do not count.
     kernel : {"gaussian", "student"} or callable
-        :math:`k(x) = e^{-\|x\|^2 / 2}` or :math:`(1 + \|x\|^2)^{-1}`. A callable takes the
-        differences :math:`x_i - x_j`, one row per edge (m, p), and returns :math:`\log k`, (m,).
+        :math:`\kappa(x) = e^{-\|x\|^2 / 2}` or :math:`(1 + \|x\|^2)^{-1}`. A callable takes the
+        differences :math:`x_i - x_j`, one row per edge (m, p), and returns :math:`\log \kappa`, (m,).
 
     Returns
     -------

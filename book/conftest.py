@@ -33,7 +33,9 @@ REUSE = os.environ.get("DROT_REUSE") == "1"
 STORE = os.environ.get("DROT_STORE") != "0"
 SECONDS = 60  # of a chapter, on two cores
 # What did not arrive says so in a warning: no cell may show one, here and in .pytest.ini.
-UNFINISHED = "import warnings; warnings.filterwarnings('error', '(?s).*(residual|converge)')"
+# Pictures have two dots for each one of the page.
+BEFORE = """import warnings; warnings.filterwarnings('error', '(?s).*(residual|converge)')
+get_ipython().config.InlineBackend.figure_formats = {"retina"}"""
 
 
 def pytest_collect_file(file_path: Path, parent):
@@ -82,7 +84,7 @@ class Chapter(IPyNbFile):
         kernel.execute_cell_input = lambda source, **options: kernel.kc.execute(
             source, store_history=True, stop_on_error=False, **options
         )
-        kernel.kc.execute(UNFINISHED, silent=True, reply=True, timeout=60)
+        kernel.kc.execute(BEFORE, silent=True, reply=True, timeout=60)
         info = kernel.kc.kernel_info(reply=True, timeout=60)
         self.nb.metadata["language_info"] = info["content"]["language_info"]
 

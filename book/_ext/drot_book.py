@@ -6,6 +6,7 @@
 - Drops scripts that are emitted twice, and mends the markup of signatures and of the bibliography.
 - Keeps words with a hyphen, and formulas with the comma behind them, in one line.
 - Lets exercises say whether an answer is right (``answers.py``).
+- Shows every figure in one place (``gallery.py``).
 - Ships every chapter as an executed notebook, and links it to Colab (``notebooks.py``).
 - Keeps the build honest: a cache of executions that does not fit the package is emptied before
   it is read, and with ``DROT_EXECUTED=1`` (set by ``make``) the build may execute nothing.
@@ -26,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import answers
 import drot
 import executions
+import gallery
 import myst_nb.core.execute.cache as nb_cache
 import notebooks
 import numpy
@@ -195,6 +197,7 @@ def setup(app):
     app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", take_icons_from_the_font)
     answers.setup(app)
+    gallery.setup(app)
     notebooks.setup(app)
     app.connect("html-page-context", drop_repeated_scripts, priority=900)
     app.connect("html-page-context", turn_to_the_next_chapter)

@@ -115,6 +115,14 @@ def test_line_is_complete(row: Row):
     assert re.fullmatch(r"\{(ref|eq|prf:ref)\}`[^`]+`", row.first) or "coming" in row.first
 
 
+def test_a_letter_has_one_meaning():
+    """No symbol stands in two lines, and no chapter explains its letters in a box of its own."""
+    symbols = [symbol for row in ROWS for symbol in re.findall(r"\$([^$]+)\$", row.symbol)]
+    assert len(symbols) > 80 and not {s for s in symbols if symbols.count(s) > 1}
+    for page in PAGE.parent.rglob("[01]*.md"):
+        assert "Letters in this chapter" not in page.read_text("utf8"), page.name
+
+
 @pytest.mark.parametrize(
     ("name", "owner"), sorted({pair for row in ROWS for pair in row.names()}, key=str)
 )

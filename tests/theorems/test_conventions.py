@@ -1,4 +1,4 @@
-"""Chapter 0: what entropy, perplexity and KL mean, and the mass they carry."""
+"""Notation and conventions: what entropy, perplexity and KL mean, and the mass they carry."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@
   "use strict";
 
   const { buttons, draw, element, local, picture, readout, row, set, widget } = drotPage;
-  const MAPS = 5;
-  const SIDE = 150; // of a map, in user units
-  const MARGIN = 8;
+  const MAPS = 2;
+  const SIDE = 300; // of a map, in user units
+  const MARGIN = 14;
   const PERPLEXITY = 30;
   const NEAR = 10; // neighbours that are compared
   const STEPS = 400;
@@ -16,7 +16,7 @@
   const LEAST = 5; // distance of the farthest point at least: a map grows out of a dot
   const PIXEL = 9; // side of a pixel of the image
 
-  /* some dots of each class, and a ring around the chosen one */
+  /* some dots of each class, its name amid them, and a ring around the chosen one */
   function makeMap(k, classes) {
     const size = { width: SIDE, height: SIDE };
     const one = picture("", "map from random start " + (k + 1) + ", a dot for each digit", size);
@@ -24,7 +24,12 @@
     const paths = kinds.map((kind) => {
       return draw(one.svg, "path", { class: "drot-dots drot-class-" + kind });
     });
-    const ring = draw(one.svg, "circle", { class: "drot-chosen", r: 7 });
+    const names = kinds.map((kind) => {
+      const name = draw(one.svg, "text", { class: "drot-class-name drot-class-" + kind });
+      name.textContent = kind;
+      return name;
+    });
+    const ring = draw(one.svg, "circle", { class: "drot-chosen", r: 9 });
     let places = [];
     function move(Z) {
       let far = LEAST;
@@ -35,10 +40,16 @@
       paths.forEach((path, c) => {
         const own = places.filter((_, i) => classes[i] === kinds[c]);
         set(path, { d: own.map(at).join("") });
+        const [x, y] = [0, 1].map((a) => median(own.map((place) => place[a])));
+        set(names[c], { x, y });
       });
     }
     const choose = (i) => set(ring, { cx: places[i][0], cy: places[i][1] });
     return { ...one, move, choose, places: () => places };
+  }
+
+  function median(values) {
+    return values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
   }
 
   function makeImage() {
@@ -71,11 +82,9 @@
     const maps = Array.from({ length: MAPS }, (_, k) => makeMap(k, classes));
     const image = makeImage();
     const said = readout([
-      ["low", "Objectives, in nats, from"],
-      ["high", "to"],
-      ["shared", "ten nearest neighbours in common"],
-      ["correlated", "correlation of the distances between classes"],
-    ], [], (x, key) => x.toFixed(key in { low: 0, high: 0 } ? 4 : 2));
+      ["shared", "Share of a digit's ten nearest neighbours that are the same in both maps"],
+      ["correlated", "Correlation of the distances between classes"],
+    ], [], (x) => x.toFixed(2));
 
     function choose(i) {
       state.chosen = i;
@@ -98,7 +107,7 @@
       state.maps = maps.map((_, k) => core.begin(classes.length, first + k + 1));
       maps.forEach((map) => (map.heading.textContent = "\u2026"));
       set(box, { "data-running": "" });
-      said.update({ low: "\u2026", high: "\u2026", shared: "\u2026", correlated: "\u2026" });
+      said.update({ shared: "\u2026", correlated: "\u2026" });
       show();
       schedule(state.run);
     }
@@ -122,8 +131,8 @@
     function conclude() {
       const values = state.maps.map(({ Z }) => core.objective(P, Z));
       const alike = core.agreement(state.maps.map(({ Z }) => Z), classes, NEAR);
-      maps.forEach((map, k) => (map.heading.textContent = values[k].toFixed(3)));
-      said.update({ low: Math.min(...values), high: Math.max(...values), ...alike });
+      maps.forEach((map, k) => (map.heading.textContent = "KL " + values[k].toFixed(3)));
+      said.update(alike);
       box.removeAttribute("data-running");
     }
 
@@ -138,9 +147,9 @@
     begin();
     other();
     window.drotStartsState = state; // for the tests
-    const frames = row("drot-five", [...maps.map(({ node }) => node), image.node]);
+    const frames = row("drot-two", [...maps.map(({ node }) => node), image.node]);
     return [frames, row("drot-controls", [press.row]), said.output];
   }
 
-  widget("starts", "t-SNE maps of 500 digits from five random starts", start);
+  widget("starts", "t-SNE maps of 500 digits from two random starts", start);
 })();

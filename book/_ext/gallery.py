@@ -9,7 +9,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx import addnodes
 
-SENTENCE_ENDS = re.compile(r"(?<=[.?!;])\s")
+SENTENCE_ENDS = re.compile(r"(?<=[.?!])\s")
 
 
 class Gallery(nodes.General, nodes.Element):

@@ -239,7 +239,8 @@ def mrf_log_density(
         :math:`W`. Self-loops do not count.
     kernel : {"gaussian", "student"} or callable
         :math:`\kappa(x) = e^{-\|x\|^2 / 2}` or :math:`(1 + \|x\|^2)^{-1}`. A callable takes the
-        differences :math:`x_i - x_j`, one row per edge (m, p), and returns :math:`\log \kappa`, (m,).
+        differences :math:`x_i - x_j`, one row per edge (m, p), and returns
+        :math:`\log \kappa`, (m,).
 
     Returns
     -------

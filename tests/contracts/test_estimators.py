@@ -49,12 +49,22 @@ def drawn(seed: int) -> int:
 
 
 @unfinished  # its values of max_iter are small
+@pytest.mark.parametrize("metric", ["euclidean", "precomputed"])
 @each
-def test_check_estimator(estimator):
-    """scikit-learn's own list; as many neighbours as its small data sets allow, and not a tie."""
-    few = {name: 3.5 if name == "perplexity" else 3 for name in ESTIMATORS[estimator]}
-    results = check_estimator(estimator(**few), on_skip=None)
-    assert {result["status"] for result in results} <= {"passed", "skipped"}
+def test_check_estimator(estimator, metric):
+    """scikit-learn's own list; as many neighbours as its small data sets allow, and not a tie.
+
+    It makes distances to integers: many tie, and those of 0 between points that are not at one
+    place are the distances of no points, which the symmetric affinity says.
+    """
+    xi = 3.5 if metric == "euclidean" else 8.5
+    few = {name: xi if name == "perplexity" else 3 for name in ESTIMATORS[estimator]}
+    no_distances = estimator in STOCHASTIC and metric == "precomputed"
+    known = {"check_estimators_dtypes": "no distances"} if no_distances else {}
+    model = estimator(**few, metric=metric)
+    results = check_estimator(model, on_skip=None, expected_failed_checks=known)
+    assert sum(result["status"] == "xfail" for result in results) == len(known)
+    assert {result["status"] for result in results} <= {"passed", "skipped", "xfail"}
     assert sum(result["status"] == "passed" for result in results) >= 35
 
 
@@ -146,9 +156,6 @@ def test_rules(estimator, capsys):
     assert clone(pipe).fit(X[:25]).transform(X[25:]).shape == (5, 2)
     with pytest.raises(NotFittedError):
         estimator().transform(X)
-    assert not hasattr(drot.DistR(), "transform")
-    with pytest.raises(AttributeError, match="has no 'transform': a new point would change"):
-        drot.DistR().transform(X)
     with pytest.raises(AttributeError, match=r"has no 'nonsense'$"):
         _ = model.nonsense
     doc, parameters = inspect.getdoc(estimator), inspect.signature(estimator).parameters
@@ -232,7 +239,11 @@ def test_metrics(estimator):
     [
         ({"metric": "precomputed"}, X, r"must be square \(n, n\) distances .* got shape \(30, 4\)"),
         ({"metric": "precomputed"}, np.exp(-pairwise_distances(X)), "holds similarities, not dist"),
-        ({"metric": "precomputed"}, -pairwise_distances(X), "has negative distances"),
+        (
+            {"metric": "precomputed"},
+            -pairwise_distances(X),
+            "Negative values in data: .* distances",
+        ),
         ({"metric": "precomputed"}, np.triu(pairwise_distances(X)), "the distances X .*symmetric"),
         ({"metric": "nonsense"}, X, "metric='nonsense' does not exist; choose from 'euclidean'"),
         (

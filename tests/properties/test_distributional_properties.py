@@ -323,7 +323,6 @@ def test_estimator_is_the_functions():
     np.testing.assert_allclose(model.weights_, model.plan_.sum(axis=0))
     np.testing.assert_allclose(model.embedding_, 30 * model.plan_ @ model.prototypes_)
     assert drot.metrics.prototype_homogeneity(y, model.plan_) == pytest.approx(1)
-    assert not hasattr(model, "transform") and not hasattr(model, "predict")
     again = DistR(5, perplexity=6.0, init=model.result_).fit(X)
     assert again.objective_ == pytest.approx(model.objective_, rel=1e-6)
 

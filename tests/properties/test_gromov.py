@@ -351,8 +351,6 @@ def test_estimator_options(capsys):
     assert not capsys.readouterr().err
     SemiRelaxedGWClustering(3, verbose=1).fit(BLOBS)
     assert "residual=" in capsys.readouterr().err
-    with pytest.raises(AttributeError, match="no 'predict': a new point would change"):
-        model.fit(BLOBS).predict(BLOBS)
     short = SemiRelaxedGWClustering(3, init="random", n_starts=1, max_iter=1, tol=1e-300)
     with pytest.warns(ConvergenceWarning, match="stopped at a residual"):
         short.set_params(random_state=0).fit(cloud(40, 2).numpy())

@@ -1,4 +1,4 @@
-"""What the estimators share: NumPy in, NumPy out, bars, warnings, and no ``transform``."""
+"""What the estimators share: NumPy in, NumPy out, bars and warnings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from inspect import signature
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -57,7 +57,7 @@ _DTYPES = {"float32": torch.float32, "float64": torch.float64, "float": torch.fl
 
 @dataclass(eq=False, repr=False)
 class Estimator(BaseEstimator):
-    """An estimator of the points it was fitted to, and of no others.
+    """An estimator of the points it was fitted to.
 
     Fields are the parameters: those of a subclass that is a dataclass come after those here.
     """
@@ -67,8 +67,6 @@ class Estimator(BaseEstimator):
     device: str | torch.device | None = None
     dtype: str | torch.dtype | type | None = None
     verbose: int = 0
-
-    _shared: ClassVar[str] = "plan"  # what a new point would change for all
 
     def __init_subclass__(cls, **kwargs) -> None:
         super().__init_subclass__(**kwargs)
@@ -84,11 +82,7 @@ class Estimator(BaseEstimator):
                     f"this {type(self).__name__} is not fitted yet, so it has no {name!r}; "
                     "call its fit first"
                 )
-            why = f": a new point would change the {self._shared} of all; use fit_{name}"
-            raise AttributeError(
-                f"{type(self).__name__} has no {name!r}"
-                + (why if hasattr(type(self), f"fit_{name}") else "")
-            )
+            raise AttributeError(f"{type(self).__name__} has no {name!r}")
 
     def _read(self, X, reset: bool = True) -> tuple[Tensor, int]:
         """X (n, p) as a tensor where ``device`` and ``dtype`` say, and a seed.
@@ -109,7 +103,7 @@ class Estimator(BaseEstimator):
             reset=reset,
             ensure_min_samples=1 + reset,
             # the sentence of as_points names the row; scikit-learn asks for columns first
-            ensure_all_finite=not reset and getattr(self, "metric", "") == "precomputed",
+            ensure_all_finite=not reset and self.__sklearn_tags__().input_tags.pairwise,
         )
         device, dtype = as_device(self.device), None
         if self.dtype is not None:  # a name, or a type of NumPy or torch, which has one

@@ -6,12 +6,13 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from .._core.checks import check_choice, check_count
 from ..affinities.base import symmetrize
 from ..affinities.rows import entropic_affinity
-from ..affinities.umap import umap_membership
+from ..affinities.umap import membership_rows, umap_membership
 from ..costs.array import as_pairwise, check_symmetric
 from ..costs.distances import sqeuclidean
 from ..costs.factored import factored_sqeuclidean, gram
@@ -20,14 +21,16 @@ from ..distributional.reduction import Clustering, DistributionalReduction, Outp
 from ..distributional.solve import distributional_reduction
 from ..graphs.graph import fuzzy_union
 from ..gromov.barycenter import SemiRelaxedBarycenter, srgw_barycenter
-from ..gromov.contraction import Loss
-from .base import BaseEmbedding, Estimator
+from ..gromov.contraction import Contraction, Loss
+from .base import BaseEmbedding
+from .new_points import MeetsNewPoints
 
 if TYPE_CHECKING:  # pragma: no cover, as in base.py
 
     class ClusterMixin:
         similarity: Any
         perplexity: float
+        loss: Any
 
         def fit_predict(self, X: Any, y: Any = None) -> np.ndarray: ...
 
@@ -39,17 +42,70 @@ Affinities = Literal["symmetric_entropic", "symmetrized_entropic", "umap", "gram
 
 
 @dataclass(eq=False, repr=False)
-class SimilarityEstimator(ClusterMixin, Estimator):
+class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
     """Points, their similarity C, and what matches it; ``"precomputed"`` takes X itself for C."""
 
     _similarities: ClassVar[tuple[str, ...]]
 
-    def _cost(self, points: Tensor):
+    def predict(self, X) -> np.ndarray:
+        r"""Labels (b,) of new points X (b, p), or of similarities to the fitted ones X (b, n).
+
+        The fitted points keep their plan T and its structure. A new one, each by itself, has its
+        own row c of similarities (of an affinity, the one row of its perplexity), and goes where a
+        little of its mass raises :math:`E_L` least:
+
+        .. math:: \min_k \; \sum_{jl} L(c_j, \bar C_{kl}) \, T_{jl} .
+
+        A copy of a fitted point has its label. Nothing is claimed of what a fit to old and new
+        points together would find. Memory: tiles of b x n.
+        """
+        return self._answer(X, self.labels_, lambda C: (self._join(C), 0.0))
+
+    def _join(self, C: Tensor) -> Tensor:
+        """Labels of new points with the similarities C (b, n)."""
+        found, columns = self.result_, torch.as_tensor(self._columns)
+        T, q, structure = (x.to(C) for x in (found.plan, found.weights, found.structure))
+        structure = (structure + structure.T) / 2  # all that counts, as C is
+        terms = Contraction(as_pairwise(structure, least=1), structure, self._loss())
+        raised = terms.f2 @ q - (C @ T) @ terms.h2  # (b, k)
+        return raised[:, columns.to(C.device)].argmin(dim=1)
+
+    def _loss(self) -> Loss:
+        return self.loss
+
+    def _compared(self) -> str:
+        """The similarity, by default that of the kernel."""
         similarity = self.similarity
         if similarity is None and hasattr(self, "kernel"):
             similarity = "gram" if self.kernel == "gram" else "symmetric_entropic"
         check_choice("similarity", similarity, self._similarities)
-        match similarity:
+        return similarity
+
+    def _to(self, points: Tensor, fitted: Tensor):
+        if self._compared() == "precomputed":
+            return lambda rows: points[rows]
+        return super()._to(points, fitted)
+
+    def _copies(self, tile: Tensor) -> tuple[Tensor, Tensor]:
+        same, first = super()._copies(tile)
+        return same & (self._compared() != "precomputed"), first  # of similarities nobody knows
+
+    def _rows(self, cost: Tensor, same: Tensor, first: int) -> Tensor:
+        match self._compared():
+            case "precomputed" | "sqeuclidean":
+                return cost[~same]
+            case "gram":
+                fitted = torch.as_tensor(self._points).to(cost)
+                square = (fitted - fitted.mean(dim=0)).square().sum(dim=1)
+                half = cost[~same] - square
+                return (half.mean(dim=1, keepdim=True) - half) / 2
+            case "umap":
+                return membership_rows(cost[~same], round(self.perplexity), 1.0)
+        return super()._rows(cost, same, first)
+
+    def _cost(self, points: Tensor):
+        self._points = points.cpu().numpy()
+        match self._compared():
             case "sqeuclidean":
                 n, p = points.shape  # a product takes 2 n (p + 2) or n^2 multiplications a column
                 return factored_sqeuclidean(points) if 2 * (p + 2) < n else sqeuclidean(points)
@@ -128,10 +184,6 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     result_ : SemiRelaxedBarycenter
     n_features_in_ : int
 
-    Notes
-    -----
-    There is no ``predict``: a new point would change the structure.
-
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(30, 2)) + 9 * np.repeat([0, 1, 2], 10)[:, None]
@@ -140,7 +192,6 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     ([0.0, 0.0, 0.0], [0.33, 0.33, 0.33])
     """
 
-    _shared = "structure"
     _similarities = get_args(Similarity)
     n_clusters: int = 8
     _: KW_ONLY
@@ -165,10 +216,10 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
         used, first, place = np.unique(labels, return_index=True, return_inverse=True)
         order = first.argsort()
         self.labels_ = order.argsort()[place]
-        used = used[order]
+        self._columns = used = used[order]
         self.structure_ = found.structure.cpu().numpy()[np.ix_(used, used)]
         self.weights_ = found.weights.cpu().numpy()[used]
-        self.objective_, self.n_iter_ = found.objective, found.n_iter
+        self.objective_, self.n_iter_ = found.objective, max(1, found.n_iter)
 
 
 @dataclass(eq=False, repr=False)
@@ -237,7 +288,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
 
     Notes
     -----
-    There is no ``transform`` and no ``predict``: a new point would change the plan of all.
+    ``predict`` gives new points a prototype, and leaves plan and prototypes as they are.
 
     Examples
     --------
@@ -266,13 +317,24 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     def fit(self, X, y=None):
         """Reduce the rows of X (n, p), or the similarity X (n, n); ``y`` is not used."""
         points, seed = self._read(X)
-        kernel = self.kernel
-        if kernel is None:
-            kernel = "gram" if self.similarity == "gram" else "student"
+        kernel = self._kernel()
         check_choice("kernel", kernel, get_args(OutputKernel))
         check_count("n_prototypes", self.n_prototypes, 2, len(points))
         cost, options = self._cost(points), {"random_state": seed, "kernel": kernel}
         return self._solve("reduction", distributional_reduction, (cost,), options)
+
+    def transform(self, X) -> np.ndarray:
+        """Positions (b, q) of the prototypes that ``predict`` gives to new points X (b, p)."""
+        where = torch.as_tensor(self.prototypes_)
+        return self._answer(X, self.embedding_, lambda C: (where.to(C)[self._join(C)], 0.0))
+
+    def _kernel(self) -> OutputKernel:
+        if self.kernel is not None:
+            return self.kernel
+        return "gram" if self.similarity == "gram" else "student"
+
+    def _loss(self) -> Loss:
+        return self.loss or ("square" if self._kernel() == "gram" else "kl")
 
     def _keep(self, found: DistributionalReduction, data) -> None:
         found = _ordered(found)
@@ -280,6 +342,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
         self.labels_, self.prototypes_, self.weights_, self.plan_ = (
             x.cpu().numpy() for x in (found.labels, found.Z, found.weights, found.plan)
         )
+        self._columns = np.flatnonzero(self.weights_)  # those without weight come last
         self.embedding_ = self.plan_ / self.plan_.sum(axis=1, keepdims=True) @ self.prototypes_
         self.objective_, self.n_iter_ = found.objective, max(1, found.n_iter)
 

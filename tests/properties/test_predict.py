@@ -1,0 +1,134 @@
+"""New points of clusterings: where a little of their mass costs least, the plan held."""
+
+from __future__ import annotations
+
+import drot
+import numpy as np
+import pytest
+import torch
+from drot import DistR, SemiRelaxedGWClustering
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
+from sklearn.utils.estimator_checks import check_estimator
+
+RNG = np.random.default_rng(0)
+CENTRES = 6 * np.eye(4)
+X, Y = (RNG.normal(size=(n, 4)) + CENTRES[np.arange(n) % 4] for n in (40, 12))
+CLUSTERINGS = [
+    (SemiRelaxedGWClustering, similarity, loss)
+    for similarity in ("sqeuclidean", "entropic", "gram", "precomputed")
+    for loss in ("square", "kl")
+    if (similarity, loss) != ("gram", "kl")  # inner products have both signs
+]
+REDUCTIONS = [
+    (DistR, similarity, None)
+    for similarity in ("symmetric_entropic", "symmetrized_entropic", "umap", "gram", "precomputed")
+]
+each = pytest.mark.parametrize(("estimator", "similarity", "loss"), CLUSTERINGS + REDUCTIONS)
+
+
+def fitted(estimator, similarity, loss, k):
+    model = estimator(k, similarity=similarity, perplexity=6.0, random_state=0)
+    return model.set_params(loss=loss).fit(rbf_kernel(X) if similarity == "precomputed" else X)
+
+
+def rows(similarity, new) -> np.ndarray:
+    """Similarities of new points to the fitted ones, by their definitions."""
+    square = ((new[:, None] - X[None]) ** 2).sum(axis=2)
+    match similarity:
+        case "precomputed":
+            return rbf_kernel(new, X)
+        case "sqeuclidean":
+            return square
+        case "gram":
+            return linear_kernel(new - X.mean(axis=0), X - X.mean(axis=0))
+        case "umap":
+            own = np.r_["0", new, X]
+            cost = drot.sqeuclidean(own).dense().numpy()
+            found = []
+            for i in range(len(new)):  # with the fitted points, and no other new one
+                keep = [i, *range(len(new), len(own))]
+                one = drot.umap_membership(cost[np.ix_(keep, keep)], 6)
+                found.append(one.plan[0, 1:])
+            return np.stack(found)
+    found = []
+    for row in square:  # by bisection on the bandwidth
+        low, high = 1e-9, 1e9
+        for _ in range(200):
+            p = np.exp(-(row - row.min()) / np.sqrt(low * high))
+            p /= p.sum()
+            below = -(p * np.log(p + 1e-300)).sum() < np.log(6.0)
+            low, high = (np.sqrt(low * high), high) if below else (low, np.sqrt(low * high))
+        found.append(p)
+    return np.stack(found)
+
+
+@each
+def test_a_new_point_goes_where_it_costs_least(estimator, similarity, loss):
+    """Of E_L with the row and a mass of 1e-6, among all clusters of positive weight; the copies of
+    fitted points, which scikit-learn's order leaves where they are, keep their labels."""
+    model = fitted(estimator, similarity, loss, 4 if estimator is SemiRelaxedGWClustering else 7)
+    result, C = model.result_, rows(similarity, Y)
+    old = model._cost(torch.from_numpy(rbf_kernel(X) if similarity == "precomputed" else X))
+    old = old if isinstance(old, torch.Tensor) else old.dense()
+    old = old if similarity == "gram" else old.clamp(min=0)  # of factors to rounding
+    structure = (result.structure + result.structure.T).numpy() / 2
+    used = np.flatnonzero(result.weights)
+    term = loss or ("square" if similarity == "gram" else "kl")
+    label = {int(column): k for k, column in enumerate(model._columns)}
+    known = dict(zip(result.labels.tolist(), model.labels_.tolist(), strict=True))
+    assert known.items() <= label.items()
+    predicted, mass = model.predict(C if similarity == "precomputed" else Y), 1e-6
+    for row, answer in zip(C, predicted, strict=True):
+        whole = np.zeros((41, 41))
+        whole[:40, :40], whole[40, :40], whole[:40, 40] = old, row, row
+        values = {}
+        for k in used:
+            T = np.zeros((41, len(result.weights)))
+            T[:40], T[40, k] = (1 - mass) * result.plan.numpy(), mass
+            inside = np.ix_(used, used)
+            value = drot.gw_objective(whole, structure[inside], T[:, used], loss=term)
+            values[label.get(int(k), -1)] = value
+        best = min(values.values())
+        assert values[int(answer)] <= best + 1e-3 * (max(values.values()) - best) + 1e-14
+
+
+@each
+def test_fitted_points_keep_their_labels(estimator, similarity, loss):
+    model = fitted(estimator, similarity, loss, 4)
+    known = rbf_kernel(X) if similarity == "precomputed" else X
+    np.testing.assert_array_equal(model.predict(known), model.labels_)
+    np.testing.assert_array_equal(model.predict(known[5:9]), model.labels_[5:9])
+    new = rbf_kernel(Y, X) if similarity == "precomputed" else Y
+    several = model.predict(new)
+    np.testing.assert_array_equal(several, [model.predict(one[None])[0] for one in new])
+    if similarity not in ("gram", "precomputed"):  # these two see less of the blobs
+        np.testing.assert_array_equal(several, model.labels_[:12])  # blobs come in turn
+    if estimator is DistR:
+        np.testing.assert_array_equal(model.transform(known), model.embedding_)
+        np.testing.assert_allclose(model.transform(new), model.prototypes_[several])
+
+
+def test_what_does_not_fit_is_said():
+    model = fitted(SemiRelaxedGWClustering, "precomputed", "square", 4)
+    with pytest.raises(ValueError, match=r"X has 4 features, but .* is expecting 40 features"):
+        model.predict(X)
+    assert not hasattr(model, "transform")
+    with pytest.raises(AttributeError, match=r"has no 'transform'$"):
+        _ = model.transform
+
+
+@pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "model",
+    [
+        SemiRelaxedGWClustering(3, similarity="precomputed"),
+        DistR(2, similarity="precomputed", kernel="gram"),
+    ],
+)
+def test_check_estimator(model):
+    """scikit-learn's own list, but for a check that gives a cloud to what asked for pairs."""
+    known = {"check_clustering": "a cloud"}
+    results = check_estimator(model, on_skip=None, expected_failed_checks=known)
+    assert {result["status"] for result in results} <= {"passed", "skipped", "xfail"}
+    assert {r["check_name"] for r in results if r["status"] == "xfail"} == known.keys()

@@ -21,6 +21,7 @@ CHAPTERS = {
     "prices": "01_transport",
     "row": "02_entropic_affinity",
     "symmetric": "04_symmetric_affinity",
+    "balance": "05_snekhorn",
     "priors": "09_graph_priors",
     "match": "11_reduction_as_gw",
     "srgw": "13_clustering",

@@ -24,6 +24,7 @@ CHAPTERS = {
     "balance": "05_snekhorn",
     "priors": "09_graph_priors",
     "match": "11_reduction_as_gw",
+    "seats": "12_semi_relaxed",
     "srgw": "13_clustering",
     "prototypes": "14_distributional",
     "explorer": "explorer",
@@ -43,6 +44,14 @@ TOWN = {
     "has": [3, 6, 8],
     "wants": [2, 7, 2, 6],
 }
+SEATS = {
+    "points": [
+        *([1, 1], [2, 1], [1, 2], [2, 2], [3, 1], [2, 3], [3, 2]),
+        *([8, 1], [9, 1], [8, 2], [5, 6], [6, 6]),
+    ],
+    "places": [[2, 2], [8, 1], [6, 6]],
+    "together": 7,
+}
 
 
 def embedded(widget: str) -> str:
@@ -60,7 +69,7 @@ def write_page(folder: Path, body: str) -> Path:
     )
     body = body.replace("../_static", STATIC.as_uri()).replace("{costs}", json.dumps(COSTS))
     body = body.replace("{pixels}", PIXELS).replace("{classes}", CLASSES)
-    body = body.replace("{town}", json.dumps(TOWN))
+    body = body.replace("{town}", json.dumps(TOWN)).replace("{hall}", json.dumps(SEATS))
     file = folder / "page.html"
     file.write_text(
         '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'

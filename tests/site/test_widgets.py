@@ -17,6 +17,7 @@ PRESSED, OTHERS = '[aria-pressed="true"] rect', '[aria-pressed="false"] rect'
 MARKS = {
     "starts": {f".drot-class-{k}": "stroke" for k in range(10)} | {".drot-chosen": "stroke"},
     "prices": {".drot-probability": "fill", ".drot-dot": "fill", ".drot-cross": "stroke"},
+    "seats": {".drot-probability": "fill", ".drot-point": "fill", ".drot-dot": "fill"},
     "row": CURVES | {".drot-probability": "fill", ".drot-cost": "stroke", ".drot-dot": "fill"},
     "symmetric": {**POINTS, ".drot-over": "fill", ".drot-under": "stroke"},
     "balance": {**POINTS, ".drot-over": "fill", ".drot-under": "stroke"},
@@ -29,6 +30,7 @@ MARKS = {
 WORDS = {
     "starts": [],
     "prices": [".drot-axis", ".drot-word"],
+    "seats": [".drot-axis"],
     "row": [".drot-axis", ".drot-tick"],
     "symmetric": [".drot-word"],
     "balance": [".drot-word"],
@@ -121,7 +123,7 @@ def test_announced_and_labelled(open_widget, widget):
         assert one.get_attribute("id") in output.get_attribute("for").split()
         assert one.get_attribute("aria-valuetext")
     hints = box.locator("svg [aria-describedby], svg[aria-describedby]")
-    assert hints.count() or widget in ("prices", "row", "starts")
+    assert hints.count() or widget in ("prices", "row", "seats", "starts")
     for one in hints.all()[:1]:
         text = page.locator(f"#{one.get_attribute('aria-describedby')}").inner_text()
         assert {"match": "swap", "srgw": "next cluster"}.get(widget, "arrow keys") in text

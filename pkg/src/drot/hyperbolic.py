@@ -27,7 +27,7 @@ from .distributional.reduction import Clustering, Coupling, DistributionalReduct
 from .distributional.solve import Callback, Init, solve
 from .embeddings.descent import lbfgs
 from .embeddings.losses import Evaluation, Kernel
-from .gromov.contraction import Loss
+from .gromov.loss import LossName
 from .metrics import silhouette_of
 
 __all__ = ["distance", "kmeans", "reduce", "silhouette", "to_poincare", "wrapped_normal"]
@@ -135,7 +135,7 @@ def reduce(
     kernel: Kernel = "student",
     scale: float = 1.0,
     normalization: Normalization = "sum",
-    loss: Loss = "kl",
+    loss: LossName = "kl",
     weights: ArrayLike | None = None,
     init: Init | Sequence[Init] | ArrayLike | DistributionalReduction = "cluster_then_reduce",
     n_starts: int = 2,

@@ -14,7 +14,8 @@ from .._core.checks import Seed, as_points, as_rng, check_count
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
 from ..embeddings.embed import TOL as ALL_TOL
-from ..gromov.contraction import Loss, as_weights
+from ..gromov.contraction import as_weights
+from ..gromov.loss import LossName
 from .loss import Normalization
 from .reduction import Clustering, DistributionalReduction, OutputKernel, read_problem
 from .solve import solve
@@ -28,7 +29,7 @@ def cluster_then_reduce(
     n_components: int = 2,
     kernel: OutputKernel = "student",
     normalization: Normalization | None = None,
-    loss: Loss | None = None,
+    loss: LossName | None = None,
     weights: ArrayLike | None = None,
     clustering: Clustering = "spectral",
     tol: float | None = None,
@@ -93,7 +94,7 @@ def reduce_then_cluster(
     n_components: int = 2,
     kernel: OutputKernel = "student",
     normalization: Normalization | None = None,
-    loss: Loss | None = None,
+    loss: LossName | None = None,
     weights: ArrayLike | None = None,
     clustering: Clustering = "spectral",
     tol: float | None = None,

@@ -14,7 +14,7 @@ the derivative by the cost is M - Q.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -22,7 +22,8 @@ from torch import Tensor
 from .._core.sinkhorn import balance
 from ..embeddings.kernels import KernelMatrix
 from ..embeddings.losses import Evaluation, KernelLoss, Normalizer
-from ..gromov.contraction import Loss, ratio, total
+from ..gromov.contraction import ratio, total
+from ..gromov.loss import Loss, LossName, as_loss
 
 Normalization = Literal["sum", "rows", "doubly_stochastic", "none"]
 
@@ -106,19 +107,31 @@ def structure(
 ) -> tuple[Tensor, Tensor]:
     """Cbar (k, k) of a kernel with the best factors, and h2 of it, which is always finite."""
     K = log_K.exp()
-    if loss == "kl":
+    if loss.log:
         u, v, _ = factors(K, q, M.sum(dim=1), normalization)
         log_K = log_K + (u[:, None] + v)  # symmetric to the last bit if u is v
         return log_K.exp(), log_K
     if normalization == "sum":  # the s that minimises sum q q (s K)^2 - 2 s <M, K>
         K = K * ((M * K).sum() / (q @ (K.square() @ q))).clamp_min(0)
-    return K, 2 * K
+    return K, loss.h2(K)
+
+
+def energy(C: Tensor, h2: Tensor, M: Tensor, q: Tensor, constant: float, loss: Loss) -> float:
+    """E_L of a structure."""
+    return constant + total(torch.outer(q, q) * loss.f2(C)) - total(M * h2)
+
+
+def best_factors(loss: Loss) -> tuple[Normalization, ...]:
+    """The normalisations whose best factors are known for a loss, its usual one first."""
+    if loss.log:
+        return get_args(Normalization)
+    return ("sum", "none") if loss.free else ("none",)
 
 
 def forces(C: Tensor, M: Tensor, q: Tensor, loss: Loss) -> tuple[Tensor, Tensor]:
     """Weights (k, k) that attract and repel: minus their difference is dE / d log K."""
-    mass = q[:, None] * q
-    return (M, mass * C) if loss == "kl" else (2 * C * M, 2 * C * mass * C)
+    pull = loss.pull(C)
+    return pull * M, pull * (q[:, None] * q) * C
 
 
 class PrototypeLoss(KernelLoss):
@@ -148,16 +161,16 @@ class PrototypeLoss(KernelLoss):
         constant: float,
         kernel: str,
         normalization: Normalization,
-        loss: Loss = "kl",
+        loss: LossName | Loss = "kl",
     ):
         self.M, self.q, self.offset = M, q, constant
-        self.normalization, self.loss = normalization, loss
+        self.normalization, self.loss = normalization, as_loss(loss)
         plan = M
-        if loss == "square":  # weights for starts and steps, in the unit of the gradient
+        if not self.loss.log:  # weights for starts and steps, in the unit of the gradient
             mass = torch.outer(q, q)
             plan = M.clamp_min(0)
             plan = plan if bool((plan > 0).any()) else mass
-            plan = plan * (2 * (total(ratio(M.square(), mass)) or 1.0) / total(plan))
+            plan = plan * ((total(self.loss.pull(ratio(M, mass)) * M) or 2.0) / total(plan))
         super().__init__(plan, kernel, symmetric=True, diagonal=True)
         self.symmetric = normalization != "rows"
         self.r = M.sum(dim=1)
@@ -169,13 +182,11 @@ class PrototypeLoss(KernelLoss):
         return Normalizer(value=value, left=q * u.exp(), right=q * v.exp(), dual=v)
 
     def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
-        if self.loss == "kl":
+        if self.loss.log:
             return super().evaluate(Z, warm=warm, tol=tol)
         log_K = log_kernel(Z, self.kernel)
-        C, _ = structure(log_K, self.M, self.q, self.normalization, self.loss)
-        value = (
-            self.offset + total(torch.outer(self.q, self.q) * C.square()) - 2 * total(self.M * C)
-        )
+        C, h2 = structure(log_K, self.M, self.q, self.normalization, self.loss)
+        value = energy(C, h2, self.M, self.q, self.offset, self.loss)
         chain = log_K.exp() if self.kernel == "student" else 1.0  # of |z_k - z_l|^2
         far = 1 - torch.eye(len(Z)).to(Z)  # who pulls at itself would hide who pulls at others
         weights = (far * chain * w for w in forces(C, self.M, self.q, self.loss))

@@ -19,7 +19,6 @@ from ..embeddings.losses import Evaluation
 from ..embeddings.starts import random_start, spectral_start
 from ..gromov.contraction import (
     Contraction,
-    Loss,
     as_cost,
     as_weights,
     hard_plan,
@@ -28,10 +27,11 @@ from ..gromov.contraction import (
     with_rows,
 )
 from ..gromov.descent import Problem, State
+from ..gromov.loss import LossName, as_loss
 from ..gromov.moves import lowest_plan
 from ..gromov.semirelaxed import SemiRelaxedGW, clusters, spectral_labels
 from ..spectral.kernel_pca import coordinates
-from .loss import Normalization, PrototypeLoss, log_kernel, ratio, structure
+from .loss import Normalization, PrototypeLoss, best_factors, energy, log_kernel, ratio, structure
 
 OutputKernel = Literal["student", "gaussian", "gram"]
 Clustering = Literal["spectral", "kmeans"]
@@ -122,33 +122,30 @@ class Reduction:
         n_components: int,
         kernel: OutputKernel,
         normalization: Normalization | None,
-        loss: Loss | None,
+        loss: LossName | None,
         weights,
     ):
         check_choice("kernel", kernel, get_args(OutputKernel))
-        usual: tuple[Loss, Normalization] = (
-            ("square", "none") if kernel == "gram" else ("kl", "sum")
-        )
-        loss = usual[0] if loss is None else loss
-        normalization = usual[1] if normalization is None else normalization
-        check_choice("loss", loss, get_args(Loss))
+        gram = kernel == "gram"
+        terms = as_loss(loss or ("square" if gram else "kl"))
+        best = best_factors(terms)
+        normalization = normalization or ("none" if gram else best[0])
         check_choice("normalization", normalization, get_args(Normalization))
-        plain = (loss, normalization) == ("square", "none")
-        if not (plain or (kernel != "gram" and (loss == "kl" or normalization == "sum"))):
+        if normalization not in (("none",) if gram else best) or (gram and not terms.free):
             raise ValueError(
                 "kernel='gram' has entries of both signs and goes with loss='square' and "
                 "normalization='none'; another goes with loss='kl', or with 'square' and 'sum' or "
-                f"'none'; got {kernel!r}, {loss!r} and {normalization!r}"
+                f"'none'; got {kernel!r}, {terms.name!r} and {normalization!r}"
             )
-        self.kernel, self.normalization, self.loss = kernel, normalization, loss
-        self.cost = as_cost(getattr(similarity, "plan", similarity), "similarity", loss)
+        self.kernel, self.normalization, self.loss = kernel, normalization, terms
+        self.cost = as_cost(getattr(similarity, "plan", similarity), "similarity", terms)
         cure = "of squared distances D pass drot.symmetric_entropic_affinity(D, perplexity)"
         refuse_distances(self.cost, "similarity", cure)
         self.n = self.cost.shape[0]
         self.k = check_count("n_prototypes", n_prototypes, 2, self.n)
         self.n_components = check_count("n_components", n_components, 1)
         self.w = as_weights(weights, self.n, self.cost, "weights")
-        self.base = Contraction(self.cost, None, loss)
+        self.base = Contraction(self.cost, None, terms)
         self.constant, self.diagonal = self.base.constant(self.w), self.cost.diagonal()
         self.size, self.tol = self.base.scale(self.w, self.constant), _GAP[self.w.dtype]
         self.products = 0.0
@@ -229,7 +226,7 @@ class Reduction:
         return self.value(*self.structure(Z, c), c)
 
     def value(self, C: Tensor, h2: Tensor, c: Coupling) -> float:
-        return self.constant + total(torch.outer(c.q, c.q) * self.base.f2_of(C)) - total(c.M * h2)
+        return energy(C, h2, c.M, c.q, self.constant, self.loss)
 
     def drawing(self, c: Coupling) -> PrototypeLoss:
         """E_L as a function of the positions alone."""

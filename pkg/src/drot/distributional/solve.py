@@ -14,7 +14,7 @@ from .._core.checks import Seed, as_rng, check_choice, check_count
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
 from ..embeddings.embed import TOL as ALL_TOL
-from ..gromov.contraction import Loss
+from ..gromov.loss import LossName
 from ..gromov.semirelaxed import as_init
 from .loss import Normalization
 from .reduction import (
@@ -42,7 +42,7 @@ def distributional_reduction(
     n_components: int = 2,
     kernel: OutputKernel = "student",
     normalization: Normalization | None = None,
-    loss: Loss | None = None,
+    loss: LossName | None = None,
     weights: ArrayLike | None = None,
     init: Init | Sequence[Init] | ArrayLike | DistributionalReduction = (
         "cluster_then_reduce",

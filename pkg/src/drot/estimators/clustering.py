@@ -21,7 +21,8 @@ from ..distributional.reduction import Clustering, DistributionalReduction, Outp
 from ..distributional.solve import distributional_reduction
 from ..graphs.graph import fuzzy_union
 from ..gromov.barycenter import SemiRelaxedBarycenter, srgw_barycenter
-from ..gromov.contraction import Contraction, Loss
+from ..gromov.contraction import Contraction
+from ..gromov.loss import LossName
 from .base import BaseEmbedding
 from .new_points import MeetsNewPoints
 
@@ -197,7 +198,7 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     _: KW_ONLY
     similarity: Similarity = "sqeuclidean"
     perplexity: float = 30.0
-    loss: Loss = "square"
+    loss: LossName = "square"
     init: Any = "kmeans"
     n_starts: int = 4
     max_iter: int = 1000
@@ -307,7 +308,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     similarity: Affinities | None = None
     kernel: OutputKernel | None = None
     normalization: Normalization | None = None
-    loss: Loss | None = None
+    loss: LossName | None = None
     init: Any = ("cluster_then_reduce", "reduce_then_cluster")
     n_starts: int = 2
     clustering: Clustering = "spectral"

@@ -21,11 +21,12 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import normalize, pad
 
-from .._core.checks import Seed, as_rng, check_choice, check_count
+from .._core.checks import Seed, as_rng, check_count
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
-from .contraction import Contraction, Loss, as_cost, as_weights, hard_plan, ratio, standard, total
+from .contraction import Contraction, as_cost, as_weights, hard_plan, ratio, standard, total
 from .descent import SMALL, Problem, Steps, descent, end_of
+from .loss import LossName
 from .moves import row_moves
 from .semirelaxed import Callback, Clusters, SemiRelaxedGW, as_init, clusters, features, starts
 
@@ -49,7 +50,7 @@ def srgw_barycenter(
     n_clusters: int,
     *,
     weights_x: ArrayLike | None = None,
-    loss: Loss = "square",
+    loss: LossName = "square",
     init: Clusters | Sequence[Clusters] | ArrayLike | SemiRelaxedGW = "kmeans",
     n_starts: int = 4,
     refine: bool = True,
@@ -132,7 +133,6 @@ def srgw_barycenter(
     >>> found.structure.sort(dim=1).values.tolist(), abs(found.objective) < 1e-12
     ([[0.0, 1.0], [0.0, 1.0]], True)
     """
-    check_choice("loss", loss, get_args(Loss))
     cost = as_cost(cost_x, "cost_x", loss)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     n, _ = cost.shape
@@ -200,14 +200,13 @@ class Reduced(Problem):
 
     def kept(self, M: Tensor, mass: Tensor) -> Tensor:
         """mass f1(M / mass), entry by entry; 0 for an empty cluster."""
-        if self.contraction.loss == "kl":  # sums of what is not negative, to rounding
-            M = M.clamp_min(0)
-        return mass * self.contraction.f1_of(ratio(M, mass))
+        loss = self.contraction.loss
+        return mass * loss.f1(loss.within(ratio(M, mass)))
 
     def half_gradient(self, cell: Any) -> Tensor:
         """Half of the derivative by T, which is that at the fixed best structure, (n, k)."""
-        c = self.contraction
-        return c.f2_of(cell.structure) @ cell.q - cell.CT @ c.h2_of(cell.structure)
+        loss = self.contraction.loss
+        return loss.f2(cell.structure) @ cell.q - cell.CT @ loss.h2(cell.structure)
 
     def at(self, cell: Cell) -> Problem:
         """The plan's problem at the fixed structure of a cell."""

@@ -4,63 +4,55 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from .._core.checks import as_real, check_choice, check_finite, check_same_device
+from .._core.checks import as_real, check_finite, check_same_device
 from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
 from ..costs.factored import Factored
-
-Loss = Literal["square", "kl"]
+from .loss import Loss, LossName, as_loss
 
 
 class Contraction:
     r"""The four-index sum of E_L as matrix products (Peyre, Cuturi and Solomon, 2016).
 
-    With :math:`L(a, b) = f_1(a) + f_2(b) - h_1(a) h_2(b)`; ``square`` has :math:`a^2, b^2, a, 2b`
-    and ``kl`` has :math:`a \log a - a, b, a, \log b`. Both have :math:`h_1(a) = a`, so C is met as
-    it is, in tiles or by its factors. Cbar is k x k, no larger than a plan, and kept dense. Without
+    With :math:`L(a, b) = f_1(a) + f_2(b) - a \, h_2(b)` (see :class:`.loss.Loss`): C is met as it
+    is, in tiles or by its factors. Cbar is k x k, no larger than a plan, and kept dense. Without
     one, a structure of one zero leaves the terms of C.
     """
 
     def __init__(
-        self, cost_x: Pairwise, structure: Tensor | None, loss: Loss, h2: Tensor | None = None
+        self,
+        cost_x: Pairwise,
+        structure: Tensor | None,
+        loss: LossName | Loss,
+        h2: Tensor | None = None,
     ):
+        loss = as_loss(loss)
         if structure is None:
             structure = torch.zeros(1, 1, dtype=cost_x.dtype, device=cost_x.device)
         self.cost, self.loss, self.structure = cost_x, loss, structure
         self.n, self.k = cost_x.shape[0], structure.shape[0]
         self.products = 0.0  # products of C with an (n, k) matrix
-        self.f2 = self.f2_of(structure)  # (k, k)
-        self.h2 = self.h2_of(structure) if h2 is None else h2  # (k, k)
-
-    def f1_of(self, a: Tensor) -> Tensor:
-        return a.square() if self.loss == "square" else torch.xlogy(a, a) - a
-
-    def f2_of(self, b: Tensor) -> Tensor:
-        return b.square() if self.loss == "square" else b
-
-    def h2_of(self, b: Tensor) -> Tensor:
-        # a tiny number stands for a zero of Cbar; the objective itself is exact
-        tiny = max(1e-300, torch.finfo(b.dtype).tiny)
-        return 2 * b if self.loss == "square" else b.clamp_min(tiny).log()
+        self.f2 = loss.f2(structure)  # (k, k)
+        self.h2 = loss.h2(structure) if h2 is None else h2  # (k, k)
 
     def tiles(self) -> Iterator[tuple[slice, Tensor]]:
-        """Row tiles of C, with the zeros of a factored distance where ``kl`` has to see them."""
+        """Row tiles of C, with the zeros of a factored distance where the loss has to see them."""
         for rows, tile in self.cost.tiles(tile_rows(self.cost)):
-            yield rows, self.cost.with_zeros(tile) if self.loss == "kl" else tile
+            yield rows, tile if self.loss.free else self.cost.with_zeros(tile)
 
     def dense(self) -> Tensor:
         """C, (n, n)."""
         return self.cost.join(tile for _, tile in self.tiles())
 
     def between(self, T: Tensor, CT: Tensor) -> Tensor:
-        """T^T C T, (k, k): symmetric, and under ``kl`` not negative, as in exact arithmetic."""
+        """T^T C T, (k, k): symmetric, and not below 0 if C is not, as in exact arithmetic."""
         M = T.T @ CT
         M = (M + M.T) / 2
-        return M.clamp_min_(0) if self.loss == "kl" else M
+        return M.clamp_min_(0) if self.loss.low >= 0 else M
 
     def times(self, T: Tensor) -> Tensor:
         """C T, (n, k)."""
@@ -94,11 +86,11 @@ class Contraction:
 
     def f1_times(self, w: Tensor) -> Tensor:
         """f1(C) w, (n,)."""
-        return self.cost.join(self.f1_of(tile) @ w for _, tile in self.tiles())
+        return self.cost.join(self.loss.f1(tile) @ w for _, tile in self.tiles())
 
     def constant(self, w: Tensor) -> float:
         """sum_ij f1(C_ij) w_i w_j, the part that no plan changes."""
-        if isinstance(self.cost, Factored) and self.loss == "square":
+        if isinstance(self.cost, Factored) and self.loss.free:
             a, b = self.cost.left, self.cost.right
             value = total((a.T @ (a * w[:, None])) * (b.T @ (b * w[:, None])))
         else:
@@ -111,16 +103,18 @@ class Contraction:
 
     def scale(self, w: Tensor, constant: float) -> float:
         """The size of the terms of E_L: what a residual is measured in."""
-        of_cost = constant if self.loss == "square" else float(w @ (self.cost @ w))
+        of_cost = constant if self.loss.free else float(w @ (self.cost @ w))
         return of_cost + float(self.f2.mean())
 
     def forbidden(self, T: Tensor) -> Tensor:
-        """Where mass would match C > 0 with Cbar = 0, which ``kl`` does not allow, (n, k)."""
-        zeros = (self.structure == 0) & (self.loss == "kl")
-        if not bool(zeros.any()):
-            return torch.zeros_like(T, dtype=torch.bool)
-        # by tiles, exactly 0 where T meets zeros of C alone
-        return self.cost.join(tile @ T for _, tile in self.tiles()) @ zeros.to(T) > 0
+        """Where mass would match an end of the range in Cbar with another number, (n, k)."""
+        found = torch.zeros_like(T, dtype=torch.bool)
+        for end in self.loss.ends:
+            here = (self.structure == end).to(T)
+            if bool(here.any()):  # by tiles, exactly 0 where T meets this end of C alone
+                apart = self.cost.join((tile - end).abs() @ T for _, tile in self.tiles())
+                found |= apart @ here > 0
+        return found
 
 
 def refuse_distances(cost: Pairwise, name: str, cure: str) -> None:
@@ -172,15 +166,16 @@ class Unit(NamedTuple):
 
 
 def standard(
-    cost: Pairwise, w: Tensor, loss: Loss, structure: Tensor | None = None
+    cost: Pairwise, w: Tensor, loss: LossName | Loss, structure: Tensor | None = None
 ) -> tuple[Contraction, Unit]:
     """The problem of (C - m) / s and (Cbar - m) / s, with m = w^T C w and s a power of 2.
 
     The square loss sees differences of C and Cbar alone. Of these numbers, at most about 1, the
-    squares stay in range, and neither tolerance nor rounding is that of a common offset. ``kl``
-    sees ratios too: there both stay as they are.
+    squares stay in range, and neither tolerance nor rounding is that of a common offset. Another
+    loss sees more: there both stay as they are.
     """
-    if loss == "kl":
+    loss = as_loss(loss)
+    if not loss.free:
         return Contraction(cost, structure, loss), Unit()
     if isinstance(cost, Factored):
         cost, m = cost.shifted(w)
@@ -224,30 +219,31 @@ def with_rows(T: Tensor, w: Tensor) -> Tensor:
     return T * (w / T.sum(dim=1).clamp_min(torch.finfo(w.dtype).tiny))[:, None]
 
 
-def contraction(cost_x, cost_z, loss: Loss) -> Contraction:
+def contraction(cost_x, cost_z, loss: LossName | Loss) -> Contraction:
     """Read both similarities and the loss."""
-    check_choice("loss", loss, get_args(Loss))
+    loss = as_loss(loss)
     x = as_cost(cost_x, "cost_x", loss)
     z = as_cost(cost_z, "cost_z", loss, least=1)
     check_same_device(x, "cost_x", z, "cost_z")
     if x.dtype != z.dtype:
         raise ValueError(f"cost_x is {x.dtype} and cost_z is {z.dtype}; convert one of them")
-    whole = z.with_zeros(z.dense()) if loss == "kl" else z.dense()
+    whole = z.dense() if loss.free else z.with_zeros(z.dense())
     return Contraction(x, (whole + whole.T) / 2, loss)
 
 
-def as_cost(cost, name: str, loss: Loss, *, least: int = 2) -> Pairwise:
-    """A symmetric similarity of some points, non-negative where the loss needs it."""
-    cost = as_pairwise(cost, name, least=least)
+def as_cost(cost, name: str, loss: LossName | Loss, *, least: int = 2) -> Pairwise:
+    """A symmetric similarity of some points, in the range of the loss."""
+    cost, loss = as_pairwise(cost, name, least=least), as_loss(loss)
     check_symmetric(cost, name)
-    if loss == "kl":
-        for rows, tile in cost.tiles(tile_rows(cost)):
-            if bool((tile < -cost.rounding).any()):
-                i, j = (tile < -cost.rounding).nonzero()[0].tolist()
-                raise ValueError(
-                    f"loss='kl' needs a {name} without negative entries; entry "
-                    f"({rows.start + i}, {j}) is {float(tile[i, j]):g}"
-                )
+    for rows, tile in cost.tiles(tile_rows(cost)) if loss.ends else ():
+        out = (tile < loss.low - cost.rounding) | (tile > loss.high + cost.rounding)
+        if bool(out.any()):
+            i, j = out.nonzero()[0].tolist()
+            most = f" and none above {loss.high:g}" if math.isfinite(loss.high) else ""
+            raise ValueError(
+                f"loss={loss.name!r} needs a {name} without negative entries{most}; entry "
+                f"({rows.start + i}, {j}) is {float(tile[i, j]):g}"
+            )
     return cost
 
 

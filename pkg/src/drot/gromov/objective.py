@@ -12,12 +12,13 @@ from torch import Tensor
 
 from .._core.run import OnFailure, read_limits, settle
 from .._core.threads import by_size
-from .contraction import Contraction, Loss, as_plan, as_weights, contraction, standard
+from .contraction import Contraction, as_plan, as_weights, contraction, standard
 from .descent import Problem
+from .loss import LossName
 
 
 @by_size
-def gw_objective(cost_x, cost_z, plan, *, loss: Loss = "square") -> float:
+def gw_objective(cost_x, cost_z, plan, *, loss: LossName = "square") -> float:
     r"""Evaluate the Gromov-Wasserstein objective of a plan between two similarities.
 
     .. math::
@@ -78,7 +79,7 @@ def _value(problem: Contraction, T: Tensor) -> float:
 
 
 @by_size
-def gw_gradient(cost_x, cost_z, plan, *, loss: Loss = "square") -> Tensor:
+def gw_gradient(cost_x, cost_z, plan, *, loss: LossName = "square") -> Tensor:
     r"""Gradient of the Gromov-Wasserstein objective by the plan, its marginals free.
 
     With :math:`w = T \mathbf 1` and :math:`q = T^\top \mathbf 1`, symmetric similarities give
@@ -124,7 +125,7 @@ class GromovMonge(NamedTuple):
 
 
 @by_size
-def gromov_monge(cost_x, cost_z, *, loss: Loss = "square") -> GromovMonge:
+def gromov_monge(cost_x, cost_z, *, loss: LossName = "square") -> GromovMonge:
     r"""Solve the Gromov-Monge problem of at most 7 points, by trying all permutations.
 
     .. math:: \min_{\sigma \in S_n} \; \frac{1}{n^2}
@@ -166,11 +167,7 @@ def gromov_monge(cost_x, cost_z, *, loss: Loss = "square") -> GromovMonge:
     orders = torch.tensor(list(itertools.permutations(range(n))), device=problem.cost.device)
     C = problem.dense()
     matched = problem.structure[orders[:, :, None], orders[:, None, :]]  # (n!, n, n)
-    if loss == "square":
-        values = (C - matched).square().mean(dim=(1, 2))
-    else:
-        ratio = torch.where(C > 0, C / matched, 1.0)  # 0 log 0 = 0; infinite against a zero
-        values = (torch.xlogy(C, ratio) - C + matched).mean(dim=(1, 2))
+    values = problem.loss(C, matched).mean(dim=(1, 2))
     best = int(values.argmin())
     return GromovMonge(float(values[best]), orders[best])
 
@@ -192,7 +189,7 @@ def gromov_wasserstein(
     *,
     weights_x: ArrayLike | None = None,
     weights_z: ArrayLike | None = None,
-    loss: Loss = "square",
+    loss: LossName = "square",
     init: ArrayLike | None = None,
     max_iter: int = 10_000,
     tol: float = 1e-9,

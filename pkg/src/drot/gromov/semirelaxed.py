@@ -22,7 +22,6 @@ from .._core.saving import Saved
 from .._core.threads import by_size
 from ..costs.array import Pairwise
 from .contraction import (
-    Loss,
     as_plan,
     as_weights,
     contraction,
@@ -32,6 +31,7 @@ from .contraction import (
     with_rows,
 )
 from .descent import SMALL, Problem, State, conditional_gradient, descent, mirror_descent
+from .loss import LossName
 from .moves import lowest_plan, row_moves
 
 Init = Literal["kmeans", "spectral", "random", "product"]
@@ -92,7 +92,7 @@ def semi_relaxed_gw(
     cost_z,
     *,
     weights_x: ArrayLike | None = None,
-    loss: Loss = "square",
+    loss: LossName = "square",
     solver: Solver = "conditional_gradient",
     init: Init | Sequence[Init] | ArrayLike | SemiRelaxedGW = ("kmeans", "spectral", "random"),
     n_starts: int = 4,
@@ -234,8 +234,8 @@ def semi_relaxed_gw(
     objective = problem.objective(T)
     if objective == float("inf") and found.interrupt is None:
         raise ValueError(
-            "loss='kl' is infinite at every plan that was found: positive entries of cost_x meet "
-            "zeros of cost_z; add a small positive number to cost_z, or try other starts"
+            f"loss={loss!r} is infinite at every plan that was found: positive entries of cost_x "
+            "meet zeros of cost_z; add a small positive number to cost_z, or try other starts"
         )
     least = min(found.values)
     result = SemiRelaxedGW(

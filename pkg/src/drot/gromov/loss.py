@@ -1,0 +1,84 @@
+r"""Losses between the entries of two similarities (Chapters 11 to 14): one entry adds one.
+
+Each is the Bregman divergence of a convex :math:`f_1` with the slope :math:`h_2`,
+
+.. math:: L(a, b) = f_1(a) + f_2(b) - a \, h_2(b), \qquad f_2(b) = b \, h_2(b) - f_1(b).
+
+So :math:`h_1(a) = a`, C is met as it is, and the best b for many a is their mean (book
+``lem-reduced-barycenter``). Where :math:`L(a + s, b + s) = L(a, b)` a shift of both is free: then
+:math:`f_1'' ` is constant, the loss is the square, and C is met around its mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from .._core.checks import check_choice
+
+LossName = Literal["square", "kl"]
+Function = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What an entry a of C costs that meets an entry b of Cbar."""
+
+    name: str
+    f1: Function
+    f2: Function
+    h2: Function  # finite: a tiny number stands for an end of the range, where L is infinite
+    pull: Function  # b h2'(b), by which log b lowers L for each unit of a
+    low: float = -math.inf  # the range of a and b
+    high: float = math.inf
+    free: bool = False  # whether a shift of both is
+    log: bool = False  # whether h2 is: E_L of a kernel is then a divergence as SNE's
+
+    def within(self, x: Tensor) -> Tensor:
+        """Numbers that are in range but for rounding."""
+        return x if self.free else x.clamp(self.low, self.high)
+
+    @property
+    def ends(self) -> list[float]:
+        """Numbers that match themselves alone."""
+        return [end for end in (self.low, self.high) if math.isfinite(end)]
+
+    def __call__(self, a: Tensor, b: Tensor) -> Tensor:
+        """L(a, b), entry by entry."""
+        if self.free:  # no square cancels
+            return self.f1(a - b)
+        found = self.f1(a) + self.f2(b) - a * self.h2(b)
+        for end in self.ends:
+            found = torch.where((b == end) & (a != end), math.inf, found)
+        return found.clamp_min(0)
+
+
+def _twice(b: Tensor) -> Tensor:
+    return 2 * b
+
+
+LOSSES = {
+    "square": Loss("square", torch.square, torch.square, _twice, _twice, free=True),
+    "kl": Loss(
+        "kl",
+        f1=lambda a: torch.xlogy(a, a) - a,
+        f2=lambda b: b,
+        h2=lambda b: b.clamp_min(max(1e-300, torch.finfo(b.dtype).tiny)).log(),
+        pull=torch.ones_like,
+        low=0.0,
+        log=True,
+    ),
+}
+
+
+def as_loss(loss: str | Loss) -> Loss:
+    """The loss of a name."""
+    if not isinstance(loss, Loss):
+        check_choice("loss", loss, tuple(LOSSES))
+        loss = LOSSES[loss]
+    return loss

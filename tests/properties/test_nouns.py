@@ -1,0 +1,68 @@
+"""A new loss is one entry, and every method that takes a loss takes it."""
+
+from __future__ import annotations
+
+import drot
+import numpy as np
+import pytest
+import torch
+from drot.gromov.loss import LOSSES, Loss
+
+EPS = 1e-12
+
+
+def binary() -> Loss:
+    """Binary cross-entropy less the entropy of a: the divergence of two probabilities."""
+    return Loss(
+        "binary",
+        f1=lambda a: torch.xlogy(a, a) + torch.xlogy(1 - a, 1 - a),
+        f2=lambda b: -torch.log1p(-b.clamp_max(1 - EPS)),
+        h2=lambda b: torch.logit(b, EPS),
+        pull=lambda b: 1 / (1 - b.clamp_max(1 - EPS)),
+        low=0.0,
+        high=1.0,
+    )
+
+
+def naive(C: np.ndarray, B: np.ndarray, T: np.ndarray) -> float:
+    a, b = C[:, None, :, None], B[None, :, None, :]
+    L = a * np.log(a / b) + (1 - a) * np.log((1 - a) / (1 - b))
+    return float(np.einsum("ikjl,ik,jl->", L, T, T))
+
+
+@pytest.fixture
+def graph(monkeypatch) -> torch.Tensor:
+    """Probabilities of edges of two groups; ``binary`` is a loss while the test runs."""
+    monkeypatch.setitem(LOSSES, "binary", binary())
+    z = torch.randn(14, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    z[7:] += 3
+    return 0.05 + 0.9 / (1 + torch.cdist(z, z).square())
+
+
+def test_a_loss_is_one_entry(graph):
+    """Objective, semi-relaxed plans, barycentres and DistR of binary cross-entropy."""
+    C, n = graph, len(graph)
+    B = torch.tensor([[0.9, 0.1, 0.2], [0.1, 0.8, 0.1], [0.2, 0.1, 0.5]]).double()
+    found = drot.semi_relaxed_gw(C, B, loss="binary")
+    value = naive(C.numpy(), B.numpy(), found.plan.numpy())
+    assert found.objective == pytest.approx(value, rel=1e-9) and found.residual < 1e-9
+    assert drot.gw_objective(C, B, found.plan, loss="binary") == pytest.approx(value, rel=1e-9)
+    middle = drot.srgw_barycenter(C, 2, loss="binary")
+    q, M = middle.plan.sum(0), middle.plan.T @ C @ middle.plan
+    torch.testing.assert_close(middle.structure, M / torch.outer(q, q))  # the mean, as of squares
+    value = naive(C.numpy(), middle.structure.numpy(), middle.plan.numpy())
+    assert middle.objective == pytest.approx(value, rel=1e-9)
+    assert len(set(middle.labels[:7].tolist())) == 1
+    wrong = torch.full((n, n), 1.5).double()
+    with pytest.raises(ValueError, match="none above 1"):
+        drot.srgw_barycenter(wrong, 2, loss="binary")
+
+
+def test_a_kernel_meets_itself_at_one(graph):
+    """Why DistR refuses that loss for its kernels: K(z, z) = 1, and L(a, 1) is infinite, so any
+    plan that gives a prototype two points with C < 1 between them costs infinitely much."""
+    one = torch.eye(2).double() * 0.5 + 0.5
+    T = torch.full((14, 2), 1 / 28).double()
+    assert drot.gw_objective(graph, one, T, loss="binary") == float("inf")
+    with pytest.raises(ValueError, match="range"):
+        drot.distributional_reduction(graph, 3, loss="binary")

@@ -39,7 +39,8 @@ def log_kernel(loss, Z: torch.Tensor) -> torch.Tensor:
         return -d2
     if loss.kernel == "student":
         return -torch.log(1 + d2)
-    return -(math.log(loss.a) + loss.b * torch.log(d2 + loss.guard))
+    curve = loss.curve
+    return -(math.log(curve.a) + curve.b * torch.log(d2 + curve.guard))
 
 
 # ------------------------------------------------------------------------------ coupling_loss
@@ -207,7 +208,7 @@ def test_the_metric_of_the_first_step(name):
         place = torch.zeros(12, 2, dtype=torch.float64)
         assert (loss.evaluate(place).gradient == 0).all()
         Q = loss.latent_plan(place)
-        slope = loss.b / loss.guard  # of C at distance 0
+        slope = loss.curve.b / loss.curve.guard  # of C at distance 0
         P = P * (loss.repulsion * slope * Q.sum() / P.sum())
     torch.testing.assert_close(weights, P, rtol=1e-12, atol=0)
 

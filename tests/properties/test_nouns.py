@@ -1,4 +1,4 @@
-"""A new loss is one entry, and every method that takes a loss takes it."""
+"""A new loss or kernel is one entry, and every method that takes one takes it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import drot
 import numpy as np
 import pytest
 import torch
+from drot.costs.kernels import KERNELS, Kernel
+from drot.embeddings.place import place
 from drot.gromov.loss import LOSSES, Loss
 
 EPS = 1e-12
@@ -66,3 +68,49 @@ def test_a_kernel_meets_itself_at_one(graph):
     assert drot.gw_objective(graph, one, T, loss="binary") == float("inf")
     with pytest.raises(ValueError, match="range"):
         drot.distributional_reduction(graph, 3, loss="binary")
+
+
+class Rational(Kernel):
+    """K = (1 + u / 2)^-2: Student's of another degree."""
+
+    def cost(self, u: torch.Tensor) -> torch.Tensor:
+        return 2 * torch.log1p(u / 2)
+
+    def slope(self, u: torch.Tensor) -> torch.Tensor:
+        return 1 / (1 + u / 2)
+
+    def bend(self, u: torch.Tensor) -> torch.Tensor:
+        return -0.5 / (1 + u / 2).square()
+
+
+def by_autograd(loss, Z: torch.Tensor) -> torch.Tensor:
+    """The gradient of t-SNE's objective with that kernel."""
+    Z = Z.clone().requires_grad_()
+    C = 2 * torch.log1p((Z[:, None] - Z).square().sum(dim=2) / 2)
+    off = ~torch.eye(len(Z), dtype=torch.bool)
+    value = (loss.plan * C).sum() + loss.mass * (-C[off]).exp().sum().log()
+    value.backward()
+    return Z.grad
+
+
+def test_a_kernel_is_one_entry(graph, monkeypatch):
+    """Embeddings, new points, DistR, hyperbolic prototypes and the Markov field take it."""
+    monkeypatch.setitem(KERNELS, "rational", Rational())
+    P = graph.clone().fill_diagonal_(0)
+    Z = torch.randn(14, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    loss = drot.embeddings.SNELoss(P, "rational")
+    torch.testing.assert_close(loss.evaluate(Z).gradient, by_autograd(loss, Z))
+    assert drot.embed(loss).converged
+    rows = drot.embeddings.SNELoss(P, "rational", normalization="rows")
+    assert rows.latent_plan(Z).sum(dim=1).sub(P.sum(dim=1)).abs().max() < 1e-12
+    new = place(torch.full((1, 14), 1 / 14).double(), Z[:, :2], Rational(), tol=1e-9)
+    assert new.residual.max() <= 1e-9
+    for found in (
+        drot.distributional_reduction(graph, 4, kernel="rational"),
+        drot.hyperbolic.reduce(graph, 4, kernel="rational"),
+    ):
+        groups = (set(found.labels[part].tolist()) for part in (slice(7), slice(7, 14)))
+        assert found.converged and not set.intersection(*groups)
+    gaps = (Z[:, None] - Z).square().sum(dim=2)
+    density = drot.mrf_log_density(Z, P, kernel="rational")
+    torch.testing.assert_close(density, -(P * 2 * torch.log1p(gaps / 2)).sum())

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from drot.embeddings.place import Curve, place
+from drot.costs.kernels import Curve, Gaussian
+from drot.embeddings.place import place
 
 CURVES = {
-    "gaussian": Curve(gaussian=True),
-    "student": Curve(),
-    "umap": Curve(a=1.577, b=0.895, guard=1e-3, repulsion=1.0),
-    "largevis": Curve(repulsion=7.0),
+    "gaussian": (Gaussian(), None),
+    "student": (Curve(), None),
+    "umap": (Curve(a=1.577, b=0.895, guard=1e-3), 1.0),
+    "largevis": (Curve(), 7.0),
 }
 
 
@@ -25,10 +26,11 @@ def problem(seed: int, spread: float = 3.0, rows: int = 6):
 def value(z, p, Z, curve, dual):
     """f at positions z (g, 2), by its definition."""
     d2 = ((z[:, None] - Z) ** 2).sum(axis=2)
-    C = d2 if curve.gaussian else np.log(curve.a) + curve.b * np.log(d2 + curve.guard)
-    if curve.repulsion is None:
+    curve, repulsion = curve
+    C = d2 if curve.flat else np.log(curve.a) + curve.b * np.log(d2 + curve.guard)
+    if repulsion is None:
         return C @ p + np.logaddexp.reduce(dual - C, axis=1)
-    return C @ p + curve.repulsion * np.log1p(np.exp(-C)).sum(axis=1)
+    return C @ p + repulsion * np.log1p(np.exp(-C)).sum(axis=1)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -37,9 +39,9 @@ def test_prp_new_point(name, seed):
     """(a) the Gaussian row problem is convex, its solution matches means and is the least of a
     grid; (b) the others fall from the start and rest in a local minimum, the best place nearby."""
     curve, (Z, P, dual) = CURVES[name], problem(seed)
-    dual = dual if curve.repulsion is None else np.zeros(30)
+    dual = dual if curve[1] is None else np.zeros(30)
     P, Zt = torch.as_tensor(P), torch.as_tensor(Z)
-    found = place(P, Zt, curve, dual=torch.as_tensor(dual), tol=1e-9)
+    found = place(P, Zt, curve[0], repulsion=curve[1], dual=torch.as_tensor(dual), tol=1e-9)
     assert found.residual.max() <= 1e-9
     size = np.sqrt(((Z - Z.mean(0)) ** 2).sum(1).mean())
     for i, (p, z) in enumerate(zip(P.numpy(), found.Z.numpy(), strict=True)):
@@ -68,7 +70,7 @@ def test_place_is_the_best_of_a_grid_where_groups_are_far_apart(name):
     curve, (Z, P, _) = CURVES[name], problem(0, spread=12.0)
     P[:, :20] *= 1e-6
     P /= P.sum(axis=1, keepdims=True)
-    found = place(torch.as_tensor(P), torch.as_tensor(Z), curve)
+    found = place(torch.as_tensor(P), torch.as_tensor(Z), curve[0], repulsion=curve[1])
     side = np.linspace(-30, 40, 281)
     grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     for p, best in zip(P, found.value.tolist(), strict=True):

@@ -22,11 +22,12 @@ from torch import Tensor
 from ._core.checks import Seed, as_points, as_rng, check_choice, check_count, check_positive
 from ._core.run import OnFailure
 from ._core.threads import by_size
+from .costs.kernels import KERNELS, KernelName
 from .distributional.loss import Normalization, forces, ratio, structure
 from .distributional.reduction import Clustering, Coupling, DistributionalReduction, Reduction
 from .distributional.solve import Callback, Init, solve
 from .embeddings.descent import lbfgs
-from .embeddings.losses import Evaluation, Kernel
+from .embeddings.losses import Evaluation
 from .gromov.loss import LossName
 from .metrics import silhouette_of
 
@@ -132,7 +133,7 @@ def reduce(
     n_prototypes: int,
     *,
     n_components: int = 2,
-    kernel: Kernel = "student",
+    kernel: KernelName = "student",
     scale: float = 1.0,
     normalization: Normalization = "sum",
     loss: LossName = "kl",
@@ -151,7 +152,7 @@ def reduce(
     The problem and the descent of :func:`drot.distributional_reduction`, with
 
     .. math:: K_{kl} = \frac{1}{1 + d(z_k, z_l)^2 / \gamma^2} \quad \text{or} \quad
-              e^{- d(z_k, z_l)^2}
+              e^{- d(z_k, z_l)^2 / \gamma^2}
 
     of hyperbolic distances. Positions move by L-BFGS in normal coordinates, in which geodesics from
     the last positions are straight; no block raises the objective. Room grows with the exponential
@@ -166,7 +167,7 @@ def reduce(
         As in :func:`drot.distributional_reduction`.
     kernel : {"student", "gaussian"}
     scale : float
-        :math:`\gamma` of the Student kernel.
+        :math:`\gamma`.
     init, n_starts, clustering, tol, max_iter, random_state, callback, on_failure
         As in :func:`drot.distributional_reduction`; positions start from a wrapped normal. The
         residual compares lengths of Riemannian gradients.
@@ -188,7 +189,7 @@ def reduce(
     >>> reduce(C, 2).Z.shape
     torch.Size([2, 3])
     """
-    check_choice("kernel", kernel, ("student", "gaussian"))
+    check_choice("kernel", kernel, KERNELS)
     scale = check_positive("scale", scale)
     given = similarity, n_prototypes, n_components, kernel, normalization, loss, weights
     problem = _Hyperbolic(*given, scale=scale)
@@ -279,8 +280,7 @@ class _Hyperbolic(Reduction):
         self.scale = scale
 
     def log_kernel(self, Z: Tensor) -> Tensor:
-        square = squares(Z[:, 1:])
-        return -(torch.log1p(square / self.scale**2) if self.kernel == "student" else square)
+        return -KERNELS[self.kernel].cost(squares(Z[:, 1:]) / self.scale**2)
 
     def structure(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
         return self.with_factors(self.log_kernel(Z), c)

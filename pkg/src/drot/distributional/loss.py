@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from .._core.sinkhorn import balance
+from ..costs.kernels import KERNELS
 from ..embeddings.kernels import KernelMatrix
 from ..embeddings.losses import Evaluation, KernelLoss, Normalizer
 from ..gromov.contraction import ratio, total
@@ -30,10 +31,14 @@ Normalization = Literal["sum", "rows", "doubly_stochastic", "none"]
 
 def log_kernel(Z: Tensor, kernel: str) -> Tensor:
     """log K (k, k) of positions Z (k, q); no digit cancels."""
+    return -KERNELS[kernel].cost(_squares(Z))
+
+
+def _squares(Z: Tensor) -> Tensor:
     D = torch.zeros(len(Z), len(Z), dtype=Z.dtype, device=Z.device)
     for z in Z.T:
         D += (z[:, None] - z).square()
-    return -(torch.log1p(D) if kernel == "student" else D)
+    return D
 
 
 def _tiny(x: Tensor) -> float:
@@ -184,11 +189,11 @@ class PrototypeLoss(KernelLoss):
     def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
         if self.loss.log:
             return super().evaluate(Z, warm=warm, tol=tol)
-        log_K = log_kernel(Z, self.kernel)
+        D = _squares(Z)
+        log_K = -self.profile.cost(D)
         C, h2 = structure(log_K, self.M, self.q, self.normalization, self.loss)
         value = energy(C, h2, self.M, self.q, self.offset, self.loss)
-        chain = log_K.exp() if self.kernel == "student" else 1.0  # of |z_k - z_l|^2
         far = 1 - torch.eye(len(Z)).to(Z)  # who pulls at itself would hide who pulls at others
-        weights = (far * chain * w for w in forces(C, self.M, self.q, self.loss))
+        weights = (far * self.profile.slope(D) * w for w in forces(C, self.M, self.q, self.loss))
         attract, repel = (4 * (w.sum(dim=1, keepdim=True) * Z - w @ Z) for w in weights)
         return Evaluation(value=value, attraction=attract, repulsion=repel)

@@ -14,6 +14,7 @@ from torch import Tensor
 from .._core.checks import check_choice, check_count
 from .._core.run import Lowest, OnFailure
 from ..costs.factored import Factored, gram
+from ..costs.kernels import KERNELS
 from ..embeddings.descent import lbfgs, metric_of, radius
 from ..embeddings.losses import Evaluation
 from ..embeddings.starts import random_start, spectral_start
@@ -125,7 +126,7 @@ class Reduction:
         loss: LossName | None,
         weights,
     ):
-        check_choice("kernel", kernel, get_args(OutputKernel))
+        check_choice("kernel", kernel, (*KERNELS, "gram"))
         gram = kernel == "gram"
         terms = as_loss(loss or ("square" if gram else "kl"))
         best = best_factors(terms)
@@ -136,6 +137,11 @@ class Reduction:
                 "kernel='gram' has entries of both signs and goes with loss='square' and "
                 "normalization='none'; another goes with loss='kl', or with 'square' and 'sum' or "
                 f"'none'; got {kernel!r}, {terms.name!r} and {normalization!r}"
+            )
+        if terms.high < math.inf:
+            raise ValueError(
+                f"loss={terms.name!r} has a range that ends at {terms.high:g}, which is what every "
+                "kernel gives a prototype and itself: two points of one would cost infinitely much"
             )
         self.kernel, self.normalization, self.loss = kernel, normalization, terms
         self.cost = as_cost(getattr(similarity, "plan", similarity), "similarity", terms)

@@ -1,13 +1,8 @@
 r"""Kernels of embedded points, as normalisations and forces meet them.
 
 A kernel K (n, n) of positions Z is :math:`e^{-C_{ij}}`, with a cost C that is a function of the
-squared distance :math:`d^2`:
-
-.. math:: C = d^2 \;\text{(gaussian)}, \qquad C = \log a + b \log (d^2 + \delta)
-          \;\text{(curve, and student with } a = b = \delta = 1).
-
-It answers ``K @ v``, ``K.sum(dim=1)`` and ``K.forces(normalizer)``. :class:`.StudentPairs` is a
-compiled loop that answers the same.
+squared distance (see :mod:`drot.costs.kernels`). It answers ``K @ v``, ``K.sum(dim=1)`` and
+``K.forces(normalizer)``. :class:`.StudentPairs` is a compiled loop that answers the same.
 """
 
 from __future__ import annotations
@@ -20,6 +15,7 @@ from torch import Tensor
 
 from .._core.kernels import StudentPairs, exp
 from ..costs.array import gather
+from ..costs.kernels import Curve
 
 
 def squared_distances(columns: Tensor, rows: slice, work: Tensor) -> Tensor:
@@ -48,7 +44,9 @@ class TiledKernel:
 
     def __init__(self, Z: Tensor, loss):
         self.Z, self.loss = Z, loss
-        self.kept = None if loss.P.matrix is None or loss.needs == "pairs" else loss.memory
+        known = loss.profile.flat or loss.profile.student  # the slope, where K is
+        keeps = known and loss.needs != "pairs" and loss.P.matrix is not None
+        self.kept = loss.memory if keeps else None
         self.shift = torch.zeros_like(Z[:, 0])
         self.value = torch.zeros((), dtype=torch.float64, device=Z.device)  # <P, C_Z>
         self._met = 0  # rows
@@ -90,8 +88,11 @@ class TiledKernel:
         loss, b = self.loss, rows.stop - rows.start
         self._met += b
         cost = squared_distances(self._columns, rows, self._work[:2, :b])
-        slope, kernel = None, self._work[1, :b] if out is None else out
-        if loss.kernel == "gaussian":
+        slope, kernel, of = None, self._work[1, :b] if out is None else out, loss.profile
+        if not isinstance(of, Curve):
+            if not of.flat:
+                slope = of.slope(cost)
+                cost.copy_(of.cost(cost))
             torch.neg(cost, out=kernel)
             if not loss.diagonal:
                 kernel.diagonal(rows.start).fill_(-torch.inf)
@@ -99,11 +100,11 @@ class TiledKernel:
                 kernel.add_(self.shift[rows, None])
             exp(kernel, out=kernel)
         else:
-            slope = torch.reciprocal(cost.add_(loss.guard), out=kernel)
-            if (loss.a, loss.b) != (1, 1):
-                cost.log_().mul_(loss.b).add_(math.log(loss.a))
+            slope = torch.reciprocal(cost.add_(of.guard), out=kernel)
+            if (of.a, of.b) != (1, 1):
+                cost.log_().mul_(of.b).add_(math.log(of.a))
                 kernel = exp(cost, -1, out=self._work[2, :b])
-                slope.mul_(loss.b)
+                slope.mul_(of.b)
             elif P is not None:  # the kernel is 1 / (guard + d^2), the slope too
                 cost.log_()
             if not loss.diagonal:
@@ -125,7 +126,7 @@ class TiledKernel:
                 slope, K = self._meet(rows, P)
             else:  # Student's slope is the kernel
                 K = self.kept[rows]
-                slope = None if self.loss.kernel == "gaussian" else K
+                slope = None if self.loss.profile.flat else K
             pull, push = self._work[0, : len(P)], self._work[3, : len(P)]
             Q = normalizer.rows(K, rows, push)
             both = (P, Q) if slope is None else (torch.mul(P, slope, out=pull), Q.mul_(slope))

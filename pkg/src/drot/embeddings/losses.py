@@ -14,7 +14,8 @@ attract, points that Q holds together repel.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -25,10 +26,10 @@ from .._core.checks import as_points, check_choice, check_fits, check_positive
 from .._core.kernels import StudentPairs, bernoulli, suits
 from .._core.sinkhorn import balance
 from ..affinities.rows import EntropicAffinity
+from ..costs.kernels import KERNELS, Curve, Kernel, KernelName
 from .kernels import KernelMatrix, TiledKernel
 from .plans import as_plan
 
-Kernel = Literal["gaussian", "student"]
 PairKernel = Literal["student", "curve"]
 Normalization = Literal["sum", "rows"]
 
@@ -117,13 +118,15 @@ class KernelLoss:
         Symmetric weights, (n, n), whose Laplacian preconditions the descent.
     """
 
-    kernels: tuple[str, ...] = get_args(Kernel)
-    a = b = guard = 1.0  # of the curve, which is Student's kernel then
+    kernels: Collection[str] = KERNELS
     rate = 0.1  # of Adam, in bandwidths of the kernel
     needs: Literal["pairs", "sums", "products"] = "products"  # of the kernel, to normalise it
 
-    def __init__(self, plan, kernel: str, *, symmetric: bool, diagonal: bool):
+    def __init__(
+        self, plan, kernel: str, *, symmetric: bool, diagonal: bool, profile: Kernel | None = None
+    ):
         check_choice("kernel", kernel, self.kernels)
+        self.profile = profile or KERNELS[kernel]
         self.P = P = as_plan(plan)
         if symmetric:
             P.check_symmetric()
@@ -200,7 +203,7 @@ class KernelLoss:
 
     def _kernel(self, Z: Tensor) -> KernelMatrix:
         """The kernel of Z: by a compiled loop where there is one."""
-        if self.kernel == "student" and self.symmetric and suits(Z, self.plan):
+        if self.profile.student and self.symmetric and suits(Z, self.plan):
             kept = self.memory if self.needs == "products" else self.plan.new_empty(0, self.n)
             return StudentPairs(Z, self.plan, kept, diagonal=self.diagonal)
         return TiledKernel(Z, self)
@@ -268,7 +271,7 @@ class SNELoss(KernelLoss):
     def __init__(
         self,
         plan,
-        kernel: Kernel = "gaussian",
+        kernel: KernelName = "gaussian",
         *,
         normalization: Normalization = "sum",
         diagonal: Literal["drop", "keep"] = "drop",
@@ -350,7 +353,7 @@ class SNEkhornLoss(KernelLoss):
     (0.0, 0.0)
     """
 
-    def __init__(self, plan, kernel: Kernel = "gaussian"):
+    def __init__(self, plan, kernel: KernelName = "gaussian"):
         super().__init__(plan, kernel, symmetric=True, diagonal=True)
         sums = self.P.sums
         gap = (sums - 1).abs()
@@ -464,21 +467,17 @@ class BernoulliLoss(KernelLoss):
         guard: float = GUARD,
         repulsion: float = 1.0,
     ):
-        P = as_plan(plan)
-        super().__init__(P, kernel, symmetric=P.symmetric, diagonal=False)
+        P, self.repulsion = as_plan(plan), check_positive("repulsion", repulsion)
         a, b = check_positive("a", a), check_positive("b", b)
-        guard, self.repulsion = (
-            check_positive("guard", guard),
-            check_positive("repulsion", repulsion),
-        )
-        if kernel == "curve":
-            self.a, self.b, self.guard = a, b, guard
-            # its inverse times b / guard is a number too
-            if math.log(a) + b * math.log(guard) < 0.9 * math.log(torch.finfo(P.dtype).tiny):
-                raise ValueError(
-                    f"the curve's a guard^b is below the numbers of {P.dtype} for a={a:g}, b={b:g} "
-                    f"and guard={guard:g}; raise guard, a squared distance, towards 1"
-                )
+        guard = check_positive("guard", guard)
+        self.curve = Curve(a, b, guard) if kernel == "curve" else Curve()
+        super().__init__(P, kernel, symmetric=P.symmetric, diagonal=False, profile=self.curve)
+        at = self.curve  # its inverse times b / guard is a number too
+        if math.log(at.a) + at.b * math.log(at.guard) < 0.9 * math.log(torch.finfo(P.dtype).tiny):
+            raise ValueError(
+                f"the curve's a guard^b is below the numbers of {P.dtype} for a={a:g}, b={b:g} "
+                f"and guard={guard:g}; raise guard, a squared distance, towards 1"
+            )
         if P.largest > self.repulsion:
             rows, p = next((rows, p) for rows, p in P.tiles() if p.max() > self.repulsion)
             i, j = (p > self.repulsion).nonzero()[0].tolist()
@@ -491,8 +490,9 @@ class BernoulliLoss(KernelLoss):
     @property
     def attraction(self):
         """(P + P^T) / 2, scaled to the total curvature of the repulsion of coinciding points."""
-        repulsion = self.repulsion * self.n * (self.n - 1) / (1 + self.a * self.guard**self.b)
-        return self.P.symmetric_part(repulsion / self.mass * self.b / self.guard)
+        a, b, guard = astuple(self.curve)
+        repulsion = self.repulsion * self.n * (self.n - 1) / (1 + a * guard**b)
+        return self.P.symmetric_part(repulsion / self.mass * b / guard)
 
     @property
     def constant(self) -> float:
@@ -511,7 +511,8 @@ class BernoulliLoss(KernelLoss):
         """F and its gradient at Z (n, q); ``warm`` and ``tol`` are idle."""
         self.check_size(Z)
         if self.symmetric and suits(Z, self.plan):
-            told = bernoulli(Z, self.plan, self.a, self.b, self.guard, self.repulsion)
+            at = self.curve
+            told = bernoulli(Z, self.plan, at.a, at.b, at.guard, self.repulsion)
             return Evaluation(value=told[0], attraction=told[1], repulsion=told[2])
         return super().evaluate(Z)
 

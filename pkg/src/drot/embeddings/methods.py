@@ -9,8 +9,9 @@ from typing import Literal, TypeVar, Unpack, get_type_hints
 from .._core.checks import check_choice
 from .._core.threads import by_size
 from ..affinities.umap import umap_curve
+from ..costs.kernels import KernelName
 from .embed import Embedding, Options, embed
-from .losses import BernoulliLoss, Kernel, Normalization, PairKernel, SNEkhornLoss, SNELoss
+from .losses import BernoulliLoss, Normalization, PairKernel, SNEkhornLoss, SNELoss
 
 Method = TypeVar("Method", bound=Callable[..., Embedding])
 
@@ -32,7 +33,7 @@ def takes_options_of_embed(method: Method) -> Method:
 def snekhorn(
     plan,
     *,
-    kernel: Kernel = "gaussian",
+    kernel: KernelName = "gaussian",
     normalization: Literal["doubly_stochastic", "sum"] = "doubly_stochastic",
     **options: Unpack[Options],
 ) -> Embedding:

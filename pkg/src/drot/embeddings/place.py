@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from ..costs.kernels import Kernel
 from .descent import radius
 
 
@@ -21,27 +21,22 @@ class Placement:
     n_iter: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Curve:
-    r"""The kernel :math:`e^{-C}` of a map, and how a row of it becomes a row of a plan.
-
-    :math:`C = d^2`, or :math:`\log a + b \log(d^2 + \delta)` unless ``gaussian``.
-    """
-
-    gaussian: bool = False
-    a: float = 1.0
-    b: float = 1.0
-    guard: float = 1.0
-    repulsion: float | None = None  # of pairs that are joined alone; None: a row sums to 1
-
-
-def place(P: Tensor, Z: Tensor, curve: Curve, *, dual: Tensor | None = None, tol: float = 1e-3,
-          max_iter: int = 100) -> Placement:  # fmt: skip
+def place(
+    P: Tensor,
+    Z: Tensor,
+    kernel: Kernel,
+    *,
+    repulsion: float | None = None,
+    dual: Tensor | None = None,
+    tol: float = 1e-3,
+    max_iter: int = 100,
+) -> Placement:
     r"""Minimise the divergence of rows P (b, m) from those of new points of the map Z (m, q).
 
     .. math:: f_i(z) = \sum_j P_{ij} C(z, z_j) + \log \sum_j e^{f_j - C(z, z_j)}, \quad
         \text{or} \quad \sum_j P_{ij} C(z, z_j) + \gamma \sum_j \log(1 + e^{-C(z, z_j)}) .
 
+    The first where a row sums to 1; with ``repulsion``, :math:`\gamma`, each pair is joined alone.
     Newton's method in q dimensions, its curvature made positive, from the mean of the map in the
     weights P; a step that does not lower f is shortened. Book ``prp-new-point``.
     """
@@ -55,20 +50,15 @@ def place(P: Tensor, Z: Tensor, curve: Curve, *, dual: Tensor | None = None, tol
         d2 = torch.zeros_like(P)
         for k in range(q):
             d2 += (z[:, k, None] - Z[:, k]).square_()
-        u = d2 + curve.guard
-        if curve.gaussian:
-            cost, slope, bend = d2, torch.ones_like(d2), torch.zeros_like(d2)
-        else:
-            cost, slope = u.log().mul_(curve.b).add_(math.log(curve.a)), curve.b / u
-            bend = -slope / u
-        if curve.repulsion is None:
+        cost, slope, bend = kernel.cost(d2), kernel.slope(d2), kernel.bend(d2)
+        if repulsion is None:
             score = -cost if dual is None else dual - cost
-            repulsion = torch.logsumexp(score, dim=1)
-            Q = spread = (score - repulsion[:, None]).exp_()
+            apart = torch.logsumexp(score, dim=1)
+            Q = spread = (score - apart[:, None]).exp_()
         else:
             odds = (-cost).exp_()
-            repulsion = curve.repulsion * odds.log1p().sum(dim=1)
-            Q = curve.repulsion * odds / (1 + odds)
+            apart = repulsion * odds.log1p().sum(dim=1)
+            Q = repulsion * odds / (1 + odds)
             spread = Q / (1 + odds)
         force = 2 * slope * (P - Q)
 
@@ -82,10 +72,10 @@ def place(P: Tensor, Z: Tensor, curve: Curve, *, dual: Tensor | None = None, tol
         total, gradient, _ = moments(force)
         second = moments(4 * bend * (P - Q) + spread * (2 * slope) ** 2)[2]
         second = second + total[:, :, None] * torch.eye(q, dtype=z.dtype, device=z.device)
-        if curve.repulsion is None:
+        if repulsion is None:
             mean = moments(2 * slope * Q)[1]
             second = second - mean[:, :, None] * mean[:, None, :]
-        return (P * cost).sum(dim=1) + repulsion, gradient, second
+        return (P * cost).sum(dim=1) + apart, gradient, second
 
     def step_of(gradient: Tensor, second: Tensor) -> Tensor:
         curvature, axes = torch.linalg.eigh(second)

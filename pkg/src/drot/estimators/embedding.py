@@ -16,10 +16,10 @@ from ..affinities.rows import entropic_affinity
 from ..affinities.umap import membership_rows, umap_membership, unit_curve
 from ..costs.array import Pairwise
 from ..costs.distances import sqeuclidean
+from ..costs.kernels import Curve, KernelName
 from ..embeddings.embed import Embedding, Init, Solver
 from ..embeddings.losses import GUARD, PairKernel
 from ..embeddings.methods import largevis, sne, snekhorn, tsne, umap
-from ..embeddings.place import Curve
 from ..graphs.graph import fuzzy_union
 from ..graphs.priors import Prior
 from ..spectral.connected import ConnectedPCA, ccpca
@@ -173,7 +173,7 @@ class SNE(EmbeddingEstimator):
     perplexity: float = 30.0
     _symmetric: ClassVar[bool] = False
     _method = staticmethod(partial(sne, normalization="rows"))
-    _curve = staticmethod(partial(Curve, gaussian=True))
+    _kernel: ClassVar[KernelName] = "gaussian"
 
     def _plan(self, cost):
         affinity = entropic_affinity(cost, self.perplexity, diagonal="drop")
@@ -216,7 +216,7 @@ class TSNE(SNE):
 
     _symmetric = True
     _method = staticmethod(tsne)
-    _curve = staticmethod(Curve)
+    _kernel = "student"
 
 
 @dataclass(eq=False, repr=False)
@@ -265,9 +265,8 @@ class LargeVis(SNE):
     _symmetric = True
     _method = staticmethod(largevis)
 
-    def _curve(self) -> Curve:
-        guard = 1.0 if self.kernel == "student" else GUARD
-        return Curve(guard=guard, repulsion=self.repulsion)
+    def _curve(self):
+        return Curve(guard=GUARD) if self.kernel == "curve" else super()._curve()
 
 
 @dataclass(eq=False, repr=False)
@@ -355,9 +354,8 @@ class UMAP(EmbeddingEstimator):
         found, residual = super()._place(P, Z / self.spread)
         return found * self.spread, residual
 
-    def _curve(self) -> Curve:
-        a, b = unit_curve(self.min_dist, self.spread)
-        return Curve(a=a, b=b, guard=GUARD, repulsion=self.repulsion)
+    def _curve(self):
+        return Curve(*unit_curve(self.min_dist, self.spread), GUARD)
 
 
 @dataclass(eq=False, repr=False)
@@ -427,7 +425,7 @@ class SNEkhorn(EmbeddingEstimator):
 
     perplexity: float = 30.0
     _method = staticmethod(snekhorn)
-    _curve = staticmethod(partial(Curve, gaussian=True))
+    _kernel: ClassVar[KernelName] = "gaussian"
 
     def _plan(self, cost):
         affinity = self._sea(cost, self.perplexity)
@@ -457,7 +455,7 @@ class TSNEkhorn(SNEkhorn):
     """
 
     _method = staticmethod(partial(snekhorn, kernel="student"))
-    _curve = staticmethod(Curve)
+    _kernel = "student"
 
 
 @dataclass(eq=False, repr=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -18,7 +19,8 @@ from .._core.run import _outside, read_limits
 from .._core.threads import threads_for
 from ..costs.array import Pairwise, as_pairwise, check_symmetric
 from ..costs.distances import sqeuclidean
-from ..embeddings.place import Curve, place
+from ..costs.kernels import KERNELS, Kernel, KernelName
+from ..embeddings.place import place
 from .base import BaseEmbedding, Estimator
 
 # of scikit-learn's; not those that take scales from the data, which new points would change
@@ -35,6 +37,7 @@ class MeetsNewPoints(Estimator):
 
     perplexity: float  # of a subclass that has it
     metric: str = "euclidean"  # of a subclass that has others
+    _kernel: ClassVar[KernelName] = "student"
     _points: np.ndarray  # (n, p) that it was fitted to
     _columns: np.ndarray  # of a plan, for the labels
     labels_: np.ndarray
@@ -151,9 +154,10 @@ class PlacesNewPoints(MeetsNewPoints, BaseEmbedding):
         """Places of the rows P, and the largest residual."""
         result = self.result_
         dual = None if result.dual is None else result.dual.to(Z)
-        found = place(P, Z, self._curve(), dual=dual, tol=_TOL[Z.dtype])
+        repulsion = getattr(self, "repulsion", None)
+        found = place(P, Z, self._curve(), repulsion=repulsion, dual=dual, tol=_TOL[Z.dtype])
         return found.Z, float(found.residual.max())
 
-    def _curve(self) -> Curve:
+    def _curve(self) -> Kernel:
         """The kernel of the map."""
-        return Curve()
+        return KERNELS[self._kernel]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
@@ -26,13 +25,7 @@ from .._core.checks import (
     check_same_device,
 )
 from ..affinities.base import Affinity
-
-MRFKernel = Literal["gaussian", "student"]
-
-_LOG_KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
-    "gaussian": lambda gaps: -gaps.square().sum(dim=1) / 2,
-    "student": lambda gaps: -gaps.square().sum(dim=1).log1p(),
-}
+from ..costs.kernels import KERNELS, KernelName
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -222,7 +215,7 @@ def connected_components(graph) -> Components:
 
 
 def mrf_log_density(
-    X, graph, *, kernel: MRFKernel | Callable[[Tensor], Tensor] = "gaussian"
+    X, graph, *, kernel: KernelName | Callable[[Tensor], Tensor] = "gaussian"
 ) -> Tensor:
     r"""Log density of the pairwise Markov random field (MRF), not normalised.
 
@@ -263,12 +256,15 @@ def mrf_log_density(
     """
     graph = as_graph(graph)
     X = _nodes(X, graph.n, graph.edges)
-    if not callable(kernel):
-        check_choice("kernel", kernel, _LOG_KERNELS)
-        kernel = _LOG_KERNELS[kernel]
     tail, head = graph.edges
     apart = tail != head
-    values, weights = kernel(X[tail[apart]] - X[head[apart]]), graph.weights[apart]  # (m,)
+    gaps, weights = X[tail[apart]] - X[head[apart]], graph.weights[apart]  # (m, p), (m,)
+    if callable(kernel):
+        values = kernel(gaps)
+    else:
+        check_choice("kernel", kernel, KERNELS)
+        cost = KERNELS[kernel].cost(gaps.square().sum(dim=1))
+        values = -cost / 2 if kernel == "gaussian" else -cost  # of variance 1
     got = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
     if got != tuple(weights.shape):
         raise ValueError(f"the kernel must return a ({len(weights)},) tensor; got {got}")

@@ -1,0 +1,78 @@
+r"""Kernels of a squared distance, for positions of points: one entry adds one.
+
+Embeddings, distributional reduction, prototypes in hyperbolic space and the Markov field of a graph
+take their kernels here. A kernel is :math:`K = e^{-C(u)}` with a cost C of
+:math:`u = \| z_i - z_j \|^2`: the forces need its slope, new points its bend too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+KernelName = Literal["gaussian", "student"]
+
+
+class Kernel:
+    """A cost C of squared distances u, any smooth function that grows, from C(0) on."""
+
+    flat = False  # whether the slope is 1
+    student = False  # whether it is the kernel
+
+    def cost(self, u: Tensor) -> Tensor:
+        """C(u)."""
+        raise TypeError(f"{type(self).__name__} has no cost")
+
+    def slope(self, u: Tensor) -> Tensor:
+        """C'(u)."""
+        raise TypeError(f"{type(self).__name__} has no slope")
+
+    def bend(self, u: Tensor) -> Tensor:
+        """C''(u), for new points."""
+        raise TypeError(f"{type(self).__name__} has no bend")
+
+
+class Gaussian(Kernel):
+    """C = u."""
+
+    flat = True
+
+    def cost(self, u: Tensor) -> Tensor:
+        return u
+
+    def slope(self, u: Tensor) -> Tensor:
+        return torch.ones_like(u)
+
+    def bend(self, u: Tensor) -> Tensor:
+        return torch.zeros_like(u)
+
+
+@dataclass(frozen=True)
+class Curve(Kernel):
+    r""":math:`C = \log a + b \log (u + \delta)`; Student's kernel where all three are 1."""
+
+    a: float = 1.0
+    b: float = 1.0
+    guard: float = 1.0
+
+    @property
+    def student(self) -> bool:  # type: ignore[override]  # which is settled by the numbers here
+        return (self.a, self.b, self.guard) == (1, 1, 1)
+
+    def cost(self, u: Tensor) -> Tensor:
+        if self.student:
+            return torch.log1p(u)
+        return (u + self.guard).log().mul_(self.b).add_(math.log(self.a))
+
+    def slope(self, u: Tensor) -> Tensor:
+        return self.b / (u + self.guard)
+
+    def bend(self, u: Tensor) -> Tensor:
+        return -self.b / (u + self.guard).square()
+
+
+KERNELS: dict[str, Kernel] = {"gaussian": Gaussian(), "student": Curve()}

@@ -210,8 +210,6 @@ ARGUMENTS = {
     "random_state:plain_seed",
     "drot.hyperbolic.distance": "Z:sheet",
     "drot.hyperbolic.to_poincare": "Z:sheet",
-    "drot.hyperbolic.kmeans": "Z:sheet n_clusters=2<=6",
-    "drot.hyperbolic.silhouette": "Z:sheet=sheet3 plan:plan_of_prototypes=hard y",
     "drot.hyperbolic.wrapped_normal": "n=3",
     "drot.hyperbolic.reduce": f"similarity n_prototypes=3 weights init:start_plan {QUICK}",
     "drot.spectral.pca": "X n_components<=3",

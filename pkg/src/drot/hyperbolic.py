@@ -9,10 +9,8 @@ sums of terms of one sign.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
-from operator import itemgetter
 
 import numpy as np
 import torch
@@ -29,9 +27,8 @@ from .distributional.solve import Callback, Init, solve
 from .embeddings.descent import lbfgs
 from .embeddings.losses import Evaluation
 from .gromov.loss import LossName
-from .metrics import silhouette_of
 
-__all__ = ["distance", "kmeans", "reduce", "silhouette", "to_poincare", "wrapped_normal"]
+__all__ = ["distance", "reduce", "to_poincare", "wrapped_normal"]
 
 _MEMORY = 10  # pairs of L-BFGS
 _REACH = 2.0  # of normal coordinates, which stretch a length by at most sinh(r) / r = 1.8 there
@@ -191,80 +188,13 @@ def reduce(
     """
     check_choice("kernel", kernel, KERNELS)
     scale = check_positive("scale", scale)
-    given = similarity, n_prototypes, n_components, kernel, normalization, loss, weights
-    problem = _Hyperbolic(*given, scale=scale)
-    begin = init, n_starts, clustering, random_state
-    return solve("hyperbolic.reduce", problem, begin, (tol, max_iter, on_failure), callback)
-
-
-def silhouette(Z, plan, y) -> float:
-    """The weighted silhouette of :mod:`drot.metrics`, with hyperbolic distances.
-
-    Source: appendix F.10 of Van Assel et al. (2024).
-
-    Parameters
-    ----------
-    Z : array_like, shape (k, q + 1)
-        Lorentz coordinates.
-    plan, y
-        As in :func:`drot.metrics.weighted_silhouette`.
-
-    Examples
-    --------
-    >>> v = torch.tensor([0.0, 1.0, 10.0, 11.0]).double()
-    >>> Z = torch.stack([(1 + v**2).sqrt(), v], dim=1)
-    >>> 0 < silhouette(Z, np.eye(4) / 4, [0, 0, 1, 1]) < 1
-    True
-    """
-    return silhouette_of(distance(Z).double(), plan, y)
-
-
-def kmeans(Z, n_clusters: int, *, n_starts: int = 10, random_state: Seed = 0) -> Tensor:
-    r"""k-means with hyperbolic distances and means.
-
-    Lloyd's iterations. The mean of a cluster, unique in this space, minimises
-    :math:`\sum_i d(z_i, m)^2`: there the average of the directions to the points is 0, which
-    Newton's method solves for.
-
-    Source: the k-means of appendix F.10 of Van Assel et al. (2024).
-
-    Parameters
-    ----------
-    Z : array_like, shape (k, q + 1)
-        Lorentz coordinates, of heights up to 1e76.
-    n_clusters : int
-    n_starts : int
-        Random choices of points to start from.
-    random_state : int, numpy Generator or torch Generator
-
-    Returns
-    -------
-    Tensor, shape (k,)
-        Labels below ``n_clusters``, of the start with the least sum of squares.
-
-    Examples
-    --------
-    >>> v = torch.tensor([0.0, 1.0, 10.0, 11.0]).double()
-    >>> Z = torch.stack([(1 + v**2).sqrt(), v], dim=1)
-    >>> labels = kmeans(Z, 2).tolist()
-    >>> labels[0] == labels[1] != labels[2] == labels[3]
-    True
-    """
-    v = points(Z).double()[:, 1:]
-    n, m = len(v), check_count("n_clusters", n_clusters, 1, len(v))
-    n_starts, rng = check_count("n_starts", n_starts, 1), as_rng(random_state)
-    ends = []
-    for _ in range(n_starts):
-        means = v[torch.from_numpy(rng.choice(n, m, replace=False))]
-        least, labels = squares(v, means).min(dim=1)
-        value = math.inf
-        while float(least.sum()) < value:
-            value, end = float(least.sum()), labels
-            for c in labels.unique():  # an empty cluster keeps its mean
-                means[c] = mean(v[labels == c])
-            least, labels = squares(v, means).min(dim=1)
-        ends.append((value, end))
-    return min(ends, key=itemgetter(0))[1]
+    problem = _Hyperbolic(
+        similarity, n_prototypes, n_components, kernel, normalization, loss, weights, scale=scale
+    )
+    return solve(
+        "hyperbolic.reduce", problem, init, n_starts=n_starts, clustering=clustering, tol=tol,
+        max_iter=max_iter, random_state=random_state, callback=callback, on_failure=on_failure,
+    )  # fmt: skip
 
 
 def _size(v: Tensor) -> float:
@@ -415,12 +345,6 @@ def exp(x: Tensor, m: Tensor) -> Tensor:
     return boost(torch.sinh(length) * direction, m)
 
 
-def log(v: Tensor, m: Tensor) -> Tensor:
-    """x of ``exp``, (k, q): normal coordinates of v around m."""
-    size, direction = _polar(boost(v, -m))
-    return torch.asinh(size) * direction
-
-
 def centres(v: Tensor, shares: Tensor) -> Tensor:
     """Means in the surrounding space, pushed back to the sheet along their rays, (c, q).
 
@@ -429,29 +353,3 @@ def centres(v: Tensor, shares: Tensor) -> Tensor:
     """
     size = 1 + 2 * (shares @ _halves(v, v) * shares).sum(dim=1, keepdim=True)
     return shares @ v / size.sqrt()
-
-
-def mean(v: Tensor) -> Tensor:
-    """The point with the least sum of squared distances to those of v, (q,).
-
-    Newton's method in normal coordinates: half of d^2 has the second derivative 1 along its
-    geodesic and d coth d across. It is convex, so G, the mean of the directions to the points,
-    vanishes at the minimum alone, and a short enough step of Newton's shortens G.
-    """
-    m = centres(v, v.new_full((1, len(v)), 1 / len(v)))
-    x = log(v, m)
-    G, eye = x.mean(dim=0), torch.eye(v.shape[1]).to(v)
-    while True:
-        length, direction = _polar(x)
-        across = torch.where(length < 1e-6, 1, length / torch.tanh(length))
-        H = across.mean() * eye + ((1 - across) * direction).T @ direction / len(v)
-        step = torch.linalg.solve(H, G)[None]
-        while True:
-            closer = exp(step, m)
-            new = log(v, closer)
-            if float(new.mean(dim=0).norm()) < float(G.norm()):
-                break
-            step = step / 2
-            if not float(step.norm()) > torch.finfo(v.dtype).eps * float(length.max()):
-                return m[0]  # what is left is rounding
-        m, x, G = closer, new, new.mean(dim=0)

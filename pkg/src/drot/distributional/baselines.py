@@ -4,39 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, Unpack, get_type_hints
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import Seed, as_points, as_rng, check_count
+from .._core.options import takes_options_of
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
 from ..embeddings.embed import TOL as ALL_TOL
 from ..gromov.contraction import as_weights
-from ..gromov.loss import LossName
-from .loss import Normalization
-from .reduction import Clustering, DistributionalReduction, OutputKernel, read_problem
-from .solve import solve
+from .reduction import DistributionalReduction, Terms, read_problem
+from .solve import TOL, Init, Options, distributional_reduction, solve
 
 
-@by_size
+@takes_options_of(distributional_reduction, Options)
 def cluster_then_reduce(
-    similarity,
-    n_prototypes: int,
-    *,
-    n_components: int = 2,
-    kernel: OutputKernel = "student",
-    normalization: Normalization | None = None,
-    loss: LossName | None = None,
-    weights: ArrayLike | None = None,
-    clustering: Clustering = "spectral",
-    tol: float | None = None,
-    max_iter: int = 2000,
-    random_state: Seed = 0,
-    on_failure: OnFailure = "raise",
-) -> DistributionalReduction:
+    similarity, n_prototypes: int, *, tol: float = TOL, max_iter: int = 2000,
+    **options: Unpack[Options],
+) -> DistributionalReduction:  # fmt: skip
     r"""Cluster the points, then embed the similarity between the clusters (CDR).
 
     With the plan T of the clusters, :math:`\min_Z E_L(C, \bar C(Z), T)`: the positions are the
@@ -55,7 +43,7 @@ def cluster_then_reduce(
         Of C: spectral clustering as scikit-learn defines it, or k-means of the points, where the
         similarity knows them, or of its leading eigenvectors as coordinates. A C with negative
         entries is no graph, one held in factors is not formed: k-means takes its place.
-    tol : float, optional
+    tol : float
         Largest accepted residual, as in :func:`embed`. Default 1e-3.
     max_iter : int
         Iterations of the embedding.
@@ -78,30 +66,14 @@ def cluster_then_reduce(
     >>> sorted(round(x, 3) for x in cluster_then_reduce(C, 2).weights.tolist())
     [0.333, 0.667]
     """
-    problem = read_problem(
-        similarity, n_prototypes, n_components, kernel, normalization, loss, weights
-    )
-    begin = "cluster_then_reduce", 1, clustering, random_state
-    limits = tol, max_iter, on_failure
-    return solve("cluster_then_reduce", problem, begin, limits, descend=False)
+    return _in_turn("cluster_then_reduce", similarity, n_prototypes, tol, max_iter, **options)
 
 
-@by_size
+@takes_options_of(distributional_reduction, Options)
 def reduce_then_cluster(
-    similarity,
-    n_prototypes: int,
-    *,
-    n_components: int = 2,
-    kernel: OutputKernel = "student",
-    normalization: Normalization | None = None,
-    loss: LossName | None = None,
-    weights: ArrayLike | None = None,
-    clustering: Clustering = "spectral",
-    tol: float | None = None,
-    max_iter: int = 2000,
-    random_state: Seed = 0,
-    on_failure: OnFailure = "raise",
-) -> DistributionalReduction:
+    similarity, n_prototypes: int, *, tol: float = ALL_TOL, max_iter: int = 2000,
+    **options: Unpack[Options],
+) -> DistributionalReduction:  # fmt: skip
     r"""Embed all points, then cluster the embedding and keep the centres (DRC).
 
     With labels found on :math:`Z^*`, :math:`z_k = \sum_i T_{ik} z^*_i / q_k`.
@@ -145,12 +117,16 @@ def reduce_then_cluster(
     >>> sorted(round(z, 9) for z in found.Z[:, 0].tolist())
     [-4.5, 4.5]
     """
-    problem = read_problem(
-        similarity, n_prototypes, n_components, kernel, normalization, loss, weights
-    )
-    begin = "reduce_then_cluster", 1, clustering, random_state
-    limits = ALL_TOL if tol is None else tol, max_iter, on_failure
-    return solve("reduce_then_cluster", problem, begin, limits, descend=False)
+    return _in_turn("reduce_then_cluster", similarity, n_prototypes, tol, max_iter, **options)
+
+
+def _in_turn(
+    where: Init, similarity, k: int, tol: float, max_iter: int, **options: Any
+) -> DistributionalReduction:
+    """One start, without the descent that could follow."""
+    terms = {name: options.pop(name) for name in get_type_hints(Terms) if name in options}
+    problem = read_problem(similarity, k, **terms)
+    return solve(where, problem, where, tol=tol, max_iter=max_iter, descend=False, **options)
 
 
 @by_size

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import check_choice, check_count
@@ -44,6 +45,16 @@ _MEMORY = 10  # pairs of L-BFGS
 _REACH = 0.1  # longest step of L-BFGS, in radii of the map
 _CHANCE = 1e-3  # share of the mass that all pairs of prototypes exchange in a start
 _SLACK = {torch.float64: 1e-10, torch.float32: 1e-6}  # a fall of E_L, as a share of its terms
+
+
+class Terms(TypedDict, total=False):
+    """What all methods take by name of the problem, as :func:`distributional_reduction` has it."""
+
+    n_components: int
+    kernel: OutputKernel
+    normalization: Normalization | None
+    loss: LossName | None
+    weights: ArrayLike | None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -120,11 +131,11 @@ class Reduction:
         self,
         similarity,
         n_prototypes: int,
-        n_components: int,
-        kernel: OutputKernel,
-        normalization: Normalization | None,
-        loss: LossName | None,
-        weights,
+        n_components: int = 2,
+        kernel: OutputKernel = "student",
+        normalization: Normalization | None = None,
+        loss: LossName | None = None,
+        weights: ArrayLike | None = None,
     ):
         check_choice("kernel", kernel, (*KERNELS, "gram"))
         gram = kernel == "gram"
@@ -155,6 +166,12 @@ class Reduction:
         self.constant, self.diagonal = self.base.constant(self.w), self.cost.diagonal()
         self.size, self.tol = self.base.scale(self.w, self.constant), _GAP[self.w.dtype]
         self.products = 0.0
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of what was made for the last positions and plan."""
+        self._last: tuple[Any, ...] = (None, None, None)
+        self._drawn: tuple[Any, ...] = (None, None)
 
     # plans
 
@@ -210,7 +227,7 @@ class Reduction:
 
     def plans(self, Z: Tensor, c: Coupling) -> tuple[Problem, State]:
         """E_L over plans at fixed positions and factors, and where c stands there."""
-        C, h2 = ((x + x.T).to(self.w) / 2 for x in self.structure(Z, c))  # all that counts, as C is
+        C, h2 = ((x + x.T).to(self.w) / 2 for x in self.seen(Z, c))  # all that counts, as C is
         terms = Contraction(self.cost, C, self.loss, h2)
         used = c.q > 0  # E_L does not see the others, which are of any similarity to themselves
         scale = self.size + float(terms.f2[used][:, used].mean())
@@ -228,15 +245,24 @@ class Reduction:
         """Cbar (k, k), and what h2 makes of it."""
         return structure(self.log_kernel(Z), c.M, c.q, self.normalization, self.loss)
 
+    def seen(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
+        """The structure, made once while the same positions and plan are asked for."""
+        if self._last[0] is not Z or self._last[1] is not c:
+            self._last = Z, c, self.structure(Z, c)
+        return self._last[2]
+
     def objective(self, Z: Tensor, c: Coupling) -> float:
-        return self.value(*self.structure(Z, c), c)
+        return self.value(*self.seen(Z, c), c)
 
     def value(self, C: Tensor, h2: Tensor, c: Coupling) -> float:
         return energy(C, h2, c.M, c.q, self.constant, self.loss)
 
     def drawing(self, c: Coupling) -> PrototypeLoss:
-        """E_L as a function of the positions alone."""
-        return PrototypeLoss(c.M, c.q, self.constant, self.kernel, self.normalization, self.loss)
+        """E_L as a function of the positions alone, made once for a plan."""
+        if self._drawn[0] is not c:
+            terms = self.constant, self.kernel, self.normalization, self.loss
+            self._drawn = c, PrototypeLoss(c.M, c.q, *terms)
+        return self._drawn[1]
 
     def place(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
         """Better positions for a plan, by L-BFGS."""
@@ -292,7 +318,7 @@ class Reduction:
         result = DistributionalReduction(
             Z=Z,
             plan=c.T,
-            structure=self.structure(Z, c)[0],
+            structure=self.seen(Z, c)[0],
             objective=trace[-1],
             residual=residual,
             n_iter=found.n_iter,
@@ -331,10 +357,10 @@ class InnerProducts(Reduction):
         return self.place(zero, c, 0.0, 1)
 
 
-def read_problem(similarity, n_prototypes: int, n_components: int, kernel, *terms) -> Reduction:
-    """The problem for a kernel or inner products; terms are normalization, loss and weights."""
+def read_problem(similarity, n_prototypes: int, n_components=2, kernel="student", *terms, **named):
+    """The problem for a kernel or for inner products."""
     kind = InnerProducts if isinstance(kernel, str) and kernel == "gram" else Reduction
-    return kind(similarity, n_prototypes, n_components, kernel, *terms)
+    return kind(similarity, n_prototypes, n_components, kernel, *terms, **named)
 
 
 def _centred(Z: Tensor) -> Tensor:

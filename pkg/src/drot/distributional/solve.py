@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from numpy.typing import ArrayLike
 from torch import Tensor
@@ -23,11 +23,21 @@ from .reduction import (
     OutputKernel,
     Placed,
     Reduction,
+    Terms,
     read_problem,
 )
 
 Init = Literal["cluster_then_reduce", "reduce_then_cluster", "random"]
 Callback = Callable[[int, float, Tensor], bool | None]
+
+
+class Options(Terms, total=False):
+    """What the sequential methods take by name, as :func:`distributional_reduction` has it."""
+
+    clustering: Clustering
+    random_state: Seed
+    on_failure: OnFailure
+
 
 TOL = 1e-3  # of positions: few points come to rest
 _PLACE = 2000  # iterations of an embedding to start from
@@ -164,25 +174,35 @@ def distributional_reduction(
     problem = read_problem(
         similarity, n_prototypes, n_components, kernel, normalization, loss, weights
     )
-    begin = init, n_starts, clustering, random_state
-    limits = tol, max_iter, on_failure
-    return solve("distributional_reduction", problem, begin, limits, callback)
+    return solve(
+        "distributional_reduction", problem, init, n_starts=n_starts, clustering=clustering,
+        tol=tol, max_iter=max_iter, random_state=random_state, callback=callback,
+        on_failure=on_failure,
+    )  # fmt: skip
 
 
 def solve(
     where: str,
     problem: Reduction,
-    begin: tuple[Any, int, Clustering, Seed],
-    limits: tuple[float | None, int, OnFailure],
-    callback: Callback | None = None,
+    init,
     *,
+    n_starts: int = 1,
+    clustering: Clustering = "spectral",
+    tol: float | None = None,
+    max_iter: int = 100,
+    random_state: Seed = 0,
+    callback: Callback | None = None,
+    on_failure: OnFailure = "raise",
     descend: bool = True,
 ) -> DistributionalReduction:
     """The lowest end of the descents from all starts; without descents, the lowest start."""
-    tol, max_iter, on_failure = limits
     tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
-    place, rounds = (_PLACE, max_iter) if descend else (max_iter, 0)
-    first = starts(problem, *begin, (tol, max(tol, ALL_TOL) if descend else tol), place)
+    every, most, rounds = tol, max_iter, 0
+    if descend:
+        every, most, rounds = max(tol, ALL_TOL), _PLACE, max_iter
+    first = starts(
+        problem, init, n_starts, clustering, random_state, tol=tol, every=every, max_iter=most
+    )
     found = lowest(where, first, partial(descent, problem, tol=tol), rounds, callback)
     return problem.result(where, found, tol, on_failure)
 
@@ -210,17 +230,12 @@ def lower(problem: Reduction, now: Placed, **block) -> Placed:
 
 
 def starts(
-    problem: Reduction,
-    init,
-    n_starts: int,
-    clustering: Clustering,
-    random_state: Seed,
-    tols: tuple[float, float],
-    max_iter: int,
-) -> Iterator[Placed]:
+    problem: Reduction, init, n_starts: int, clustering: Clustering, random_state: Seed, *,
+    tol: float, every: float, max_iter: int,
+) -> Iterator[Placed]:  # fmt: skip
     """Positions and plans to start from, made when their turn comes.
 
-    Residuals are at most ``tols`` for prototypes, and for an embedding of all points.
+    Residuals are at most ``tol`` for prototypes, ``every`` for an embedding of all points.
     """
     n_starts = check_count("n_starts", n_starts, 1)
     check_choice("clustering", clustering, get_args(Clustering))
@@ -234,15 +249,16 @@ def starts(
     for kind in kinds:
         rng, picture = as_rng(random_state), None
         if kind == "reduce_then_cluster":
-            every = problem.identity()
-            Z = problem.place(problem.start(every, rng), every, tols[1], max_iter)
-            picture = Placed(Z, every, problem.slope(Z, every), ())
+            points = problem.identity()
+            Z = problem.place(problem.start(points, rng), points, every, max_iter)
+            picture = Placed(Z, points, problem.slope(Z, points), ())
+            problem.forget()  # arrays of n x n
         for _ in range(n_starts):
             c = problem.cluster(clustering, rng, picture)
             if picture:
                 Z, residual = problem.centres(picture.Z, c), picture.residual
             elif kind == "cluster_then_reduce":
-                Z = problem.place(problem.start(c, rng), c, tols[0], max_iter)
+                Z = problem.place(problem.start(c, rng), c, tol, max_iter)
                 residual = problem.slope(Z, c)
             else:
                 Z, residual = problem.chance(problem.k, rng), math.inf

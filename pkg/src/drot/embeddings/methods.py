@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from inspect import Parameter, signature
-from typing import Literal, TypeVar, Unpack, get_type_hints
+from typing import Literal, Unpack
 
 from .._core.checks import check_choice
-from .._core.threads import by_size
+from .._core.options import takes_options_of
 from ..affinities.umap import umap_curve
 from ..costs.kernels import KernelName
 from .embed import Embedding, Options, embed
 from .losses import BernoulliLoss, Normalization, PairKernel, SNEkhornLoss, SNELoss
 
-Method = TypeVar("Method", bound=Callable[..., Embedding])
+_embeds = takes_options_of(embed, Options)
 
 
-def takes_options_of_embed(method: Method) -> Method:
-    """Show the options of :func:`embed`, with their defaults, in the signature of ``method``, and
-    run it on the threads that its plan pays for."""
-    shown, types = signature(method), get_type_hints(Options)
-    own = [p for p in shown.parameters.values() if p.name != "options"]
-    shared = [p for p in signature(embed).parameters.values() if p.name in types]
-    shared = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in shared]
-    del method.__annotations__["options"]
-    method.__annotations__ |= types
-    method.__signature__ = shown.replace(parameters=own + shared)  # type: ignore[attr-defined]
-    return by_size(method)  # type: ignore[return-value]  # of the same signature
-
-
-@takes_options_of_embed
+@_embeds
 def snekhorn(
     plan,
     *,
@@ -99,7 +84,7 @@ def snekhorn(
     return embed(objective, **options)
 
 
-@takes_options_of_embed
+@_embeds
 def sne(
     plan,
     *,
@@ -148,7 +133,7 @@ def sne(
     return embed(objective, **options)
 
 
-@takes_options_of_embed
+@_embeds
 def tsne(
     plan, *, diagonal: Literal["drop", "keep"] = "drop", **options: Unpack[Options]
 ) -> Embedding:
@@ -192,7 +177,7 @@ def tsne(
     return embed(SNELoss(plan, "student", diagonal=diagonal), **options)
 
 
-@takes_options_of_embed
+@_embeds
 def largevis(
     plan,
     *,
@@ -241,7 +226,7 @@ def largevis(
     return embed(BernoulliLoss(plan, kernel, repulsion=repulsion), **options)
 
 
-@takes_options_of_embed
+@_embeds
 def umap(
     plan,
     *,

@@ -166,7 +166,8 @@ def test_first_argument_by_name_or_place():
 def test_every_solver_decides():
     """What iterates up to a `max_iter`, and each estimator's `fit`."""
     places = [drot, drot.spectral, drot.hyperbolic, drot.distributional]
-    found = {getattr(place, name) for place in places for name in dir(place) if name[0] != "_"}
+    found = [getattr(place, name) for place in places for name in place.__all__]
+    found = {f for f in found if inspect.isfunction(f) or inspect.isclass(f)}
     solvers = [
         f for f in found if inspect.isfunction(f) and "max_iter" in inspect.signature(f).parameters
     ]

@@ -1,4 +1,5 @@
-"""How many threads a call takes: one where its arrays are small, else as many as there are.
+"""How many threads a call takes: one where its arrays are small, else as many as there are; and
+the options that several calls share.
 
 To wake a second thread takes some microseconds, and where another program has the core it comes
 milliseconds late: every operation waits for it, longer than it would work alone. So a call that
@@ -18,15 +19,16 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache, wraps
-from inspect import signature
+from inspect import Parameter, signature
 from threading import Lock
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, get_type_hints
 
 import torch
 from threadpoolctl import ThreadpoolController
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 _PAYS = 10**7  # pairs from which on a second thread gains more than it costs
 _CHOICES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -71,6 +73,27 @@ def by_size(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
 
     return call
+
+
+def takes_options_of(source: Callable[..., Any], options: type) -> Callable[[Method], Method]:
+    """Show ``options`` of ``source``, with their defaults, in the signature of a method with
+    ``**options``, and run it on the threads that its data pay for.
+
+    What the method has by name itself keeps its own default.
+    """
+
+    def show(method: Method) -> Method:
+        shown, types = signature(method), get_type_hints(options)
+        own = {name: p for name, p in shown.parameters.items() if name != "options"}
+        shared = [p for p in signature(source).parameters.values() if p.name in {*types, *own}]
+        named = [own.pop(p.name, p.replace(kind=Parameter.KEYWORD_ONLY)) for p in shared]
+        del method.__annotations__["options"]
+        method.__annotations__ |= types
+        parameters = [*own.values(), *named]
+        method.__signature__ = shown.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return by_size(method)  # type: ignore[return-value]  # of the same signature
+
+    return show
 
 
 def _pairs(data: object) -> int:

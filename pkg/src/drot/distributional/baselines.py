@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import Seed, as_points, as_rng, check_count
-from .._core.options import takes_options_of
 from .._core.run import OnFailure, lowest, read_limits
-from .._core.threads import by_size
+from .._core.threads import by_size, takes_options_of
 from ..embeddings.embed import TOL as ALL_TOL
 from ..gromov.contraction import as_weights
 from .reduction import DistributionalReduction, Terms, read_problem
@@ -44,7 +43,7 @@ def cluster_then_reduce(
         similarity knows them, or of its leading eigenvectors as coordinates. A C with negative
         entries is no graph, one held in factors is not formed: k-means takes its place.
     tol : float
-        Largest accepted residual, as in :func:`embed`. Default 1e-3.
+        Largest accepted residual, as in :func:`embed`.
     max_iter : int
         Iterations of the embedding.
     random_state : int, numpy Generator or torch Generator

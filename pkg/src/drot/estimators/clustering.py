@@ -21,8 +21,7 @@ from ..distributional.reduction import Clustering, DistributionalReduction, Outp
 from ..distributional.solve import distributional_reduction
 from ..graphs.graph import fuzzy_union
 from ..gromov.barycenter import SemiRelaxedBarycenter, srgw_barycenter
-from ..gromov.contraction import Contraction
-from ..gromov.loss import LossName
+from ..gromov.loss import LossName, as_loss
 from .base import BaseEmbedding
 from .new_points import MeetsNewPoints
 
@@ -67,11 +66,11 @@ class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
         found, columns = self.result_, torch.as_tensor(self._columns)
         T, q, structure = (x.to(C) for x in (found.plan, found.weights, found.structure))
         structure = (structure + structure.T) / 2  # all that counts, as C is
-        terms = Contraction(as_pairwise(structure, least=1), structure, self._loss())
-        raised = terms.f2 @ q - (C @ T) @ terms.h2  # (b, k)
+        loss = as_loss(self._loss())
+        raised = loss.f2(structure) @ q - (C @ T) @ loss.h2(structure)  # (b, k)
         return raised[:, columns.to(C.device)].argmin(dim=1)
 
-    def _loss(self) -> Loss:
+    def _loss(self) -> LossName:
         return self.loss
 
     def _compared(self) -> str:
@@ -334,7 +333,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
             return self.kernel
         return "gram" if self.similarity == "gram" else "student"
 
-    def _loss(self) -> Loss:
+    def _loss(self) -> LossName:
         return self.loss or ("square" if self._kernel() == "gram" else "kl")
 
     def _keep(self, found: DistributionalReduction, data) -> None:

@@ -37,7 +37,6 @@ class MeetsNewPoints(Estimator):
 
     perplexity: float  # of a subclass that has it
     metric: str = "euclidean"  # of a subclass that has others
-    _kernel: ClassVar[KernelName] = "student"
     _points: np.ndarray  # (n, p) that it was fitted to
     _columns: np.ndarray  # of a plan, for the labels
     labels_: np.ndarray
@@ -103,6 +102,8 @@ class MeetsNewPoints(Estimator):
 
 class PlacesNewPoints(MeetsNewPoints, BaseEmbedding):
     """An embedding that gives new points their place, and moves no other."""
+
+    _kernel: ClassVar[KernelName] = "student"  # of the map
 
     def transform(self, X) -> np.ndarray:
         r"""Places of new points X (b, p) in the map of the fitted ones, which stay: (b, q).

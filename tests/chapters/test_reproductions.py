@@ -100,7 +100,7 @@ def test_subsets_are_balanced(script, monkeypatch, name):
 # --------------------------------------------------------------------------------------- SNEkhorn
 
 POINTS = {"chromatin": 1047, "expression": 1047, "scgem": 177}
-SIZES = {"coil20": 1440, "olivetti": 400} | POINTS
+SIZES = {"coil20": 1440, "olivetti": 400, "umist": 575} | POINTS
 AFFINITIES = ("rs", "ds", "st", "e", "se")
 METHODS = ("UMAP", "openTSNE", "t-SNE", "t-SNEkhorn")
 
@@ -114,7 +114,7 @@ def test_whole_grid_is_recorded():
         for setting in range(10, min(POINTS[data] - 1, 300) + 1, 10)
     )
     images = read("figure6_ari")
-    expected = product(("coil20", "olivetti"), AFFINITIES, map(str, range(10, 301, 10)))
+    expected = product(("coil20", "olivetti", "umist"), AFFINITIES, map(str, range(10, 301, 10)))
     assert sorted(grouped(images, "data", "affinity", "setting")) == sorted(expected)
     scores = [float(row[f"ari_{seed}"]) for row in table + images for seed in range(5)]
     assert all(-50 < score <= 100 for score in scores)

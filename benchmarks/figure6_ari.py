@@ -3,8 +3,8 @@
     DROT_DATA=<folder of the data files> python benchmarks/figure6_ari.py
 
 COIL-20, Olivetti and UMIST (PCA to 50 dimensions), the affinities, the grid, the seeds and the
-score of ``table2_ari.py``. Finished rows are in the file at once, and rows that are there already are not
-computed again. ``book/reproductions/snekhorn_tables.md`` draws the result.
+score of ``table2_ari.py``. Finished rows are in the file at once, and rows that are there already
+are not computed again. ``book/reproductions/snekhorn_tables.md`` draws the result.
 
 Prediction, measured first at perplexity 30: 0.3 CPU seconds a plan and 0.35 a score on COIL-20,
 0.03 and 0.1 on Olivetti, which makes 6 minutes for the grid, and 2 more for UMIST.

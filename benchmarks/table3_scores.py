@@ -3,10 +3,10 @@
     DROT_DATA=<folder of the data files> python benchmarks/table3_scores.py
 
 For COIL-20, Olivetti, UMIST, SNAREseq (both modalities) and scGEM, an embedding is computed for
-each method, perplexity and seed, and scored with scikit-learn's defaults: the silhouette of the classes,
-and the trustworthiness with respect to 5 neighbours in X. Data of more than 50 dimensions are
-reduced by PCA before. The seed draws one N(0, 1) start, which all methods share, as in the paper.
-The methods are
+each method, perplexity and seed, and scored with scikit-learn's defaults: the silhouette of the
+classes, and the trustworthiness with respect to 5 neighbours in X. Data of more than 50 dimensions
+are reduced by PCA before. The seed draws one N(0, 1) start, which all methods share, as in the
+paper. The methods are
 
     t-SNEkhorn, t-SNE   this package, L-BFGS to rest, a residual of 1e-3
     openTSNE            its defaults (Barnes-Hut below 10 000 points), exact neighbours; the start

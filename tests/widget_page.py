@@ -22,6 +22,7 @@ CHAPTERS = {
     "row": "02_entropic_affinity",
     "symmetric": "04_symmetric_affinity",
     "balance": "05_snekhorn",
+    "drift": "08_hidden_graphs",
     "priors": "09_graph_priors",
     "match": "11_reduction_as_gw",
     "seats": "12_semi_relaxed",

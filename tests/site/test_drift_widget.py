@@ -1,0 +1,75 @@
+"""The widget of chapter 8: the density sees a point that moves, and no component."""
+
+from __future__ import annotations
+
+import drot
+import numpy as np
+import pytest
+from widget_page import begin, marks, points_of, says
+
+WIDGET = "drift"
+
+
+def graph_of(page) -> np.ndarray:
+    """The edges that are drawn."""
+    n = len(points_of(page))
+    W = np.zeros((n, n))
+    i, j = marks(page.locator(f"{page.box} .drot-edge"), "data-from", "data-to").astype(int).T
+    W[i, j] = 1
+    return W
+
+
+def assert_agrees(page) -> float:
+    shown = float(marks(page.locator(f"{page.box} output b"), "data-value").item())
+    density = float(drot.mrf_log_density(np.array(points_of(page)), graph_of(page)))
+    assert shown == pytest.approx(density, abs=1e-9)
+    assert says(page, "density") == f"\N{MINUS SIGN}{-shown:.2f}"
+    return shown
+
+
+def test_core_agrees_with_python(core):
+    rng = np.random.default_rng(0)
+    for n, m in ((6, 3), (9, 6), (12, 14)):
+        X, W = rng.normal(size=(n, 2)), np.zeros((n, n))
+        edges = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
+        np.add.at(W, tuple(edges.T), 1)
+        assert core("logDensity", X, edges) == pytest.approx(float(drot.mrf_log_density(X, W)))
+        theirs = np.array(core("components", n, edges))
+        ours = drot.connected_components(W).labels.numpy()
+        assert np.array_equal(np.equal.outer(theirs, theirs), np.equal.outer(ours, ours))
+
+
+def test_a_component_and_a_point(page):
+    """By keyboard; nothing leaves the panel, and a component keeps its shape at the border."""
+    first, start = assert_agrees(page), np.array(points_of(page))
+    own = drot.connected_components(graph_of(page)).labels.numpy() == 1
+    point = page.get_by_role("button", name="point 8 ")
+    for key, presses in (("ArrowUp", 12), ("ArrowRight", 40), ("ArrowDown", 60)):
+        for _ in range(presses):
+            point.press(key)
+        shown, points = assert_agrees(page), np.array(points_of(page))
+        assert shown == pytest.approx(first, abs=1e-9)
+        assert (points[~own] == start[~own]).all() and np.abs(points).max() <= 3.6
+        moves = points[own] - start[own]
+        assert np.ptp(moves, axis=0).max() < 1e-9 and np.abs(moves).max() > 0.5
+    assert "does not notice" in says(page, "verdict")
+    begin(page, "Move the point alone")
+    for _ in range(8):
+        point.press("ArrowUp")
+    assert assert_agrees(page) < first
+    assert "fallen by" in says(page, "verdict")
+    page.get_by_role("button", name="Back to the start").click()
+    assert assert_agrees(page) == first and (np.array(points_of(page)) == start).all()
+
+
+def test_a_pointer_takes_the_component_along(page):
+    first, start = assert_agrees(page), np.array(points_of(page))
+    box = page.locator(f"{page.box} svg [data-point='7'] .drot-hit").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 20, y - 50, steps=5)
+    page.mouse.up()
+    page.wait_for_function(f"() => document.querySelector('{page.box} output b').dataset.value")
+    assert assert_agrees(page) == pytest.approx(first, abs=1e-9)
+    assert np.abs(np.array(points_of(page)) - start)[6:].min(axis=0).max() > 0.3

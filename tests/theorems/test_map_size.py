@@ -178,9 +178,9 @@ def test_prp_size_with_self_loops():
         assert best.value <= values[0] and attraction <= m * np.log(n)
 
 
-# ---------------------------------------------------------------------------------- prp-size, 4
+# ---------------------------------------------------------------------------------- prp-growth
 @pytest.mark.parametrize(("seed", "n", "dimension", "symmetric"), CLOUDS)
-def test_prp_size_growth(seed, n, dimension, symmetric):
+def test_prp_growth(seed, n, dimension, symmetric):
     """-<grad F, Z> = 2 sum (P - Q) / (1 + d^2), against differences of F along the ray."""
     P, Z = plan(seed, n, symmetric=symmetric), points(seed, n, dimension)
     for Y in (0.5 * Z, 3 * Z):

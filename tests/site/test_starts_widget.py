@@ -55,7 +55,7 @@ def test_core_is_tsne(page, digits):
 
 def test_page_says_what_its_maps_are(page, digits, plan):
     maps, shown = maps_of(page), readout(page)
-    headings = page.locator(f"{page.box} .drot-two .drot-title").all_inner_texts()
+    headings = page.locator(f"{page.box} .drot-maps .drot-title").all_inner_texts()
     for heading, Z in zip(headings, maps, strict=False):
         value = divergence(plan / 500, Z)
         assert float(heading.removeprefix("KL ")) == pytest.approx(value, abs=6e-4)

@@ -147,7 +147,7 @@
     begin();
     other();
     window.drotStartsState = state; // for the tests
-    const frames = row("drot-two", [...maps.map(({ node }) => node), image.node]);
+    const frames = row("drot-maps", [...maps.map(({ node }) => node), image.node]);
     return [frames, row("drot-controls", [press.row]), said.output];
   }
 

@@ -241,6 +241,7 @@ ARGUMENTS = {
 # Public names without a row, and why.
 LOADERS = "coil20 fashion_mnist mnist olivetti pbmc3k scgem snareseq umist zeisel"
 ELSEWHERE = {
+    "drot.show_versions": "takes nothing",
     "drot.costs.Pairwise": "made by sqeuclidean, student_cost, pairwise and nearest, which check",
     "drot.shard": "needs a group of processes: tests/properties/test_ranks.py",
     "drot.load": "takes a path: tests/contracts/test_results.py",
@@ -271,7 +272,7 @@ NAMED = {
     "positive": "tol bandwidth learning_rate gamma epsilon scale spread time regularization "
     "repulsion guard a b separation",
     # not data: a wrong one fails in the reader's own code, or is a plain yes or no
-    "other": "callback function objective refine normalized download verbose",
+    "other": "callback function objective refine normalized download verbose keep_affinity",
     **{kind: kind for kind in ("y", "cost", "log_kernel", "init", "sizes", "dtype", "device")},
     "block": "block",
     "membership": "membership",

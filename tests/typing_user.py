@@ -95,6 +95,7 @@ def prototypes(affinity: affinities.Affinity) -> None:
 def others() -> None:
     assert_type(drot.TSNE(perplexity=3), drot.TSNE)
     assert_type(drot.DistR(3), drot.DistR)
+    assert_type(drot.TSNE(callback=lambda step, *told: step == 9, keep_affinity=False), drot.TSNE)
     assert_type(drot.TSNE().get_params(), dict[str, Any])
     assert_type(drot.plot.COLORS[0], str)
     cloud = assert_type(datasets.digits(20), datasets.DataSet)

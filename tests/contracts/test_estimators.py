@@ -83,6 +83,7 @@ def test_fit_is_the_functions(estimator):
         TSNEkhorn: (symmetric, drot.snekhorn, {"kernel": "student"}),
     }[estimator]
     model = fit(estimator, init="random", random_state=5)
+    options["tol"] = {UMAP: 0.005}.get(estimator, 0.01)
     found = method(plan, init="random", random_state=drawn(5), **options)
     np.testing.assert_array_equal(model.affinity_, getattr(plan, "plan", plan))
     np.testing.assert_array_equal(model.embedding_, found.Z)
@@ -268,3 +269,49 @@ def test_dtype(estimator):
     for dtype in ("float32", np.float32, torch.float32):
         model = fit(estimator, dtype=dtype, random_state=0, max_iter=20)
         assert model.embedding_.dtype == model.affinity_.dtype == np.float32
+
+
+@each
+def test_a_callback_hears_of_each_step_and_may_end_the_run(estimator, capsys):
+    """With a bar or without; what was found is kept, and no warning says that it is not at rest."""
+    for verbose in (0, 1):
+        heard = []
+
+        def callback(number, residual, Z, value, heard=heard):
+            heard.append((number, residual, tuple(Z.shape)))
+            return number == 3
+
+        model = fit(estimator, random_state=0, callback=callback, tol=1e-9, verbose=verbose)
+        assert [number for number, *_ in heard] == [0, 1, 2, 3] and model.n_iter_ == 3
+        assert heard[-1][1:] == (model.result_.residual, (30, 2))
+        assert ("residual=" in capsys.readouterr().err) == bool(verbose)
+        assert clone(model).callback is callback
+
+
+@unfinished
+@each
+def test_an_affinity_need_not_be_kept(estimator):
+    plain = fit(estimator, random_state=0, max_iter=5)
+    light = fit(estimator, random_state=0, max_iter=5, keep_affinity=False)
+    np.testing.assert_array_equal(light.embedding_, plain.embedding_)
+    np.testing.assert_array_equal(light.transform(X[:3] + 0.1), plain.transform(X[:3] + 0.1))
+    assert not any(getattr(v, "shape", ()) == (30, 30) for v in vars(light).values())
+    with pytest.raises(AttributeError, match=r"has no 'affinity_': .* keep_affinity=False"):
+        _ = light.affinity_
+
+
+def test_callbacks_of_the_others():
+    heard = []
+    drot.CCPCA(perplexity=6.0, n_samples=4, callback=lambda *told: heard.append(told)).fit(X)
+    assert [number for number, _ in heard][-1] == 4
+    for model in (drot.DistR(4, perplexity=6.0), drot.SemiRelaxedGWClustering(4, perplexity=6.0)):
+        heard.clear()
+        model.set_params(callback=lambda *told: heard.append(told), random_state=0).fit(X)
+        assert len(heard) > 1 and all(residual >= 0 for _, residual, _ in heard)
+
+
+def test_versions_are_shown(capsys):
+    drot.show_versions()
+    said = capsys.readouterr().out
+    assert f"drot {drot.__version__}" in said and f"torch {torch.__version__}" in said
+    assert "threads" in said and "CUDA" in said

@@ -41,7 +41,12 @@ ESTIMATORS: dict[str, Callable] = {
     **{name: counted(name) for name in ("SNE", "TSNE", "LargeVis", "SNEkhorn", "TSNEkhorn")},
     "UMAP": lambda n: drot.UMAP(n_neighbors=count(n, 15)),
     "CCPCA": counted("CCPCA"),
-    "SemiRelaxedGWClustering": lambda n: drot.SemiRelaxedGWClustering(count(n, 8)),
+    "SemiRelaxedGWClustering": lambda n: drot.SemiRelaxedGWClustering(
+        count(n, 8), perplexity=perplexity(n)
+    ),
+    "SemiRelaxedGWClustering-gram": lambda n: drot.SemiRelaxedGWClustering(
+        count(n, 8), similarity="gram"
+    ),
     "DistR": lambda n: drot.DistR(count(n, 20), perplexity=perplexity(n)),
     "DistR-5": lambda n: drot.DistR(min(n, 5), perplexity=perplexity(n)),
 }
@@ -152,7 +157,8 @@ ELSEWHERE = {
 COPIES = "half the same; most the same; one place; zeros; rare counts"
 BLOBS = "apart; far; offset blobs; small blobs; large blobs; wide blobs; two far groups"
 REFUSED = [
-    ("SNEkhorn TSNEkhorn DistR DistR-5 drot.entropic_affinity drot.symmetric_entropic_affinity "
+    ("SNEkhorn TSNEkhorn DistR DistR-5 SemiRelaxedGWClustering drot.entropic_affinity "
+     "drot.symmetric_entropic_affinity "
      "drot.hyperbolic.reduce",
      COPIES, "out of reach"),
     ("SNE TSNE LargeVis CCPCA drot.mrf_log_density drot.coupling_loss "

@@ -337,7 +337,7 @@ def test_estimator(similarity, loss):
 def test_wide_points_are_not_kept_in_factors(monkeypatch):
     """p + 2 factors are more work than n columns where 2 (p + 2) > n; the clusters are the same."""
     wide = np.c_[BLOBS, 0.1 * cloud(60, 40).numpy()]
-    model = SemiRelaxedGWClustering(3, random_state=0)
+    model = SemiRelaxedGWClustering(3, similarity="sqeuclidean", random_state=0)
     assert isinstance(model._cost(torch.from_numpy(BLOBS)), Factored)
     assert not isinstance(model._cost(torch.from_numpy(wide)), Factored)
     distances = drot.sqeuclidean(wide).dense().numpy()
@@ -354,6 +354,8 @@ def test_estimator_options(capsys):
     short = SemiRelaxedGWClustering(3, init="random", n_starts=1, max_iter=1, tol=1e-300)
     with pytest.warns(ConvergenceWarning, match="stopped at a residual"):
         short.set_params(random_state=0).fit(cloud(40, 2).numpy())
-    many = SemiRelaxedGWClustering(8, random_state=0).fit(np.repeat(BLOBS[:3], 4, axis=0))
+    many = SemiRelaxedGWClustering(8, similarity="gram", random_state=0).fit(
+        np.repeat(BLOBS[:3], 4, axis=0)
+    )
     assert set(many.labels_) == set(range(len(many.weights_)))  # empty clusters are left out
     assert SemiRelaxedGWClustering(3, dtype="float32").fit(BLOBS).structure_.dtype == np.float32

@@ -195,6 +195,15 @@ def test_a_long_fit_is_announced(bytes_here, monkeypatch, seconds):
         assert said.endswith("17 minutes in all or more; fit some of the rows to be faster")
 
 
+def test_a_long_fit_in_memory_is_announced_too(monkeypatch):
+    """Where there are many points: above 20 000, here above 30."""
+    X, clock = np.random.default_rng(0).normal(size=(40, 3)), itertools.count(0, 10)
+    monkeypatch.setattr(base, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(base, "_MANY", 30)
+    with pytest.warns(RuntimeWarning, match="TSNE: 40 x 40 distances are met in each step, 17 min"):
+        drot.TSNE(perplexity=8, random_state=0).fit(X)
+
+
 @pytest.mark.parametrize("n", [1, 5, 600, 1100])
 def test_a_dense_array_is_made_of_tiles(n):
     """Of as many rows as a working tile has; where it is symmetric, each pair is averaged."""

@@ -20,6 +20,7 @@ from . import (
 )
 from ._core.run import Interrupted, NotConverged
 from ._core.saving import load
+from ._core.versions import show_versions
 from .affinities.base import kl_divergence, row_entropy, row_perplexity, symmetrize
 from .affinities.baselines import symmetric_alternating_projections, symmetric_dual_ascent
 from .affinities.doubly_stochastic import doubly_stochastic_affinity
@@ -70,7 +71,8 @@ __all__ = [
     "hyperbolic", "kernel_kmeans", "kl_divergence", "laplacian", "largevis", "load", "metrics",
     "mrf_log_density", "nearest", "neighborhood_preservation", "pairwise", "pca_start",
     "random_start", "reduce_then_cluster", "row_entropy", "row_perplexity", "sample_graph",
-    "sample_graphs", "self_tuning_affinity", "semi_relaxed_gw", "shard", "sne", "snekhorn",
+    "sample_graphs", "self_tuning_affinity", "semi_relaxed_gw", "shard", "show_versions", "sne",
+    "snekhorn",
     "spectral", "spectral_start", "sqeuclidean", "srgw_barycenter", "student_cost",
     "symmetric_alternating_projections", "symmetric_dual_ascent", "symmetric_entropic_affinity",
     "symmetrize", "tsne", "umap", "umap_curve", "umap_membership",

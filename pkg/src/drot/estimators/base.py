@@ -19,6 +19,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from .._core.checks import as_device, as_points, check_choice
+from .._core.memory import tile_entries
 from .._core.run import Interrupted, NotConverged, _outside
 from .._core.threads import by_size
 from ..affinities.base import Affinity
@@ -51,6 +52,7 @@ else:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 _PASSES = 100  # over all pairs, of a fit that is soon done
+_MANY = 20_000  # points of a fit that may take long
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64, "float": torch.float64}
 
@@ -67,6 +69,7 @@ class Estimator(BaseEstimator):
     device: str | torch.device | None = None
     dtype: str | torch.dtype | type | None = None
     verbose: int = 0
+    callback: Callable[..., Any] | None = None
 
     def __init_subclass__(cls, **kwargs) -> None:
         super().__init_subclass__(**kwargs)
@@ -82,7 +85,8 @@ class Estimator(BaseEstimator):
                     f"this {type(self).__name__} is not fitted yet, so it has no {name!r}; "
                     "call its fit first"
                 )
-            raise AttributeError(f"{type(self).__name__} has no {name!r}")
+            why = ": it was fitted with keep_affinity=False" if name == "affinity_" else ""
+            raise AttributeError(f"{type(self).__name__} has no {name!r}{why}")
 
     def _read(self, X, reset: bool = True) -> tuple[Tensor, int]:
         """X (n, p) as a tensor where ``device`` and ``dtype`` say, and a seed.
@@ -115,16 +119,17 @@ class Estimator(BaseEstimator):
         return points, check_random_state(self.random_state).randint(2**31 - 1)
 
     def _distances(self, points: Tensor) -> Pairwise:
-        """Squared distances; a warning where they are met in tiles, and that takes long."""
-        cost, n, begin = sqeuclidean(points), len(points), perf_counter()
-        if cost.block is not None:
-            tiles = n / len(cost.rows(slice(0, cost.block)))
+        """Squared distances; a warning where they are many or met in tiles, and that takes long."""
+        cost, n = sqeuclidean(points), len(points)
+        if cost.block is not None or n > _MANY:
+            rows, begin = cost.block or max(16, tile_entries(points.device) // n), perf_counter()
+            tiles = n / len(sqeuclidean(points, block=rows).rows(slice(0, rows)))
             minutes = _PASSES * tiles * (perf_counter() - begin) / 60
+            why = "do not fit into memory and are computed again" if cost.block else "are met"
             if minutes > 1:
                 warnings.warn(
-                    f"{type(self).__name__}: {n} x {n} distances do not fit into memory and are "
-                    f"computed again in each step, {minutes:.0f} minutes in all or more; fit some "
-                    "of the rows to be faster",
+                    f"{type(self).__name__}: {n} x {n} distances {why} in each step, {minutes:.0f} "
+                    "minutes in all or more; fit some of the rows to be faster",
                     RuntimeWarning,
                     stacklevel=_outside(),
                 )
@@ -158,7 +163,14 @@ class Estimator(BaseEstimator):
 
         Its parameters of one name are those of the estimator.
         """
-        with progress(what, self.verbose, *bar) as callback:
+        ended: list[bool] = []  # by the callback, which is no failure
+        with progress(what, self.verbose, *bar) as shown:
+
+            def callback(*told) -> bool:
+                ends = [heard(*told) for heard in (shown, self.callback) if heard is not None]
+                ended[:] = [any(ends)]
+                return ended[0]
+
             asked = {**self.get_params(deep=False), **options}
             asked |= {"callback": callback, "on_failure": "ignore"}
             names = list(signature(function).parameters)[len(data) :]
@@ -169,7 +181,8 @@ class Estimator(BaseEstimator):
                 stop.result = self.result_
                 raise
         self._keep(found, data)
-        self._warn(what, found)
+        if not any(ended):
+            self._warn(what, found)
         return self
 
     def _warn(self, what: str, found, advice: str = "raise max_iter or loosen tol") -> None:

@@ -147,9 +147,9 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     ----------
     n_clusters : int
         :math:`k`, at most the number of points. Fewer may be found.
-    similarity : {"sqeuclidean", "gram", "entropic", "precomputed"}
-        Squared distances or inner products of the centred rows, held in factors where these are
-        thin; the symmetric entropic affinity; or X itself, symmetric (n, n), of distances or of
+    similarity : {"entropic", "sqeuclidean", "gram", "precomputed"}
+        The symmetric entropic affinity; squared distances or inner products of the centred rows,
+        held in factors where these are thin; or X itself, symmetric (n, n), of distances or of
         similarities.
     perplexity : float
         :math:`\xi` of the entropic affinity, below the number of points.
@@ -170,6 +170,9 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
         Of the computation. Default: the one of X; integers become float64.
     verbose : int
         1 shows a progress bar with the residual.
+    callback : callable, optional
+        Called as ``callback(iteration, residual, plan)`` at the start and after each
+        iteration; returning True ends the run, and the estimator keeps what was found.
 
     Attributes
     ----------
@@ -187,7 +190,7 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(30, 2)) + 9 * np.repeat([0, 1, 2], 10)[:, None]
-    >>> model = SemiRelaxedGWClustering(3, random_state=0).fit(X)
+    >>> model = SemiRelaxedGWClustering(3, perplexity=5, random_state=0).fit(X)
     >>> model.labels_.reshape(3, 10).std(axis=1).tolist(), model.weights_.round(2).tolist()
     ([0.0, 0.0, 0.0], [0.33, 0.33, 0.33])
     """
@@ -195,7 +198,7 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     _similarities = get_args(Similarity)
     n_clusters: int = 8
     _: KW_ONLY
-    similarity: Similarity = "sqeuclidean"
+    similarity: Similarity = "entropic"
     perplexity: float = 30.0
     loss: LossName = "square"
     init: Any = "kmeans"
@@ -268,6 +271,9 @@ class DistR(SimilarityEstimator, BaseEmbedding):
         Of the computation. Default: the one of X; integers become float64.
     verbose : int
         1 shows a progress bar with the residual.
+    callback : callable, optional
+        Called as ``callback(round, residual, Z)`` at the start and after each
+        iteration; returning True ends the run, and the estimator keeps what was found.
 
     Attributes
     ----------

@@ -37,6 +37,7 @@ class EmbeddingEstimator(PlacesNewPoints):
 
     _neighbors: ClassVar[str] = "perplexity"  # the parameter that counts the neighbours
     _method: ClassVar[Callable[..., Embedding]]
+    _tol: ClassVar[float] = 0.01  # where none is given: benchmarks/results/defaults_maps.csv
     n_components: int = 2
     _: KW_ONLY
     init: Init = "spectral"
@@ -44,6 +45,7 @@ class EmbeddingEstimator(PlacesNewPoints):
     max_iter: int = 2000
     tol: float | None = None
     solver: Solver = "lbfgs"
+    keep_affinity: bool = True
 
     def fit(self, X, y=None):
         """Compute the affinity of X (n, p) and its embedding; ``y`` is not used."""
@@ -63,13 +65,17 @@ class EmbeddingEstimator(PlacesNewPoints):
         raise NotImplementedError
 
     def _embed(self, plan, options: dict) -> Self:
-        return self._solve("embedding", self._method, (plan,), options)
+        tol = self._tol if self.tol is None else self.tol
+        return self._solve("embedding", self._method, (plan,), {"tol": tol, **options})
 
     def _keep(self, found: Embedding, data) -> None:
         (plan,) = data
         self.result_: Embedding = found
         self.embedding_ = found.Z.cpu().numpy()
-        self._affinity = plan if isinstance(plan, Affinity) else plan.cpu().numpy()
+        if self.keep_affinity:
+            self._affinity = plan if isinstance(plan, Affinity) else plan.cpu().numpy()
+        else:
+            self._affinity = None
         self.kl_divergence_ = found.kl
         self.n_iter_ = max(1, found.n_iter)
 
@@ -77,6 +83,8 @@ class EmbeddingEstimator(PlacesNewPoints):
     def affinity_(self) -> np.ndarray:
         """P, (n, n): formed when it is asked for where it was met in tiles."""
         known = self._affinity
+        if known is None:
+            raise AttributeError("affinity_")  # __getattr__ says why
         return known.plan.cpu().numpy() if isinstance(known, Affinity) else known
 
     def _init(self, points: Tensor, cost: Pairwise, seed: int):
@@ -133,7 +141,7 @@ class SNE(EmbeddingEstimator):
     max_iter : int
         Iterations over the embedding.
     tol : float, optional
-        Largest accepted residual, 0.02 by default; see :func:`drot.embed`.
+        Largest accepted residual, 0.01 by default; see :func:`drot.embed`.
     solver : {"lbfgs", "spectral", "adam"}
     device : str or torch.device, optional
         Where to compute, for instance ``"cuda"``. Default: the CPU.
@@ -141,6 +149,11 @@ class SNE(EmbeddingEstimator):
         Of the computation. Default: the one of X; integers become float64.
     verbose : int
         1 shows progress bars with residuals, and of the map the objective and the size.
+    callback : callable, optional
+        Called as ``callback(iteration, residual, Z, value)`` at the start and after each
+        iteration; returning True ends the run, and the estimator keeps what was found.
+    keep_affinity : bool
+        Whether ``affinity_`` is kept, n x n numbers that the map itself does not need.
 
     Attributes
     ----------
@@ -195,7 +208,7 @@ class TSNE(SNE):
     Parameters
     ----------
     n_components, perplexity, init, metric, random_state, max_iter, tol, solver, device, dtype,
-    verbose
+    verbose, callback, keep_affinity
         As in :class:`SNE`.
 
     Attributes
@@ -233,7 +246,7 @@ class LargeVis(SNE):
     Parameters
     ----------
     n_components, perplexity, init, metric, random_state, max_iter, tol, solver, device, dtype,
-    verbose
+    verbose, callback, keep_affinity
         As in :class:`SNE`.
     kernel : {"student", "curve"}
         :math:`Q = 1 / (2 + d^2)`, of the derivation, or :math:`1 / (1 + d^2)`, of the software;
@@ -294,8 +307,10 @@ class UMAP(EmbeddingEstimator):
         Neighbours that are joined for certain; see :func:`drot.umap_membership`.
     repulsion : float
         :math:`\gamma`, at least 1: the weight of the repulsion.
-    init, metric, random_state, max_iter, tol, solver, device, dtype, verbose
-        As in :class:`SNE`.
+    init, metric, random_state, max_iter, tol, solver, device, dtype, verbose, callback,
+    keep_affinity
+        As in :class:`SNE`; ``tol`` is 0.005 by default, and the callback's Z in units of the
+        spread.
 
     Attributes
     ----------
@@ -322,6 +337,7 @@ class UMAP(EmbeddingEstimator):
 
     _neighbors = "n_neighbors"
     _method = staticmethod(umap)
+    _tol = 0.005
     n_neighbors: int = 15
     _: KW_ONLY
     min_dist: float = 0.1
@@ -387,7 +403,7 @@ class SNEkhorn(EmbeddingEstimator):
     max_iter : int
         Iterations over the embedding.
     tol : float, optional
-        Largest accepted residual, 0.02 by default; see :func:`drot.embed`.
+        Largest accepted residual, 0.01 by default; see :func:`drot.embed`.
     solver : {"lbfgs", "spectral", "adam"}
     device : str or torch.device, optional
         Where to compute, for instance ``"cuda"``. Default: the CPU.
@@ -395,6 +411,11 @@ class SNEkhorn(EmbeddingEstimator):
         Of the computation. Default: the one of X; integers become float64.
     verbose : int
         1 shows progress bars with residuals, and of the map the objective and the size.
+    callback : callable, optional
+        Called as ``callback(iteration, residual, Z, value)`` at the start and after each
+        iteration; returning True ends the run, and the estimator keeps what was found.
+    keep_affinity : bool
+        Whether ``affinity_`` is kept, n x n numbers that the map itself does not need.
 
     Attributes
     ----------
@@ -443,7 +464,7 @@ class TSNEkhorn(SNEkhorn):
     Parameters
     ----------
     n_components, perplexity, init, metric, random_state, max_iter, tol, solver, device, dtype,
-    verbose
+    verbose, callback, keep_affinity
         As in :class:`SNEkhorn`.
 
     Examples
@@ -487,6 +508,9 @@ class CCPCA(PlacesNewPoints):
         Of the computation. Default: the one of X; integers become float64.
     verbose : int
         1 shows a progress bar with the standard error.
+    callback : callable, optional
+        Called as ``callback(graphs, standard_error)`` at the start and after each
+        iteration; returning True ends the run, and the estimator keeps what was found.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ from . import (
 )
 from ._core.run import Interrupted, NotConverged
 from ._core.saving import load
-from ._core.versions import show_versions
+from ._core.threads import show_versions
 from .affinities.base import kl_divergence, row_entropy, row_perplexity, symmetrize
 from .affinities.baselines import symmetric_alternating_projections, symmetric_dual_ascent
 from .affinities.doubly_stochastic import doubly_stochastic_affinity

@@ -16,9 +16,11 @@ so the same call gives the same bits again. With another number of threads sums 
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache, wraps
+from importlib import metadata
 from inspect import Parameter, signature
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar, get_type_hints
@@ -107,3 +109,21 @@ def _pairs(data: object) -> int:
         return n * max(n, *rest, 0)
     except (TypeError, ValueError):
         return 0
+
+
+def show_versions() -> None:
+    """Print the versions of the package and of what it stands on, the threads and the devices.
+
+    Source: the section *Errors* of book ``ch-api``, for a report of one.
+
+    Examples
+    --------
+    >>> show_versions()  # doctest: +ELLIPSIS
+    drot ...
+    """
+    names = "drot", "torch", "numpy", "scipy", "scikit-learn", "numba", "matplotlib"
+    for name in names:
+        print(name, metadata.version(name))
+    print("Python", platform.python_version(), "on", platform.platform())
+    print("threads", torch.get_num_threads(), "of", os.cpu_count(), "cores")
+    print("CUDA", torch.version.cuda if torch.cuda.is_available() else "not available")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache, wraps
@@ -122,8 +123,8 @@ def show_versions() -> None:
     drot ...
     """
     names = "drot", "torch", "numpy", "scipy", "scikit-learn", "numba", "matplotlib"
-    for name in names:
-        print(name, metadata.version(name))
-    print("Python", platform.python_version(), "on", platform.platform())
-    print("threads", torch.get_num_threads(), "of", os.cpu_count(), "cores")
-    print("CUDA", torch.version.cuda if torch.cuda.is_available() else "not available")
+    lines = [f"{name} {metadata.version(name)}" for name in names]
+    lines += [f"Python {platform.python_version()} on {platform.platform()}"]
+    lines += [f"threads {torch.get_num_threads()} of {os.cpu_count()} cores"]
+    lines += [f"CUDA {torch.version.cuda if torch.cuda.is_available() else 'not available'}"]
+    sys.stdout.write("\n".join(lines) + "\n")

@@ -310,6 +310,22 @@ def test_callbacks_of_the_others():
         assert len(heard) > 1 and all(residual >= 0 for _, residual, _ in heard)
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+def test_single_cells_and_data_frames():
+    """The lines of the quickstart: components in, a map out, classes as categories."""
+    anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    adata = anndata.AnnData(np.abs(X))
+    adata.obsm["X_pca"] = X
+    adata.obs["cell_type"] = pandas.Categorical(["T", "B", "NK"] * 10)
+    model = TSNEkhorn(perplexity=6, random_state=0)
+    adata.obsm["X_tsnekhorn"] = model.fit_transform(adata.obsm["X_pca"])
+    assert adata.obsm["X_tsnekhorn"].shape == (30, 2)
+    drot.plot.scatter(model, adata.obs["cell_type"])
+    frame = pandas.DataFrame(X, columns=list("abcd"), index=[f"cell {i}" for i in range(30)])
+    found = TSNE(perplexity=6, random_state=0).set_output(transform="pandas").fit_transform(frame)
+    assert list(found.columns) == ["tsne0", "tsne1"] and (found.index == frame.index).all()
+
+
 def test_versions_are_shown(capsys):
     drot.show_versions()
     said = capsys.readouterr().out

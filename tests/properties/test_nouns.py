@@ -114,3 +114,11 @@ def test_a_kernel_is_one_entry(graph, monkeypatch):
     gaps = (Z[:, None] - Z).square().sum(dim=2)
     density = drot.mrf_log_density(Z, P, kernel="rational")
     torch.testing.assert_close(density, -(P * 2 * torch.log1p(gaps / 2)).sum())
+
+
+def test_an_affinity_stands_for_its_plan():
+    """In every function that matches similarities."""
+    X = torch.randn(12, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    known = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 4)
+    found, expected = (drot.srgw_barycenter(C, 3) for C in (known, known.plan))
+    assert torch.equal(found.plan, expected.plan) and found.objective == expected.objective

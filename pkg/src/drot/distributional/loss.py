@@ -23,6 +23,7 @@ from .._core.sinkhorn import balance
 from ..costs.kernels import KERNELS
 from ..embeddings.kernels import KernelMatrix
 from ..embeddings.losses import Evaluation, KernelLoss, Normalizer
+from ..embeddings.plans import Plan
 from ..gromov.contraction import ratio, total
 from ..gromov.loss import Loss, LossName, as_loss
 
@@ -176,7 +177,8 @@ class PrototypeLoss(KernelLoss):
             plan = M.clamp_min(0)
             plan = plan if bool((plan > 0).any()) else mass
             plan = plan * ((total(self.loss.pull(ratio(M, mass)) * M) or 2.0) / total(plan))
-        super().__init__(plan, kernel, symmetric=True, diagonal=True)
+        own = Plan(plan, symmetric=True)  # the solver's: nothing is looked for in it
+        super().__init__(own, kernel, symmetric=True, diagonal=True)
         self.symmetric = normalization != "rows"
         self.r = M.sum(dim=1)
 

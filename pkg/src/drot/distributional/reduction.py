@@ -155,7 +155,7 @@ class Reduction:
                 "kernel gives a prototype and itself: two points of one would cost infinitely much"
             )
         self.kernel, self.normalization, self.loss = kernel, normalization, terms
-        self.cost = as_cost(getattr(similarity, "plan", similarity), "similarity", terms)
+        self.cost = as_cost(similarity, "similarity", terms)
         cure = "of squared distances D pass drot.symmetric_entropic_affinity(D, perplexity)"
         refuse_distances(self.cost, "similarity", cure)
         self.n = self.cost.shape[0]

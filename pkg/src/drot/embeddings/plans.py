@@ -11,6 +11,7 @@ formed: what is written over tiles does not ask which it has.
 from __future__ import annotations
 
 from functools import cached_property, partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -41,28 +42,22 @@ class Plan(Pairwise):
         To the last bit if it is kept; by its formula if not.
     """
 
-    def __init__(self, plan):
-        plan = plan if isinstance(plan, Affinity) else as_real(plan, "plan")
-        shape = tuple(plan.cost.shape if isinstance(plan, Affinity) else plan.shape)
-        if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:
-            raise ValueError(
-                f"plan must be a square (n, n) affinity of n >= 2 points; got shape {shape}. For a "
-                "cloud X of n points take an estimator, as drot.TSNE().fit(X), or an affinity of "
-                "drot.sqeuclidean(X)"
-            )
-        tiled = isinstance(plan, Affinity) and plan.cost.block is not None
-        tiled = tiled and plan.cost.shape[0] > _KEPT
-        self.matrix: Tensor | None = None if tiled else read_plan(plan)
-        like: Tensor | Pairwise = plan.cost if self.matrix is None else self.matrix
-        n = shape[0]
-        if self.matrix is None:
-            evaluate, symmetric = plan.weights, plan.symmetric
+    def __init__(self, plan, *, symmetric: bool | None = None):
+        """``symmetric`` is given with a matrix that is known to be a plan: it is not read again."""
+        whole = _read(plan) if symmetric is None else plan
+        self.matrix: Tensor | None = None
+        like: Tensor | Pairwise = whole.cost if isinstance(whole, Affinity) else whole
+        evaluate: Any  # rows of an affinity are slices
+        if isinstance(whole, Affinity):
+            evaluate, known = whole.weights, whole.symmetric
         else:
-            evaluate = partial(Tensor.__getitem__, self.matrix)
-            symmetric = bool((self.matrix == self.matrix.T).all())
+            self.matrix = whole
+            evaluate = partial(Tensor.__getitem__, whole)
+            known = bool((whole == whole.T).all()) if symmetric is None else symmetric
+        n = like.shape[0]
         step = max(16, tile_entries(like.device) // 2 // n)  # two arrays are at work at a time
         block = min(step, n, getattr(like, "block", n))
-        super().__init__(evaluate, (n, n), like, block=block, symmetric=symmetric)
+        super().__init__(evaluate, (n, n), like, block=block, symmetric=known)
         sums, self.largest = [], 0.0
         for rows, tile in self.tiles():
             if self.matrix is None:
@@ -79,7 +74,7 @@ class Plan(Pairwise):
 
     def check_symmetric(self) -> None:
         """Refuse a plan that differs from its transpose, but for rounding if it is kept."""
-        if self.matrix is not None:
+        if self.matrix is not None and not self.symmetric:
             check_same_transposed(self.matrix, "plan")
         elif not self.symmetric:
             raise ValueError(
@@ -104,6 +99,20 @@ class Plan(Pairwise):
         if self.matrix is None:
             return self.derive(lambda rows: self.rows(rows).mul_(factor))
         return (self.matrix + self.matrix.T).mul_(factor / 2)
+
+
+def _read(plan) -> Tensor | Affinity:
+    """The matrix that is kept; an affinity that is met in tiles, of many points, as it is."""
+    plan = plan if isinstance(plan, Affinity) else as_real(plan, "plan")
+    shape = tuple(plan.cost.shape if isinstance(plan, Affinity) else plan.shape)
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:
+        raise ValueError(
+            f"plan must be a square (n, n) affinity of n >= 2 points; got shape {shape}. For a "
+            "cloud X of n points take an estimator, as drot.TSNE().fit(X), or an affinity of "
+            "drot.sqeuclidean(X)"
+        )
+    tiled = isinstance(plan, Affinity) and plan.cost.block is not None and shape[0] > _KEPT
+    return plan if tiled else read_plan(plan)
 
 
 def as_plan(plan) -> Plan:

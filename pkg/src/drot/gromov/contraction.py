@@ -232,8 +232,8 @@ def contraction(cost_x, cost_z, loss: LossName | Loss) -> Contraction:
 
 
 def as_cost(cost, name: str, loss: LossName | Loss, *, least: int = 2) -> Pairwise:
-    """A symmetric similarity of some points, in the range of the loss."""
-    cost, loss = as_pairwise(cost, name, least=least), as_loss(loss)
+    """A symmetric similarity of some points, in the range of the loss; of an affinity, its plan."""
+    cost, loss = as_pairwise(getattr(cost, "plan", cost), name, least=least), as_loss(loss)
     check_symmetric(cost, name)
     for rows, tile in cost.tiles(tile_rows(cost)) if loss.ends else ():
         out = (tile < loss.low - cost.rounding) | (tile > loss.high + cost.rounding)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from myst_nb.core.read import is_myst_markdown_notebook
+from reading import core_words, minutes
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTENTS = (ROOT / "_toc.yml").read_text("utf8")
@@ -113,6 +114,14 @@ def test_every_solution_asserts_and_a_cell_judges_the_answer(name: str):
             wrong = rf"{test[1]}\)\.right is False|not check\(|verdict\.right is False"
             assert re.search(wrong, held), label
     assert judged >= 1
+
+
+@every_chapter
+def test_chapter_takes_the_time_that_it_says(name: str):
+    """At most 2,000 words outside folds, optional parts and exercises, and the minutes of them."""
+    words = core_words(PAGES[name])
+    assert words <= 2000
+    assert f"**Time** about {minutes(words)} minutes" in PAGES[name], minutes(words)
 
 
 def label(name: str) -> str:

@@ -66,7 +66,7 @@ def main() -> None:
     rows = []
     for data, n in tables.BALANCED.items():
         rows.append((data, n, "PCA of the class means", 0, "means"))
-        rows += [(data, n, start, seed, stage) for start, seed in RUNS for stage in ("start", "end")]
+        rows += [(data, n, *run, stage) for run in RUNS for stage in ("start", "end")]
     names = ("openTSNE", "scikit-learn", "numpy", "joblib")
     swept = sweep.run(
         [dict(zip(KEY, row, strict=True)) for row in rows],

@@ -476,7 +476,7 @@ def test_estimators(attempt, name, X, share, dtype):
         options["max_iter"] = 100
     if name == "UMAP":
         options["n_neighbors"] = min(4, len(X))
-    elif name != "SemiRelaxedGWClustering":
+    else:
         options["perplexity"] = perplexity_of(share, len(X) - 1)
     model = attempt(lambda: getattr(drot, name)(**options).fit(X))
     if name == "SemiRelaxedGWClustering":

@@ -139,9 +139,10 @@ class Reduction:
     ):
         check_choice("kernel", kernel, (*KERNELS, "gram"))
         gram = kernel == "gram"
-        terms = as_loss(loss or ("square" if gram else "kl"))
+        terms = as_loss(("square" if gram else "kl") if loss is None else loss)
         best = best_factors(terms)
-        normalization = normalization or ("none" if gram else best[0])
+        if normalization is None:
+            normalization = "none" if gram else best[0]
         check_choice("normalization", normalization, get_args(Normalization))
         if normalization not in (("none",) if gram else best) or (gram and not terms.free):
             raise ValueError(

@@ -126,7 +126,7 @@ def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = T
                 state = shared(problem, state)
             continue
         lower = exchanged(problem, state, small * problem.scale) if exchanges else None
-        if lower is None:  # what is left is rounding
+        if lower is None or not lower.value < state.value:  # what is left is rounding
             return
         state = lower
 

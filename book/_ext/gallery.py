@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import copy
 import re
+from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from PIL import Image
 from sphinx import addnodes
+
+WIDTH = 220  # of a thumbnail on the page, in pixels
 
 SENTENCE_ENDS = re.compile(r"(?<=[.?!])\s")
 
@@ -93,7 +97,25 @@ def fill(app, doctree, here: str) -> None:
         place.replace_self(found)
 
 
+def shrink(app, exception) -> None:
+    """Let the page load small copies of its pictures."""
+    page = Path(app.outdir, "book", "gallery.html")
+    if exception or app.builder.format != "html" or not page.is_file():
+        return
+
+    def small(found: re.Match) -> str:
+        source, target = (Path(app.outdir, "_images", part + found[1]) for part in ("", "small-"))
+        with Image.open(source) as picture:
+            picture.thumbnail((2 * WIDTH, 2 * WIDTH))
+            picture.save(target, optimize=True)
+        return f'src="../_images/small-{found[1]}"'
+
+    text = page.read_text("utf8")
+    page.write_text(re.sub(r'src="\.\./_images/([^"]+\.png)"', small, text), "utf8")
+
+
 def setup(app) -> None:
     app.add_node(Gallery)
     app.add_directive("gallery", GalleryDirective)
     app.connect("doctree-resolved", fill)
+    app.connect("build-finished", shrink)

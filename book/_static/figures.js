@@ -26,3 +26,11 @@ document.addEventListener("DOMContentLoaded", () => {
       tip.popper.querySelectorAll("img").forEach((e) => (e.onload = () => place(tip))),
   });
 });
+
+// What opens the second page of a chapter in the sidebar has a name for those who do not see it.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const toggle of document.querySelectorAll("summary:has(> .toctree-toggle)")) {
+    const title = toggle.closest("li")?.querySelector("a")?.textContent.trim();
+    toggle.setAttribute("aria-label", `more on ${title ?? "this chapter"}`);
+  }
+});

@@ -73,7 +73,7 @@ endef
 	@DROT_AFRESH=1 $(PYTEST) tests book pkg/src --ignore=tests/site
 	$(build_site)
 	@echo "== tests of the site, in the browser too"
-	@DROT_REQUIRE_SITE=1 $(PY) -m pytest tests/site
+	@DROT_REQUIRE_SITE=1 $(PYTEST) tests/site
 
 .bench: $(STAMP)
 	@$(PY) -m pip install -q --disable-pip-version-check -c pkg/constraints.txt -e "./pkg[bench]" || \

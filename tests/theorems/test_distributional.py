@@ -197,6 +197,38 @@ def test_one_prototype_per_point(kind, plain):
     torch.testing.assert_close(terms.identity().M, c.M)
 
 
+def test_centres_of_clusters_of_one_weight():
+    """The paper's CDR: inner products of centres are embedded by their PCA, whatever the weights
+    of the clusters; its objective is that of the whole plan, above that of our own CDR."""
+    X = cloud(12, 3)
+    X = X - X.mean(dim=0)
+    G, affinity_of = drot.gram(X), {"gram": drot.gram}
+    affinity_of["student"] = lambda Y: drot.symmetric_entropic_affinity(drot.sqeuclidean(Y), 2).plan
+    for kernel, C, loss in (("gram", G, "square"), ("student", affinity(), "kl")):
+        made = []
+
+        def similar(T, made=made, kernel=kernel):
+            made.append(T.T @ X / T.sum(dim=0)[:, None])
+            return affinity_of[kernel](made[0])
+
+        ask = {"kernel": kernel, "clustering": "kmeans", "tol": 1e-8}
+        ours, theirs = (drot.cluster_then_reduce(C, 4, centres=f, **ask) for f in (None, similar))
+        assert len(made) == 1 and theirs.converged and theirs.residual <= 1e-8
+        assert torch.equal(ours.plan, theirs.plan) and len(theirs.weights.unique()) > 1
+        T = theirs.plan
+        value = drot.gw_objective(C, theirs.structure, T, loss=loss)
+        assert theirs.objective == pytest.approx(value, rel=1e-9)
+        assert theirs.objective > ours.objective * (1 + 1e-6)
+        if kernel == "gram":
+            values, vectors = torch.linalg.eigh(made[0] @ made[0].T)
+            best = (vectors * values.clamp_min(0).sqrt())[:, -2:].flip(1)
+            torch.testing.assert_close(theirs.Z.abs(), best.abs())
+        else:
+            P = affinity_of[kernel](made[0])
+            alone = drot.tsne(P, diagonal="keep", init=theirs.Z, tol=1e-7)
+            assert alone.n_iter == 0  # at rest as four points of one weight
+
+
 def test_one_prototype_per_point_end_to_end():
     """k = n reaches the minimum of t-SNE from the same start, and the one of PCA."""
     X = cloud(12, 3)

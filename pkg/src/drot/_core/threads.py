@@ -92,7 +92,7 @@ def takes_options_of(source: Callable[..., Any], options: type) -> Callable[[Met
         named = [own.pop(p.name, p.replace(kind=Parameter.KEYWORD_ONLY)) for p in shared]
         del method.__annotations__["options"]
         method.__annotations__ |= types
-        parameters = [*own.values(), *named]
+        parameters = sorted([*own.values(), *named], key=lambda p: p.kind)
         method.__signature__ = shown.replace(parameters=parameters)  # type: ignore[attr-defined]
         return by_size(method)  # type: ignore[return-value]  # of the same signature
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple, Unpack, get_type_hints
 
 import torch
@@ -21,7 +22,9 @@ from .solve import TOL, Init, Options, distributional_reduction, solve
 
 @takes_options_of(distributional_reduction, Options)
 def cluster_then_reduce(
-    similarity, n_prototypes: int, *, tol: float = TOL, max_iter: int = 2000,
+    similarity, n_prototypes: int, *,
+    centres: Callable[[Tensor], ArrayLike] | None = None,
+    tol: float = TOL, max_iter: int = 2000,
     **options: Unpack[Options],
 ) -> DistributionalReduction:  # fmt: skip
     r"""Cluster the points, then embed the similarity between the clusters (CDR).
@@ -31,13 +34,15 @@ def cluster_then_reduce(
     clustering how well they can be drawn.
 
     Source: the sequential method CDR in appendix F.1 of Van Assel et al. (2024), whose second
-    step embeds the centres of the clusters instead, all with the same weight; book
-    ``thm-distr-split``.
+    step is that of ``centres``; book ``thm-distr-split``.
 
     Parameters
     ----------
     similarity, n_prototypes, n_components, kernel, normalization, loss, weights
         As in :func:`distributional_reduction`.
+    centres : callable, optional
+        Makes a similarity (k, k) of the plan (n, k), that of the centres of the clusters: they are
+        embedded instead, all with the same weight, and the objective is still that of C and T.
     clustering : {"spectral", "kmeans"}
         Of C: spectral clustering as scikit-learn defines it, or k-means of the points, where the
         similarity knows them, or of its leading eigenvectors as coordinates. A C with negative
@@ -64,8 +69,25 @@ def cluster_then_reduce(
     >>> C = torch.block_diag(torch.ones(2, 2), torch.ones(4, 4)).double() + 0.1
     >>> sorted(round(x, 3) for x in cluster_then_reduce(C, 2).weights.tolist())
     [0.333, 0.667]
+
+    >>> X = torch.tensor([[0.0], [1.0], [2.0], [9.0]]).double()
+    >>> def products(T):
+    ...     centres = T.T @ X / T.sum(dim=0)[:, None]
+    ...     return centres @ centres.T
+    >>> ask = {"kernel": "gram", "n_components": 1, "centres": products}
+    >>> sorted(round(z, 9) for z in cluster_then_reduce(X @ X.T, 2, **ask).Z[:, 0].abs().tolist())
+    [1.0, 9.0]
     """
-    return _in_turn("cluster_then_reduce", similarity, n_prototypes, tol, max_iter, **options)
+    where: Init = "cluster_then_reduce"
+    if centres is None:
+        return _in_turn(where, similarity, n_prototypes, tol, max_iter, **options)
+    quiet = options | {"on_failure": "ignore"}  # where only the plan counts, then the objective
+    clusters = _in_turn(where, similarity, n_prototypes, tol, 1, **quiet)
+    options.pop("weights", None)
+    drawn = _in_turn(where, centres(clusters.plan), n_prototypes, tol, max_iter, **options)
+    given = replace(clusters, Z=drawn.Z)
+    found = _in_turn(where, similarity, n_prototypes, tol, 1, given, **quiet)
+    return replace(found, residual=drawn.residual, converged=drawn.converged)
 
 
 @takes_options_of(distributional_reduction, Options)
@@ -120,12 +142,15 @@ def reduce_then_cluster(
 
 
 def _in_turn(
-    where: Init, similarity, k: int, tol: float, max_iter: int, **options: Any
-) -> DistributionalReduction:
-    """One start, without the descent that could follow."""
+    where: Init, similarity, k: int, tol: float, max_iter: int,
+    init: DistributionalReduction | None = None, **options: Any,
+) -> DistributionalReduction:  # fmt: skip
+    """One start, of that kind or given, without the descent that could follow."""
     terms = {name: options.pop(name) for name in get_type_hints(Terms) if name in options}
     problem = read_problem(similarity, k, **terms)
-    return solve(where, problem, where, tol=tol, max_iter=max_iter, descend=False, **options)
+    return solve(
+        where, problem, init or where, tol=tol, max_iter=max_iter, descend=False, **options
+    )
 
 
 @by_size

@@ -7,6 +7,13 @@ Each is the Bregman divergence of a convex :math:`f_1` with the slope :math:`h_2
 So :math:`h_1(a) = a`, C is met as it is, and the best b for many a is their mean (book
 ``lem-reduced-barycenter``). Where :math:`L(a + s, b + s) = L(a, b)` a shift of both is free: then
 :math:`f_1'' ` is constant, the loss is the square, and C is met around its mean.
+
+Binary cross-entropy less the entropy of a, with :math:`h_2(b) = \log \tfrac b{1 - b}`, is another:
+plans and barycentres would take it as an entry, prototypes cannot. Of :math:`k < n` prototypes one
+holds mass of two points i and j, in any plan; a kernel gives that place and itself
+:math:`\bar C = K(0) = 1`; and :math:`L(a, 1)` is infinite for :math:`a < 1`. So the objective is
+infinite at every plan, unless :math:`C_{ij} = 1` for all such pairs. UMAP, with one place for each
+point, leaves out the pairs i = j, which here are only some of those that meet the diagonal.
 """
 
 from __future__ import annotations

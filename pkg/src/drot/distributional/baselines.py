@@ -74,7 +74,7 @@ def cluster_then_reduce(
     >>> def products(T):
     ...     centres = T.T @ X / T.sum(dim=0)[:, None]
     ...     return centres @ centres.T
-    >>> ask = {"kernel": "gram", "n_components": 1, "centres": products}
+    >>> ask = {"kernel": "gram", "n_components": 1, "clustering": "kmeans", "centres": products}
     >>> sorted(round(z, 9) for z in cluster_then_reduce(X @ X.T, 2, **ask).Z[:, 0].abs().tolist())
     [1.0, 9.0]
     """

@@ -24,7 +24,7 @@ API = "".join(text for page, text in PAGES.items() if page.startswith("api"))
 TEXT = "\n".join(PAGES.values())
 KINDS = ("theorem", "thm"), ("proposition", "prp"), ("lemma", "lem"), ("remark", "rem")
 KINDS += ("corollary", "cor"), ("algorithm", "alg"), ("definition", "def"), ("example", "exa")
-TESTED = ("thm", "prp", "lem", "rem", "cor", "alg")
+TESTED = ("thm", "prp", "lem", "rem", "cor")
 EQUATION = re.compile(r"\b(equation|eq\.|problem|algorithm|section|appendix|table)", re.I)
 
 STATEMENTS = [  # kind, and label, which is empty where there is none

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from itertools import islice
 
 import mpmath
 import numpy as np
@@ -70,17 +69,3 @@ def test_reductions_of_blobs_converge(seed):
         x[i, 0], x[i, 1] = 1e-4 * angle.cos(), 1e-4 * angle.sin()
         rise = problem.objective(lift(exp(x, v)), c) - problem.objective(lift(exp(-x, v)), c)
         assert abs(rise) / 2e-4 * 8 / float(c.M.sum()) <= 1.01e-3
-
-
-def test_a_descent_that_ends_is_begun_anew(monkeypatch):
-    """Around the places that it reached, until the slope is small."""
-    whole = hyperbolic.lbfgs
-    monkeypatch.setattr(hyperbolic, "lbfgs", lambda *args: islice(whole(*args), 3))
-    X = np.random.default_rng(1).normal(size=(20, 3))
-    C = symmetric_entropic_affinity(sqeuclidean(X), 5.0).plan
-    start = hyperbolic.reduce(C, 4, max_iter=1, on_failure="ignore")
-    problem = _Hyperbolic(C, 4, 2, "student", "sum", "kl", None, scale=1.0)
-    c, Z = problem.couple(start.plan), lift(start.Z[:, 1:] + 0.5)
-    moved = problem.place(Z, c, 1e-3, 1000)
-    assert problem.slope(Z, c) > 1e-2 and problem.slope(moved, c) <= 1e-3
-    assert problem.objective(moved, c) < problem.objective(Z, c)

@@ -9,6 +9,7 @@ sums of terms of one sign.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -30,7 +31,6 @@ from .gromov.loss import LossName
 
 __all__ = ["distance", "reduce", "to_poincare", "wrapped_normal"]
 
-_MEMORY = 10  # pairs of L-BFGS
 _REACH = 2.0  # of normal coordinates, which stretch a length by at most sinh(r) / r = 1.8 there
 
 
@@ -240,10 +240,14 @@ class _Hyperbolic(Reduction):
             return g * len(v) / (4 * mass)
 
         while True:
-            objective, size = partial(self.around, v, c), _size(v)
-            for step in lbfgs(objective, torch.zeros_like(v), metric, _MEMORY):
+            objective, here = partial(self.around, v, c), _size(v)
+            steps = lbfgs(
+                objective, torch.zeros_like(v), metric, mass,
+                reach=math.inf, size=lambda _, here=here: here,
+            )  # fmt: skip
+            for step in steps:
                 count += 1
-                done = step.found.residual(size, mass) <= tol or count > max_iter
+                done = step.residual <= tol or count > max_iter
                 if done or float(step.Z.norm(dim=1).max()) > _REACH:
                     break
             v = exp(step.Z, v)

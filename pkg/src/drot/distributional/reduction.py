@@ -41,8 +41,6 @@ Clustering = Literal["spectral", "kmeans"]
 _GAP = {torch.float64: 1e-9, torch.float32: 1e-4}  # of a plan, as in semi_relaxed_gw
 _STEPS = 50  # of a plan, before its factors follow: mass of equal points would go round for long
 _ROUNDS = 20  # plans with the factors of the kernel following
-_MEMORY = 10  # pairs of L-BFGS
-_REACH = 0.1  # longest step of L-BFGS, in radii of the map
 _CHANCE = 1e-3  # share of the mass that all pairs of prototypes exchange in a start
 _SLACK = {torch.float64: 1e-10, torch.float32: 1e-6}  # a fall of E_L, as a share of its terms
 
@@ -272,12 +270,11 @@ class Reduction:
         def evaluate(Z: Tensor, warm: Tensor | None) -> Evaluation:
             return loss.evaluate(Z, warm=warm, tol=tol / 1000)
 
-        steps = lbfgs(evaluate, _centred(Z), metric_of(loss.attraction), _MEMORY, _REACH)
+        steps = lbfgs(evaluate, _centred(Z), metric_of(loss.attraction), loss.mass)
         for step in islice(steps, max_iter + 1):
-            Z = step.Z
-            if step.found.residual(radius(Z), loss.mass) <= tol:
+            if step.residual <= tol:
                 break
-        return _centred(Z)
+        return _centred(step.Z)
 
     def slope(self, Z: Tensor, c: Coupling) -> float:
         """The length of dE/dZ, in units of its part that pulls (:meth:`Evaluation.residual`)."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +30,9 @@ Metric = Callable[[Tensor], Tensor]  # g -> B^-1 g, (n, q), for a positive defin
 
 _SHIFT = 1e-3  # mu, for rows of mass 1
 _DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions
+MEMORY = 10  # pairs of L-BFGS
+_REACH = 0.1  # longest step, in radii of the map
+_GROWTH = 0.01  # of what a step gains: a share that is no reason to enlarge the map
 _TRIALS = 30
 _IDLE = 50  # steps that lower nothing
 _NEAR = 20  # weights of each row that stand for all
@@ -41,6 +44,7 @@ class Step(NamedTuple):
 
     Z: Tensor  # (n, q)
     found: Evaluation
+    residual: float
     length: float = 1.0
 
 
@@ -85,15 +89,6 @@ def inverse(B: Tensor) -> Metric:
     return solve
 
 
-class _Pair(NamedTuple):
-    """What an iteration taught about the second derivative."""
-
-    s: Tensor  # (n, q) the step
-    y: Tensor  # (n, q) the change of the gradient
-    t: Tensor  # (n, q) B^-1 y
-    curvature: float  # <s, y> > 0
-
-
 def radius(Z: Tensor) -> float:
     """Root mean square distance of centred points (n, q) from their centre."""
     return math.sqrt(_inner(Z, Z) / len(Z))
@@ -103,32 +98,38 @@ def lbfgs(
     evaluate: Evaluate,
     Z: Tensor,
     metric: Metric,
-    memory: int,
-    reach: float = math.inf,
-    growth: float = 0.01,
+    mass: float = 1.0,
+    *,
+    memory: int = MEMORY,
+    reach: float = _REACH,
+    size: Callable[[Tensor], float] = radius,
 ) -> Iterator[Step]:
     """L-BFGS on B's metric; with ``memory=0``, the spectral direction itself.
 
     The steps are numbered as in the book's ``alg-embed``; ``metric`` is step 1, and who follows the
-    iterates stops (step 3).
+    iterates stops (step 3), for instance at a ``residual`` for so much ``mass``.
 
     One solve with B per iteration: that of the gradient, since B^-1 y is a difference of two.
     No step is longer than ``reach`` radii of the map, root mean squares both. Where it is bounded,
-    a step does not enlarge the map if that is to bring less than the share ``growth`` of what the
-    step lowers the objective by: t-SNE's maps would spend their steps on it for ever.
+    a step does not enlarge the map if that is to bring less than 1 % of what the step lowers the
+    objective by: t-SNE's maps would spend their steps on it for ever.
 
     Ends when no step along the descent direction lowers the objective any more, or rounding hides
     for many steps whether one does.
     """
-    now = Step(Z, evaluate(Z, None))  # 2
+
+    def step_to(Z: Tensor, found: Evaluation, length: float = 1.0) -> Step:
+        return Step(Z, found, found.residual(size(Z), mass), length)
+
+    now = step_to(Z, evaluate(Z, None))  # 2
     yield now  # 3
     lowest, idle = now.found.value, 0
-    pairs: deque[_Pair] = deque(maxlen=memory)
+    pairs: deque[Tensor] = deque(maxlen=memory)  # (3, n q) each: s, y and B^-1 y
     h = metric(now.found.gradient)
     while idle < _IDLE:
-        direction, longest = _two_loops(now.found.gradient, h, pairs), reach  # 4
+        direction, longest = _direction(now.found.gradient, h, pairs), reach  # 4
         if reach < math.inf:
-            direction = _without_idle_growth(direction, now, growth)
+            direction = _without_idle_growth(direction, now)
             longest = reach * radius(now.Z) / (radius(direction) or 1.0)
         length = 1.0 if memory else now.length
         new = _search(evaluate, now, direction, min(length, longest), longest)  # 5, and 2 again
@@ -137,45 +138,43 @@ def lbfgs(
         if new is None:  # forget and try the plain direction
             pairs.clear()
             continue
-        last, h = h, metric(new.found.gradient)
-        s, y = new.Z - now.Z, new.found.gradient - now.found.gradient
-        pair = _Pair(s, y, h - last, _inner(s, y))
-        if pair.curvature > 1e-10 * math.sqrt(_inner(s, s) * _inner(y, y)):
-            pairs.append(pair)
-        now = new
+        last, h = h, metric(new[1].gradient)
+        s, y = new[0] - now.Z, new[1].gradient - now.found.gradient
+        if _inner(s, y) > 1e-10 * math.sqrt(_inner(s, s) * _inner(y, y)):
+            pairs.append(torch.stack([s, y, h - last]).flatten(1).double())
+        now = step_to(*new)
         yield now  # 3
         lowest, idle = min(lowest, now.found.value), 0 if now.found.value < lowest else idle + 1
 
 
-def _two_loops(g: Tensor, h: Tensor, pairs: deque[_Pair]) -> Tensor:
-    """Minus the L-BFGS inverse second derivative times g, given h = B^-1 g (Nocedal).
+def _direction(g: Tensor, h: Tensor, pairs: Collection[Tensor]) -> Tensor:
+    """Minus the L-BFGS inverse second derivative times g, given h = B^-1 g.
 
-    The first guess is B^-1 times the factor that suits the last pair.
+    In closed form (Byrd, Nocedal and Schnabel, 1994, theorem 2.2), from steps S, changes Y of the
+    gradient and B^-1 Y. The first guess is B^-1 times the factor that suits the last pair.
     """
-    q, h, shares = g.clone(), h.clone(), []
-    for pair in reversed(pairs):
-        share = _inner(pair.s, q) / pair.curvature
-        shares.append(share)
-        q.sub_(pair.y, alpha=share)
-        h.sub_(pair.t, alpha=share)  # h = B^-1 q
-    if pairs:
-        h.mul_(pairs[-1].curvature / _inner(pairs[-1].y, pairs[-1].t))
-    for pair, share in zip(pairs, reversed(shares), strict=True):
-        h.add_(pair.s, alpha=share - _inner(pair.y, h) / pair.curvature)
-    return h.neg_()
+    if not pairs:
+        return -h
+    S, Y, T = torch.stack([*pairs], dim=1)  # (m, n q) each
+    slope, SY, YT = g.double().flatten(), S @ Y.T, Y @ T.T
+    factor, R = SY[-1, -1] / YT[-1, -1], SY.triu()
+    u = torch.linalg.solve_triangular(R, (S @ slope)[:, None], upper=True)
+    rest = SY.diagonal()[:, None] * u + factor * (YT @ u - (T @ slope)[:, None])
+    v = torch.linalg.solve_triangular(R.T, rest, upper=False)
+    return -(factor * (h.flatten() - T.T @ u[:, 0]) + S.T @ v[:, 0]).view_as(g).to(g)
 
 
-def _without_idle_growth(direction: Tensor, now: Step, growth: float) -> Tensor:
+def _without_idle_growth(direction: Tensor, now: Step) -> Tensor:
     """The direction, without its radial part where that is a small share of its slope."""
     g, Z = now.found.gradient, now.Z
     rate = _inner(direction, Z) / (_inner(Z, Z) or 1.0)
-    idle = rate > 0 and abs(rate * _inner(g, Z)) < growth * abs(_inner(g, direction))
+    idle = rate > 0 and abs(rate * _inner(g, Z)) < _GROWTH * abs(_inner(g, direction))
     return direction - rate * Z if idle else direction
 
 
 def _search(
     evaluate: Evaluate, start: Step, direction: Tensor, length: float, longest: float
-) -> Step | None:
+) -> tuple[Tensor, Evaluation, float] | None:
     """Double or halve the step until Wolfe's conditions hold or it is as long as it may be; None
     if none is found.
 
@@ -189,29 +188,30 @@ def _search(
         return None
     for _ in range(_TRIALS):
         Z = start.Z + length * direction
-        step = Step(Z, evaluate(Z, start.found.dual), length)
-        new = _inner(step.found.gradient, direction)
-        enough = step.found.value <= value + _DECREASE * length * slope or (
-            step.found.value <= value + noise and new <= (2 * _DECREASE - 1) * slope
+        found = evaluate(Z, start.found.dual)
+        new = _inner(found.gradient, direction)
+        enough = found.value <= value + _DECREASE * length * slope or (
+            found.value <= value + noise and new <= (2 * _DECREASE - 1) * slope
         )
         if not enough:
             high = length
         elif new >= _CURVATURE * slope or length == longest:
-            return step
+            return Z, found, length
         else:
-            low, best = length, step
+            low, best = length, (Z, found, length)
         length = min(2 * length, longest) if high == math.inf else (low + high) / 2
     return best
 
 
-def adam(evaluate: Evaluate, Z: Tensor, learning_rate: float) -> Iterator[Step]:
+def adam(evaluate: Evaluate, Z: Tensor, learning_rate: float, mass: float = 1.0) -> Iterator[Step]:
     """Adam, as the papers run it: fixed rate, no line search, values that may rise."""
     parameter = torch.nn.Parameter(Z.clone())
     optimizer = torch.optim.Adam([parameter], lr=learning_rate)
     dual = None
     while True:
         found = evaluate(parameter.detach(), dual)
-        yield Step(parameter.detach().clone(), found)
+        Z = parameter.detach().clone()
+        yield Step(Z, found, found.residual(radius(Z), mass))
         parameter.grad, dual = found.gradient, found.dual
         optimizer.step()
 

@@ -13,15 +13,13 @@ from .._core.checks import Seed, as_points, check_choice, check_positive
 from .._core.run import OnFailure, iterate, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
-from .descent import Step, adam, lbfgs, metric_of, radius
+from .descent import MEMORY, Step, adam, lbfgs, metric_of, radius
 from .losses import Evaluation, KernelLoss
 from .starts import SMALL, apart, at_scale, random_start, spectral_start
 
 Solver = Literal["lbfgs", "spectral", "adam"]
 
 TOL = 0.02  # in either dtype
-_REACH = 0.1  # longest step, in radii of the map
-_MEMORY = 10  # pairs of L-BFGS
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -203,13 +201,13 @@ def embed(
             Z = at_scale(Z, lambda Z: evaluate(Z, None).value)
             Z = apart(Z, objective.attraction, random_state)
         if solver == "adam":
-            path = adam(evaluate, Z, rate)
+            path = adam(evaluate, Z, rate, objective.mass)
         else:
-            memory = _MEMORY if solver == "lbfgs" else 0
-            path = lbfgs(evaluate, Z, metric_of(objective.attraction), memory, _REACH)
+            memory, metric = MEMORY if solver == "lbfgs" else 0, metric_of(objective.attraction)
+            path = lbfgs(evaluate, Z, metric, objective.mass, memory=memory)
         for step in path:
             values.append(step.found.value)
-            yield step, step.found.residual(radius(step.Z), objective.mass), step.Z, values[-1]
+            yield step, step.residual, step.Z, values[-1]
 
     run = iterate("embed", steps(), tol, max_iter, callback, on_failure)
     Z, found = run.state.Z - run.state.Z.mean(dim=0), run.state.found

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
-from inspect import signature
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
@@ -135,7 +134,7 @@ class Estimator(BaseEstimator):
                 )
         return cost
 
-    def _keep(self, found: Any, data: tuple) -> None:
+    def _keep(self, found: Any) -> None:
         """Set the attributes that a result gives."""
         raise NotImplementedError
 
@@ -158,11 +157,8 @@ class Estimator(BaseEstimator):
             )
         return found
 
-    def _solve(self, what: str, function: Callable, data: tuple, options: dict, bar=()) -> Self:
-        """Keep what a function of the data finds, interrupted or not.
-
-        Its parameters of one name are those of the estimator.
-        """
+    def _solve(self, what: str, solve: Callable, bar=()) -> Self:
+        """Keep what ``solve(callback=..., on_failure=...)`` finds, interrupted or not."""
         ended: list[bool] = []  # by the callback, which is no failure
         with progress(what, self.verbose, *bar) as shown:
 
@@ -171,16 +167,13 @@ class Estimator(BaseEstimator):
                 ended[:] = [any(ends)]
                 return ended[0]
 
-            asked = {**self.get_params(deep=False), **options}
-            asked |= {"callback": callback, "on_failure": "ignore"}
-            names = list(signature(function).parameters)[len(data) :]
             try:
-                found = function(*data, **{name: asked[name] for name in names if name in asked})
+                found = solve(callback=callback, on_failure="ignore")
             except Interrupted as stop:
-                self._keep(stop.result, data)
+                self._keep(stop.result)
                 stop.result = self.result_
                 raise
-        self._keep(found, data)
+        self._keep(found)
         if not any(ended):
             self._warn(what, found)
         return self

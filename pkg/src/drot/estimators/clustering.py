@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -210,10 +211,13 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
         """Cluster the rows of X (n, p), or of the similarity X (n, n); ``y`` is not used."""
         points, seed = self._read(X)
         check_count("n_clusters", self.n_clusters, 1, len(points))
-        cost, options = self._cost(points), {"random_state": seed}
-        return self._solve("clustering", srgw_barycenter, (cost,), options)
+        solve = partial(
+            srgw_barycenter, self._cost(points), self.n_clusters, loss=self.loss, init=self.init,
+            n_starts=self.n_starts, tol=self.tol, max_iter=self.max_iter, random_state=seed,
+        )  # fmt: skip
+        return self._solve("clustering", solve)
 
-    def _keep(self, found: SemiRelaxedBarycenter, data) -> None:
+    def _keep(self, found: SemiRelaxedBarycenter) -> None:
         self.result_: SemiRelaxedBarycenter = found
         labels = found.labels.cpu().numpy()
         used, first, place = np.unique(labels, return_index=True, return_inverse=True)
@@ -326,8 +330,13 @@ class DistR(SimilarityEstimator, BaseEmbedding):
         kernel = self._kernel()
         check_choice("kernel", kernel, get_args(OutputKernel))
         check_count("n_prototypes", self.n_prototypes, 2, len(points))
-        cost, options = self._cost(points), {"random_state": seed, "kernel": kernel}
-        return self._solve("reduction", distributional_reduction, (cost,), options)
+        solve = partial(
+            distributional_reduction, self._cost(points), self.n_prototypes, kernel=kernel,
+            n_components=self.n_components, normalization=self.normalization, loss=self.loss,
+            init=self.init, n_starts=self.n_starts, clustering=self.clustering, tol=self.tol,
+            max_iter=self.max_iter, random_state=seed,
+        )  # fmt: skip
+        return self._solve("reduction", solve)
 
     def transform(self, X) -> np.ndarray:
         """Positions (b, q) of the prototypes that ``predict`` gives to new points X (b, p)."""
@@ -342,7 +351,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     def _loss(self) -> LossName:
         return self.loss or ("square" if self._kernel() == "gram" else "kl")
 
-    def _keep(self, found: DistributionalReduction, data) -> None:
+    def _keep(self, found: DistributionalReduction) -> None:
         found = _ordered(found)
         self.result_: DistributionalReduction = found
         self.labels_, self.prototypes_, self.weights_, self.plan_ = (

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from torch import Tensor
@@ -16,10 +15,9 @@ from ..affinities.rows import entropic_affinity
 from ..affinities.umap import membership_rows, umap_membership, unit_curve
 from ..costs.array import Pairwise
 from ..costs.distances import sqeuclidean
-from ..costs.kernels import Curve, KernelName
-from ..embeddings.embed import Embedding, Init, Solver
-from ..embeddings.losses import GUARD, PairKernel
-from ..embeddings.methods import largevis, sne, snekhorn, tsne, umap
+from ..costs.kernels import KernelName
+from ..embeddings.embed import Embedding, Init, Solver, embed
+from ..embeddings.losses import BernoulliLoss, KernelLoss, PairKernel, SNEkhornLoss, SNELoss
 from ..graphs.graph import fuzzy_union
 from ..graphs.priors import Prior
 from ..spectral.connected import ConnectedPCA, ccpca
@@ -29,14 +27,12 @@ from .new_points import PlacesNewPoints
 
 @dataclass(eq=False, repr=False)
 class EmbeddingEstimator(PlacesNewPoints):
-    """Cost, plan, embedding: a subclass says which plan and which method.
+    """Cost, plan, objective, embedding: a subclass says which plan and which objective.
 
-    ``_plan(cost)`` is the plan (n, n), or, where the cost is met in tiles, an affinity that has it;
-    ``_method`` embeds it.
+    ``_plan(cost)`` is the plan (n, n), or, where the cost is met in tiles, an affinity that has it.
     """
 
     _neighbors: ClassVar[str] = "perplexity"  # the parameter that counts the neighbours
-    _method: ClassVar[Callable[..., Embedding]]
     _tol: ClassVar[float] = 0.01  # where none is given: benchmarks/results/defaults_maps.csv
     n_components: int = 2
     _: KW_ONLY
@@ -52,9 +48,15 @@ class EmbeddingEstimator(PlacesNewPoints):
         points, seed = self._read(X)
         self._points = points.cpu().numpy()
         cost = self._distances(points)
-        init = self._init(points, cost, seed)
-        plan = self._plan(cost)
-        return self._embed(plan, {"init": init, "random_state": seed})
+        init, plan = self._init(points, cost, seed), self._plan(cost)
+        objective = self._objective(plan)
+        self._profile, self._affinity = objective.profile, plan if self.keep_affinity else None
+        solve = partial(
+            embed, objective, init, n_components=self.n_components, solver=self.solver,
+            tol=self._tol if self.tol is None else self.tol, max_iter=self.max_iter,
+            random_state=seed,
+        )  # fmt: skip
+        return self._solve("embedding", solve)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -64,18 +66,12 @@ class EmbeddingEstimator(PlacesNewPoints):
     def _plan(self, cost: Pairwise):
         raise NotImplementedError
 
-    def _embed(self, plan, options: dict) -> Self:
-        tol = self._tol if self.tol is None else self.tol
-        return self._solve("embedding", self._method, (plan,), {"tol": tol, **options})
+    def _objective(self, plan) -> KernelLoss:
+        raise NotImplementedError
 
-    def _keep(self, found: Embedding, data) -> None:
-        (plan,) = data
+    def _keep(self, found: Embedding) -> None:
         self.result_: Embedding = found
         self.embedding_ = found.Z.cpu().numpy()
-        if self.keep_affinity:
-            self._affinity = plan if isinstance(plan, Affinity) else plan.cpu().numpy()
-        else:
-            self._affinity = None
         self.kl_divergence_ = found.kl
         self.n_iter_ = max(1, found.n_iter)
 
@@ -85,7 +81,7 @@ class EmbeddingEstimator(PlacesNewPoints):
         known = self._affinity
         if known is None:
             raise AttributeError("affinity_")  # __getattr__ says why
-        return known.plan.cpu().numpy() if isinstance(known, Affinity) else known
+        return (known.plan if isinstance(known, Affinity) else known).cpu().numpy()
 
     def _init(self, points: Tensor, cost: Pairwise, seed: int):
         if not isinstance(self.init, str):
@@ -185,14 +181,15 @@ class SNE(EmbeddingEstimator):
 
     perplexity: float = 30.0
     _symmetric: ClassVar[bool] = False
-    _method = staticmethod(partial(sne, normalization="rows"))
-    _kernel: ClassVar[KernelName] = "gaussian"
 
     def _plan(self, cost):
         affinity = entropic_affinity(cost, self.perplexity, diagonal="drop")
         if cost.block is not None:
             return affinity.symmetrized() if self._symmetric else affinity
         return symmetrize(affinity) if self._symmetric else affinity.plan
+
+    def _objective(self, plan) -> KernelLoss:
+        return SNELoss(plan, "gaussian", normalization="rows")
 
 
 class TSNE(SNE):
@@ -228,8 +225,9 @@ class TSNE(SNE):
     """
 
     _symmetric = True
-    _method = staticmethod(tsne)
-    _kernel = "student"
+
+    def _objective(self, plan):
+        return SNELoss(plan, "student")
 
 
 @dataclass(eq=False, repr=False)
@@ -276,10 +274,9 @@ class LargeVis(SNE):
     kernel: PairKernel = "student"
     repulsion: float = 1.0
     _symmetric = True
-    _method = staticmethod(largevis)
 
-    def _curve(self):
-        return Curve(guard=GUARD) if self.kernel == "curve" else super()._curve()
+    def _objective(self, plan):
+        return BernoulliLoss(plan, self.kernel, repulsion=self.repulsion)
 
 
 @dataclass(eq=False, repr=False)
@@ -336,7 +333,6 @@ class UMAP(EmbeddingEstimator):
     """
 
     _neighbors = "n_neighbors"
-    _method = staticmethod(umap)
     _tol = 0.005
     n_neighbors: int = 15
     _: KW_ONLY
@@ -350,18 +346,19 @@ class UMAP(EmbeddingEstimator):
             umap_membership(cost, self.n_neighbors, local_connectivity=self.local_connectivity)
         )
 
-    def _embed(self, plan, options):
+    def _objective(self, plan):
         # in units of the spread: guard, tolerance and starts are for a curve of length 1
         a, b = unit_curve(self.min_dist, self.spread)
-        init = options["init"]
-        if isinstance(init, Embedding):
-            init = replace(init, Z=init.Z / self.spread)
-        elif not isinstance(self.init, str):
-            init = as_points(init, "init") / self.spread
-        return super()._embed(plan, {**options, "init": init, "a": a, "b": b})
+        return BernoulliLoss(plan, "curve", a=a, b=b, repulsion=self.repulsion)
 
-    def _keep(self, found, data):
-        super()._keep(replace(found, Z=found.Z * self.spread), data)
+    def _init(self, points, cost, seed):
+        init = super()._init(points, cost, seed)
+        if isinstance(init, Embedding):
+            return replace(init, Z=init.Z / self.spread)
+        return init if isinstance(self.init, str) else as_points(init, "init") / self.spread
+
+    def _keep(self, found):
+        super()._keep(replace(found, Z=found.Z * self.spread))
 
     def _rows(self, cost, same, first):
         return membership_rows(cost[~same], self.n_neighbors, self.local_connectivity)
@@ -369,9 +366,6 @@ class UMAP(EmbeddingEstimator):
     def _place(self, P, Z):
         found, residual = super()._place(P, Z / self.spread)
         return found * self.spread, residual
-
-    def _curve(self):
-        return Curve(*unit_curve(self.min_dist, self.spread), GUARD)
 
 
 @dataclass(eq=False, repr=False)
@@ -445,12 +439,14 @@ class SNEkhorn(EmbeddingEstimator):
     """
 
     perplexity: float = 30.0
-    _method = staticmethod(snekhorn)
     _kernel: ClassVar[KernelName] = "gaussian"
 
     def _plan(self, cost):
         affinity = self._sea(cost, self.perplexity)
         return affinity.plan if cost.block is None else affinity
+
+    def _objective(self, plan):
+        return SNEkhornLoss(plan, self._kernel)
 
 
 class TSNEkhorn(SNEkhorn):
@@ -475,7 +471,6 @@ class TSNEkhorn(SNEkhorn):
     (30, 2)
     """
 
-    _method = staticmethod(partial(snekhorn, kernel="student"))
     _kernel = "student"
 
 
@@ -551,10 +546,15 @@ class CCPCA(PlacesNewPoints):
         # with a block, tiles are computed when met: nothing of size n x n is kept
         cost = sqeuclidean(points, block=len(points))
         affinity = entropic_affinity(cost, self.perplexity, diagonal="drop")
-        data, bar = (points, affinity), ("standard_error", self.n_samples)
-        return self._solve("graphs", ccpca, data, {"random_state": seed}, bar)
+        options = {"n_components": self.n_components, "random_state": seed}
+        options |= {"prior": self.prior, "n_samples": self.n_samples}
 
-    def _keep(self, found: ConnectedPCA, data) -> None:
+        def solve(callback, on_failure):  # which it cannot: the number of graphs is given
+            return ccpca(points, affinity, callback=callback, **options)
+
+        return self._solve("graphs", solve, ("standard_error", self.n_samples))
+
+    def _keep(self, found: ConnectedPCA) -> None:
         self.result_: ConnectedPCA = found
         self.embedding_, self.start_ = found.Z.cpu().numpy(), found.start.cpu().numpy()
         self.standard_error_ = found.standard_error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -19,7 +18,7 @@ from .._core.run import _outside, read_limits
 from .._core.threads import threads_for
 from ..costs.array import Pairwise, as_pairwise, check_symmetric
 from ..costs.distances import sqeuclidean
-from ..costs.kernels import KERNELS, Kernel, KernelName
+from ..costs.kernels import Kernel
 from ..embeddings.place import place
 from .base import BaseEmbedding, Estimator
 
@@ -103,7 +102,7 @@ class MeetsNewPoints(Estimator):
 class PlacesNewPoints(MeetsNewPoints, BaseEmbedding):
     """An embedding that gives new points their place, and moves no other."""
 
-    _kernel: ClassVar[KernelName] = "student"  # of the map
+    _profile: Kernel  # of the map
 
     def transform(self, X) -> np.ndarray:
         r"""Places of new points X (b, p) in the map of the fitted ones, which stay: (b, q).
@@ -156,9 +155,5 @@ class PlacesNewPoints(MeetsNewPoints, BaseEmbedding):
         result = self.result_
         dual = None if result.dual is None else result.dual.to(Z)
         repulsion = getattr(self, "repulsion", None)
-        found = place(P, Z, self._curve(), repulsion=repulsion, dual=dual, tol=_TOL[Z.dtype])
+        found = place(P, Z, self._profile, repulsion=repulsion, dual=dual, tol=_TOL[Z.dtype])
         return found.Z, float(found.residual.max())
-
-    def _curve(self) -> Kernel:
-        """The kernel of the map."""
-        return KERNELS[self._kernel]

@@ -240,14 +240,10 @@ class _Hyperbolic(Reduction):
             return g * len(v) / (4 * mass)
 
         while True:
-            objective, here = partial(self.around, v, c), _size(v)
-            steps = lbfgs(
-                objective, torch.zeros_like(v), metric, mass,
-                reach=math.inf, size=lambda _, here=here: here,
-            )  # fmt: skip
-            for step in steps:
+            objective, size = partial(self.around, v, c), _size(v)
+            for step in lbfgs(objective, torch.zeros_like(v), metric, reach=math.inf):
                 count += 1
-                done = step.residual <= tol or count > max_iter
+                done = step.found.residual(size, mass) <= tol or count > max_iter
                 if done or float(step.Z.norm(dim=1).max()) > _REACH:
                     break
             v = exp(step.Z, v)

@@ -102,7 +102,6 @@ def lbfgs(
     *,
     memory: int = MEMORY,
     reach: float = _REACH,
-    size: Callable[[Tensor], float] = radius,
 ) -> Iterator[Step]:
     """L-BFGS on B's metric; with ``memory=0``, the spectral direction itself.
 
@@ -119,7 +118,7 @@ def lbfgs(
     """
 
     def step_to(Z: Tensor, found: Evaluation, length: float = 1.0) -> Step:
-        return Step(Z, found, found.residual(size(Z), mass), length)
+        return Step(Z, found, found.residual(radius(Z), mass), length)
 
     now = step_to(Z, evaluate(Z, None))  # 2
     yield now  # 3

@@ -546,11 +546,12 @@ class CCPCA(PlacesNewPoints):
         # with a block, tiles are computed when met: nothing of size n x n is kept
         cost = sqeuclidean(points, block=len(points))
         affinity = entropic_affinity(cost, self.perplexity, diagonal="drop")
-        options = {"n_components": self.n_components, "random_state": seed}
-        options |= {"prior": self.prior, "n_samples": self.n_samples}
 
         def solve(callback, on_failure):  # which it cannot: the number of graphs is given
-            return ccpca(points, affinity, callback=callback, **options)
+            return ccpca(
+                points, affinity, n_components=self.n_components, prior=self.prior,
+                n_samples=self.n_samples, random_state=seed, callback=callback,
+            )  # fmt: skip
 
         return self._solve("graphs", solve, ("standard_error", self.n_samples))
 

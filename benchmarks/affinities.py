@@ -5,7 +5,7 @@
 
 Three parts. ``targets``: every data set, six perplexities, both dtypes, down to 1e-8 (float32:
 1e-4). ``race``: residual against work and processor seconds for ours, for the ascent methods of
-``drot.symmetric_dual_ascent`` and for TorchDR. ``tiles``: large n, the symmetric affinity
+``affinities.symmetric_dual_ascent`` and for TorchDR. ``tiles``: large n, the symmetric affinity
 in float32 to 1e-3 and the entropic one in float64 to 1e-9, with nothing of size n x n held.
 
 Prediction, counted before the run. A dense pass forms three arrays: one exponential, one
@@ -153,11 +153,13 @@ def targets(data: str, dtype: str) -> None:
     """One process: all perplexities of one data set, as JSON lines."""
     X = load(data).to(getattr(torch, dtype))
     n, p = X.shape
-    drot.symmetric_entropic_affinity(drot.sqeuclidean(X[:100]), 5, tol=1e-3)  # imports, threads
+    drot.symmetric_entropic_affinity(
+        drot.sqeuclidean(X[:100]), perplexity=5, tol=1e-3
+    )  # imports, threads
     for xi in (xi for xi in PERPLEXITIES if xi < n):
         started = time.process_time()
         found = drot.symmetric_entropic_affinity(
-            drot.sqeuclidean(X), xi, tol=TOLERANCE[dtype], on_failure="ignore"
+            drot.sqeuclidean(X), perplexity=xi, tol=TOLERANCE[dtype], on_failure="ignore"
         )
         seconds = short(time.process_time() - started)
         fields = [data, n, p, dtype, xi, short(found.residual), round(found.passes, 2)]
@@ -174,9 +176,11 @@ def race(data: str, method: str) -> None:
     X = load(data)
     optimizer, _, rate = method.partition(" ")
     small = drot.sqeuclidean(X[:100])  # the first run imports and starts thread pools
-    drot.symmetric_entropic_affinity(small, 5, tol=1e-3)
+    drot.symmetric_entropic_affinity(small, perplexity=5, tol=1e-3)
     if method != "drot":
-        drot.symmetric_dual_ascent(small, 5, optimizer=optimizer, max_iter=3, on_failure="ignore")
+        drot.affinities.symmetric_dual_ascent(
+            small, perplexity=5, optimizer=optimizer, max_iter=3, on_failure="ignore"
+        )
     trace, started = [], time.process_time()
 
     def note(iteration: int, residual: float) -> None:
@@ -190,11 +194,11 @@ def race(data: str, method: str) -> None:
     try:
         cost = drot.sqeuclidean(X)
         if method == "drot":
-            result = drot.symmetric_entropic_affinity(cost, RACE_XI, **common)
+            result = drot.symmetric_entropic_affinity(cost, perplexity=RACE_XI, **common)
         else:
-            result = drot.symmetric_dual_ascent(
+            result = drot.affinities.symmetric_dual_ascent(
                 cost,
-                RACE_XI,
+                perplexity=RACE_XI,
                 optimizer=optimizer,
                 learning_rate=float(rate or 1),
                 max_iter=EVALUATIONS,
@@ -202,7 +206,9 @@ def race(data: str, method: str) -> None:
             )
     except TimeUp:
         # the callback counts evaluations; the start is known from a run that is stopped at once
-        start = drot.symmetric_dual_ascent(cost, RACE_XI, max_iter=1, on_failure="ignore")
+        start = drot.affinities.symmetric_dual_ascent(
+            cost, perplexity=RACE_XI, max_iter=1, on_failure="ignore"
+        )
         work = [start.work[0] + k for k in range(len(trace))]
     if result is not None:
         work = result.work

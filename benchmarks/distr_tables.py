@@ -114,15 +114,15 @@ def load(name: str, n: int) -> tuple[Tensor, Tensor]:
     """Points and classes; of fewer points than there are, the same number of each class."""
     match name:
         case "chromatin" | "expression":
-            source = drot.datasets.load_snareseq(name, download=False)
+            source = drot.datasets.load(f"snareseq_{name}", download=False)
         case "coil20":
-            source = drot.datasets.load_coil20(download=False)
+            source = drot.datasets.load("coil20", download=False)
         case "pbmc3k":
-            source = drot.datasets.load_pbmc3k(download=False)
+            source = drot.datasets.load("pbmc3k", download=False)
         case "mnist":
-            source = drot.datasets.load_mnist(n_components=50, download=False)
+            source = drot.datasets.load("mnist", n_components=50, download=False)
         case _:
-            source = drot.datasets.load_fashion_mnist(n_components=50, download=False)
+            source = drot.datasets.load("fashion_mnist", n_components=50, download=False)
     X, y = source.X.double(), source.y
     if n < len(X):
         kept = [(y == c).nonzero()[: n // len(y.unique()), 0] for c in y.unique()]
@@ -139,7 +139,9 @@ def problem(name: str, n: int, kernel: str, perplexity: int, components: int) ->
         similarity = drot.gram(X - X.mean(dim=0))
     else:
         X = X.float() if n == WHOLE else X
-        similarity = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity).plan
+        similarity = drot.symmetric_entropic_affinity(
+            drot.sqeuclidean(X), perplexity=perplexity
+        ).plan
     return read_problem(similarity, 2, components, kernel, None, None, None)
 
 
@@ -181,7 +183,7 @@ def scores(case: Case, Z: Tensor, T: Tensor) -> list[str]:
     used = int((T.sum(dim=0) > 0).sum())
     labels = T.argmax(dim=1).numpy()
     found = [
-        prototype_homogeneity(y, T),
+        prototype_homogeneity(T, y),
         weighted_silhouette(Z, T, y),
         prototype_nmi(Z, T, y),
         first_homogeneity(labels, y, used),
@@ -197,7 +199,7 @@ def compute(case: Case) -> Iterator[list[str]]:
         X, y = (part.numpy() for part in load(case.data, case.n))
         model = KMeans(case.prototypes, n_init=1, random_state=case.seed).fit(X)
         plan = np.eye(case.prototypes)[model.labels_]
-        pure = 100 * prototype_homogeneity(y, plan)
+        pure = 100 * prototype_homogeneity(plan, y)
         first = 100 * first_homogeneity(model.labels_, y, case.prototypes)
         found = [f"{model.inertia_:.7g}", f"{pure:.3f}", "", "", f"{first:.3f}"]
         seconds = f"{time.process_time() - begin:.2f}"

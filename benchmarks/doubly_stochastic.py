@@ -43,8 +43,8 @@ def clouds() -> list[tuple[str, Tensor]]:
     """Points by name; a real data set whose file is absent is left out with a word."""
     found = [("digits", drot.datasets.digits().X)]
     for name, load in (
-        ("chromatin", lambda: drot.datasets.load_snareseq(modality="chromatin", download=False)),
-        ("coil20", lambda: drot.datasets.load_coil20(download=False)),
+        ("chromatin", lambda: drot.datasets.load("snareseq_chromatin", download=False)),
+        ("coil20", lambda: drot.datasets.load("coil20", download=False)),
     ):
         try:
             found.append((name, load().X))

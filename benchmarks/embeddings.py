@@ -88,7 +88,7 @@ def datasets() -> list[tuple[str, Tensor, Tensor]]:
     toy = drot.datasets.heteroscedastic_multinomials()
     found = [("toy", toy.X, toy.y)]
     try:
-        coil = drot.datasets.load_coil20(download=False)
+        coil = drot.datasets.load("coil20", download=False)
         found.insert(0, ("coil20", coil.X, coil.y))
     except OSError as problem:
         print(f"skipped coil20: {problem}")
@@ -154,7 +154,7 @@ def main() -> None:
     torch.set_num_threads(1)
     lines = []
     for data, X, y in datasets():
-        plan = symmetric_entropic_affinity(drot.sqeuclidean(X), PERPLEXITY).plan
+        plan = symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=PERPLEXITY).plan
         kernel = "student" if data == "coil20" else "gaussian"
         for line in measure(data, X, y, plan, kernel):
             print("  ".join(str(part).rjust(8) for part in line), flush=True)

@@ -27,18 +27,13 @@ import table2_ari as table2
 import torch
 
 OUT = Path(__file__).parent / "results" / "figure6_ari.csv"
-LOADERS = {
-    "coil20": drot.datasets.load_coil20,
-    "olivetti": drot.datasets.load_olivetti,
-    "umist": drot.datasets.load_umist,
-}
 SIZES = {"coil20": 1440, "olivetti": 400, "umist": 575}
 FIELDS = ["perplexity", "alone", "zeros", *(f"ari_{seed}" for seed in table2.SEEDS)]
 
 
 @functools.cache
 def points(data: str) -> tuple[drot.costs.Pairwise, torch.Tensor]:
-    source = LOADERS[data](download=False)
+    source = drot.datasets.load(data, download=False)
     return drot.sqeuclidean(source.X), source.y
 
 
@@ -57,7 +52,7 @@ def main() -> None:
     torch.set_num_threads(1)
     cases = [
         {"data": data, "affinity": kind, "setting": setting}
-        for data, kind in product(LOADERS, table2.AFFINITIES)
+        for data, kind in product(SIZES, table2.AFFINITIES)
         for setting in table2.grid(SIZES[data])
     ]
     swept = sweep.run(

@@ -84,8 +84,10 @@ VARIANTS = ("-", "plain", "scale 1", "pixels")
 @functools.cache
 def load(name: str, n: int, variant: str = "") -> tuple[Tensor, Tensor]:
     """Points and classes; of fewer points than there are, the same number of each class."""
-    loader = drot.datasets.load_mnist if name == "mnist" else drot.datasets.load_fashion_mnist
-    source = loader(n_components=None if variant == "pixels" else 50, download=False)
+    n_components = None if variant == "pixels" else 50
+    source = drot.datasets.load(
+        {"fashion": "fashion_mnist"}.get(name, name), n_components=n_components, download=False
+    )
     X, y = source.X, source.y
     if variant == "pixels":
         X = X / 255
@@ -101,7 +103,7 @@ def load(name: str, n: int, variant: str = "") -> tuple[Tensor, Tensor]:
 def rows(name: str, n: int, variant: str) -> drot.affinities.EntropicAffinity:
     """t-SNE's kernel; tiles of it are computed when met."""
     cost = drot.sqeuclidean(load(name, n, variant)[0], block=1000)
-    return drot.entropic_affinity(cost, PERPLEXITY, diagonal="drop", tol=1e-6)
+    return drot.entropic_affinity(cost, perplexity=PERPLEXITY, diagonal="drop", tol=1e-6)
 
 
 def unit(Z: Tensor) -> Tensor:

@@ -38,14 +38,16 @@ def cloud(n: int) -> torch.Tensor:
 
 
 def symmetric(C):
-    return drot.symmetric_entropic_affinity(C, 30)
+    return drot.symmetric_entropic_affinity(C, perplexity=30)
 
 
 CASES = {
-    "entropic_affinity": lambda C: drot.entropic_affinity(C, 30),
+    "entropic_affinity": lambda C: drot.entropic_affinity(C, perplexity=30),
     "doubly_stochastic_affinity": lambda C: drot.doubly_stochastic_affinity(C, perplexity=30),
     "symmetric_entropic_affinity": symmetric,
-    "tsne": lambda C: drot.tsne(drot.symmetrize(drot.entropic_affinity(C, 30, diagonal="drop"))),
+    "tsne": lambda C: drot.tsne(
+        drot.symmetrize(drot.entropic_affinity(C, perplexity=30, diagonal="drop"))
+    ),
     "snekhorn": lambda C: drot.snekhorn(symmetric(C), kernel="student"),
     "semi_relaxed_gw": lambda C: drot.semi_relaxed_gw(
         symmetric(C).plan, torch.eye(10, dtype=torch.float64)

@@ -50,13 +50,13 @@ def load(name: str) -> Tensor:
         case "blobs" | "even" | "mixture", n if n:
             return {"blobs": blobs, "even": even, "mixture": mixture}[kind](int(n), 50)
         case "mnist" | "fashion_mnist", n if n:
-            return getattr(drot.datasets, f"load_{kind}")(download=False).X[: int(n)]
+            return drot.datasets.load(kind, download=False).X[: int(n)]
         case "digits", _:
             X = drot.datasets.digits().X
         case "chromatin" | "expression", _:
-            X = drot.datasets.load_snareseq(modality=kind, download=False).X
+            X = drot.datasets.load(f"snareseq_{kind}", download=False).X
         case "scgem" | "coil20" | "pbmc3k" | "olivetti", _:
-            X = getattr(drot.datasets, f"load_{kind}")(download=False).X
+            X = drot.datasets.load(kind, download=False).X
         case _:
             raise ValueError(f"no data set {name!r}; there are {', '.join(NAMES)}")
     if not size:

@@ -9,7 +9,7 @@
 Run the last command on each of two machines with eight cards: where CUDA is there, rank k of a
 machine takes card k and the ranks talk through NCCL, otherwise through gloo.
 
-Each rank makes the same points, calls ``drot.shard`` on their cost and then the solver, which is
+Each rank makes the same points, calls ``costs.shard`` on their cost and then the solver, which is
 the whole change against one process. The table says which rows each rank owns, its seconds, and its
 largest resident memory. Then rank 0 solves alone, with as many threads as a rank had (``--skip``
 leaves that out), and the largest differences of the duals are printed; more than 1e-8 in float64
@@ -46,10 +46,10 @@ def solve(
     """Seconds and the affinity of the rows of this process, or of all rows."""
     cost = drot.sqeuclidean(X, block=asked.block)
     if shared:
-        cost = drot.shard(cost)
+        cost = drot.costs.shard(cost)
         dist.barrier()
     started = time.perf_counter()
-    found = drot.symmetric_entropic_affinity(cost, asked.perplexity)
+    found = drot.symmetric_entropic_affinity(cost, perplexity=asked.perplexity)
     if X.device.type == "cuda":
         torch.cuda.synchronize(X.device)
     return time.perf_counter() - started, found

@@ -81,9 +81,9 @@ SCRIPTS = {
 def load(name: str) -> tuple[Tensor, Tensor]:
     """Points and classes; SNAREseq shifted and scaled by one number each, as in the script."""
     if name == "coil20":
-        source = drot.datasets.load_coil20(download=False)
+        source = drot.datasets.load("coil20", download=False)
         return source.X, source.y
-    source = drot.datasets.load_snareseq(name, download=False)
+    source = drot.datasets.load(f"snareseq_{name}", download=False)
     return (source.X - source.X.mean()) / source.X.std(), source.y
 
 
@@ -125,9 +125,9 @@ def affinity(name: str, kind: str, script: str, perplexity: int) -> tuple[Tensor
     X = load(name)[0]
     C = drot.sqeuclidean(X)
     if kind == "entropic":
-        return drot.symmetrize(drot.entropic_affinity(C, perplexity)), 0.0, 0
+        return drot.symmetrize(drot.entropic_affinity(C, perplexity=perplexity)), 0.0, 0
     if kind == "exact":
-        found = drot.symmetric_entropic_affinity(C, perplexity)
+        found = drot.symmetric_entropic_affinity(C, perplexity=perplexity)
         return found.plan, 0.0, found.n_iter
     settings = SCRIPTS[script]
     for rate in settings.affinity_rates:

@@ -72,10 +72,10 @@ def points(data: str) -> Tensor:
 def plan_of(data: str, method: str) -> Tensor:
     cost = drot.sqeuclidean(points(data))
     if method == "UMAP":
-        return drot.fuzzy_union(drot.umap_membership(cost, NEIGHBORS))
+        return drot.fuzzy_union(drot.umap_membership(cost, n_neighbors=NEIGHBORS))
     if "khorn" in method:
-        return drot.symmetric_entropic_affinity(cost, PERPLEXITY, tol=1e-8).plan
-    return drot.symmetrize(drot.entropic_affinity(cost, PERPLEXITY, diagonal="drop"))
+        return drot.symmetric_entropic_affinity(cost, perplexity=PERPLEXITY, tol=1e-8).plan
+    return drot.symmetrize(drot.entropic_affinity(cost, perplexity=PERPLEXITY, diagonal="drop"))
 
 
 def loss_of(method: str, plan: Tensor) -> drot.SNELoss | SNEkhornLoss | drot.BernoulliLoss:

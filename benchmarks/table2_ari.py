@@ -56,9 +56,9 @@ def affinity(name: str, cost: drot.costs.Pairwise, setting: int) -> tuple[Tensor
         case "st":
             return drot.self_tuning_affinity(cost, n_neighbors=setting).plan, float("nan")
         case "e":
-            return drot.symmetrize(drot.entropic_affinity(cost, setting)), float("nan")
+            return drot.symmetrize(drot.entropic_affinity(cost, perplexity=setting)), float("nan")
         case "se":
-            return drot.symmetric_entropic_affinity(cost, setting).plan, float("nan")
+            return drot.symmetric_entropic_affinity(cost, perplexity=setting).plan, float("nan")
     raise ValueError(f"no affinity {name!r}; there are {', '.join(AFFINITIES)}")
 
 
@@ -97,8 +97,8 @@ def grid(n: int) -> range:
 
 def load(name: str) -> drot.datasets.DataSet:
     if name == "scgem":
-        return drot.datasets.load_scgem(download=False)
-    return drot.datasets.load_snareseq(modality=name, download=False)
+        return drot.datasets.load("scgem", download=False)
+    return drot.datasets.load(f"snareseq_{name}", download=False)
 
 
 def measure(data: str, X: Tensor, y: Tensor, names: tuple[str, ...]) -> Iterator[dict]:

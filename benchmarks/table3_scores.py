@@ -86,15 +86,15 @@ def load(name: str) -> tuple[Tensor, Tensor]:
     name, _, rows = name.partition(", ")
     match name:
         case "coil20":
-            source = drot.datasets.load_coil20(download=False)
+            source = drot.datasets.load("coil20", download=False)
         case "olivetti":
-            source = drot.datasets.load_olivetti(download=False)
+            source = drot.datasets.load("olivetti", download=False)
         case "umist":
-            source = drot.datasets.load_umist(download=False)
+            source = drot.datasets.load("umist", download=False)
         case "scgem":
-            source = drot.datasets.load_scgem(download=False)
+            source = drot.datasets.load("scgem", download=False)
         case _:
-            source = drot.datasets.load_snareseq(name, download=False)
+            source = drot.datasets.load(f"snareseq_{name}", download=False)
     X = source.X / source.X.norm(dim=1, keepdim=True) if rows else source.X
     return X, source.y
 
@@ -104,8 +104,8 @@ def plan(name: str, kind: str, xi: int) -> Tensor:
     """The plan of the data that a method of ours holds its embedding against."""
     cost = drot.sqeuclidean(load(name)[0])
     if kind == "t-SNEkhorn":
-        return drot.symmetric_entropic_affinity(cost, xi).plan
-    return drot.symmetrize(drot.entropic_affinity(cost, xi, diagonal="drop"))
+        return drot.symmetric_entropic_affinity(cost, perplexity=xi).plan
+    return drot.symmetrize(drot.entropic_affinity(cost, perplexity=xi, diagonal="drop"))
 
 
 def ours(P: Tensor, kind: str, Z: Tensor) -> drot.embeddings.Embedding:

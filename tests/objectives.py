@@ -27,7 +27,7 @@ def cost(n: int, block: int | None = None, seed: int = 0) -> drot.costs.Pairwise
 
 def rows(n: int = 12, block: int | None = None):
     """Rows of sum 1, not symmetric, diagonal 0."""
-    return drot.entropic_affinity(cost(n, block), n / 3, diagonal="drop")
+    return drot.entropic_affinity(cost(n, block), perplexity=n / 3, diagonal="drop")
 
 
 def joint(n: int = 12, block: int | None = None):
@@ -42,7 +42,7 @@ def stochastic(n: int = 12, block: int | None = None):
 
 def fuzzy(n: int = 12, block: int | None = None):
     """UMAP's directed graph."""
-    return umap_membership(cost(n, block), min(8, n // 2))
+    return umap_membership(cost(n, block), n_neighbors=min(8, n // 2))
 
 
 by_rows = partial(SNELoss, normalization="rows")

@@ -32,10 +32,10 @@ def cloud(n: int = 101) -> torch.Tensor:
 
 
 SOLVERS = {
-    "entropic": lambda C: drot.entropic_affinity(C, PERPLEXITY),
-    "dropped": lambda C: drot.entropic_affinity(C, PERPLEXITY, diagonal="drop"),
-    "neighbours": lambda C: drot.entropic_affinity(C, PERPLEXITY, n_neighbors=40),
-    "symmetric": lambda C: drot.symmetric_entropic_affinity(C, PERPLEXITY),
+    "entropic": lambda C: drot.entropic_affinity(C, perplexity=PERPLEXITY),
+    "dropped": lambda C: drot.entropic_affinity(C, perplexity=PERPLEXITY, diagonal="drop"),
+    "neighbours": lambda C: drot.entropic_affinity(C, perplexity=PERPLEXITY, n_neighbors=40),
+    "symmetric": lambda C: drot.symmetric_entropic_affinity(C, perplexity=PERPLEXITY),
     "sinkhorn": lambda C: drot.doubly_stochastic_affinity(C, perplexity=PERPLEXITY),
 }
 
@@ -60,7 +60,7 @@ def equal(rank: int) -> dict:
     found = {}
     for block in (None, 7):
         C = drot.sqeuclidean(cloud(), block=block)
-        mine = drot.shard(C)
+        mine = drot.costs.shard(C)
         for name, solve in SOLVERS.items():
             alone, shared = solve(C), solve(mine)
             plan = shared.plan  # a collective: every rank calls it
@@ -73,25 +73,27 @@ def equal(rank: int) -> dict:
         if block is None:
             found["kept rows"] = mine._dense.shape[0]
     C = drot.sqeuclidean(SLACK)
-    both = [drot.symmetric_entropic_affinity(cost, 1.5) for cost in (C, drot.shard(C))]
+    both = [
+        drot.symmetric_entropic_affinity(cost, perplexity=1.5) for cost in (C, drot.costs.shard(C))
+    ]
     found["slack"] = [affinity.slack.tolist() for affinity in both]
     return found
 
 
 def fails(rank: int) -> dict:
     """An error that only the last rank can see ends it, and so the others."""
-    C = drot.shard(drot.sqeuclidean(cloud()))
+    C = drot.costs.shard(drot.sqeuclidean(cloud()))
     try:  # an error that all see alike
-        drot.symmetric_entropic_affinity(C, 1e6)
+        drot.symmetric_entropic_affinity(C, perplexity=1e6)
     except ValueError as error:
         found = {"all": str(error)}
-    found["again"] = drot.entropic_affinity(C, PERPLEXITY).converged
+    found["again"] = drot.entropic_affinity(C, perplexity=PERPLEXITY).converged
     perplexity = torch.full((101,), float(PERPLEXITY))
     perplexity[100] = 1e6
     if rank == dist.get_world_size() - 1:
-        drot.entropic_affinity(C, perplexity)  # not caught
+        drot.entropic_affinity(C, perplexity=perplexity)  # not caught
     try:
-        drot.entropic_affinity(C, perplexity)
+        drot.entropic_affinity(C, perplexity=perplexity)
     except RuntimeError as error:
         found["text"] = str(error)
     return found
@@ -131,8 +133,8 @@ def forms(value, kind: str) -> dict[str, Callable[[], object]]:
 
 def shared(thing):
     if isinstance(thing, drot.affinities.Affinity):
-        return replace(thing, cost=drot.shard(thing.cost))
-    return drot.shard(thing)
+        return replace(thing, cost=drot.costs.shard(thing.cost))
+    return drot.costs.shard(thing)
 
 
 def numbers(found) -> list[torch.Tensor]:

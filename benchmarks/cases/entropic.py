@@ -84,7 +84,9 @@ def once(X: Tensor, passes: float, sweeps: float = 0.0) -> Operations:
 
 def ours(X: Tensor, xi: int, block: int | None) -> Method:
     def run() -> drot.affinities.EntropicAffinity:
-        return drot.entropic_affinity(drot.sqeuclidean(X, block=block), xi, diagonal="drop")
+        return drot.entropic_affinity(
+            drot.sqeuclidean(X, block=block), perplexity=xi, diagonal="drop"
+        )
 
     def read(found: drot.affinities.EntropicAffinity) -> Outcome:
         gap = found.residual

@@ -45,7 +45,9 @@ def ds(X: Tensor, xi: int, method: str) -> Method:
 
 
 def tsne(X: Tensor, xi: int, method: str) -> Method:
-    plan = drot.symmetrize(drot.entropic_affinity(drot.sqeuclidean(X), xi, diagonal="drop"))
+    plan = drot.symmetrize(
+        drot.entropic_affinity(drot.sqeuclidean(X), perplexity=xi, diagonal="drop")
+    )
     options = {"tol": TOL} if method == "rest" else {"max_iter": STEPS}
 
     def run() -> drot.embeddings.Embedding:

@@ -80,12 +80,12 @@ def problem(
 
 def tsne_plan(X: Tensor) -> tuple[float, Tensor]:
     """The passes it took, and P."""
-    affinity = drot.entropic_affinity(drot.sqeuclidean(X), PERPLEXITY, diagonal="drop")
+    affinity = drot.entropic_affinity(drot.sqeuclidean(X), perplexity=PERPLEXITY, diagonal="drop")
     return affinity.passes, drot.symmetrize(affinity)
 
 
 def umap_plan(X: Tensor) -> Tensor:
-    return drot.fuzzy_union(drot.umap_membership(drot.sqeuclidean(X), NEIGHBORS))
+    return drot.fuzzy_union(drot.umap_membership(drot.sqeuclidean(X), n_neighbors=NEIGHBORS))
 
 
 def divergence(X: Tensor, objective: str) -> Callable[[Tensor], float]:

@@ -95,7 +95,7 @@ def operations(X: Tensor, found: Any, block: int | None) -> Operations:
 def ours(X: Tensor, xi: int, block: int | None, tol: float) -> Method:
     def run() -> drot.affinities.SymmetricEntropicAffinity:
         cost = drot.sqeuclidean(X, block=block)
-        return drot.symmetric_entropic_affinity(cost, xi, tol=tol, on_failure="ignore")
+        return drot.symmetric_entropic_affinity(cost, perplexity=xi, tol=tol, on_failure="ignore")
 
     def read(found: drot.affinities.SymmetricEntropicAffinity) -> Outcome:
         work = operations(X, found, block)
@@ -106,9 +106,9 @@ def ours(X: Tensor, xi: int, block: int | None, tol: float) -> Method:
 
 def ascent(X: Tensor, xi: int, rate: float, steps: int) -> Method:
     def run() -> drot.affinities.SymmetricEntropicAffinity:
-        return drot.symmetric_dual_ascent(
+        return drot.affinities.symmetric_dual_ascent(
             drot.sqeuclidean(X),
-            xi,
+            perplexity=xi,
             learning_rate=rate,
             tol=1e-3,
             max_iter=steps,

@@ -64,7 +64,9 @@ def problem(
     n, p = X.shape
     tol = 1e-8 if dtype == "float64" else 1e-4
     cost = drot.sqeuclidean(X)
-    plan = drot.symmetric_entropic_affinity(cost, perplexity, tol=tol, on_failure="ignore").plan
+    plan = drot.symmetric_entropic_affinity(
+        cost, perplexity=perplexity, tol=tol, on_failure="ignore"
+    ).plan
     start = drot.random_start(n, random_state=0, dtype=plan.dtype, device=plan.device)
     level: list[float] = []  # what Adam reached, at its best rate
     makers = {

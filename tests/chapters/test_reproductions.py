@@ -90,7 +90,7 @@ def test_grids_are_the_records(script):
 def test_subsets_are_balanced(script, monkeypatch, name):
     """The same number of each class, in the order of the data."""
     source = drot.datasets.digits()
-    monkeypatch.setattr(drot.datasets, "load_mnist", lambda **_: source)
+    monkeypatch.setattr(drot.datasets, "load", lambda *_, **__: source)
     X, y = script(name).load.__wrapped__("mnist", 500)
     assert y.bincount().tolist() == [50] * 10
     first = (source.y == 3).nonzero()[:50, 0]
@@ -185,7 +185,7 @@ def test_released_settings_are_recorded(script):
 def test_released_losses_are_those_of_the_package(script):
     """Sinkhorn to its end gives KL(P | Q), and t-SNE's loss carries n log n more."""
     settings, source = script("released_settings"), drot.datasets.digits(60, random_state=0)
-    P = drot.symmetric_entropic_affinity(drot.sqeuclidean(source.X), 10, tol=1e-9).plan
+    P = drot.symmetric_entropic_affinity(drot.sqeuclidean(source.X), perplexity=10, tol=1e-9).plan
     Z = drot.random_start(60, random_state=0)
     squares = drot.sqeuclidean(Z).dense()
     khorn, sne = drot.SNEkhornLoss(P, "student"), drot.SNELoss(P, "student", diagonal="keep")
@@ -202,7 +202,7 @@ def test_released_ascent_ends_at_the_affinity(script):
     """Where it converges, its plan is that of the package, to its own tolerance."""
     C = drot.sqeuclidean(drot.random_start(40, n_components=5, random_state=0))
     plan, steps = script("released_settings").ascend(C.dense(), 8, 0.1, 5000)
-    exact = drot.symmetric_entropic_affinity(C, 8).plan
+    exact = drot.symmetric_entropic_affinity(C, perplexity=8).plan
     assert steps < 5000
     assert (plan - exact).abs().max() < 0.01 * exact.max()
 
@@ -252,7 +252,7 @@ def test_the_script_computes_what_the_package_does(script, monkeypatch):
         monkeypatch.setattr(distr, cached, getattr(distr, cached).__wrapped__)
     case = distr.Case("mnist", 150, "student", 20, 2, "spectral", 12, 0)
     found = {row[distr.KEY.index("method")]: row for row in distr.compute(case)}
-    C = drot.symmetric_entropic_affinity(drot.sqeuclidean(source.X), 20).plan
+    C = drot.symmetric_entropic_affinity(drot.sqeuclidean(source.X), perplexity=20).plan
     value = {name: float(row[len(distr.KEY)]) for name, row in found.items()}
     public = {
         "CDR": drot.cluster_then_reduce(C, 12),

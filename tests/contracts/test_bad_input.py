@@ -170,7 +170,7 @@ NUMBERS = {
 }
 ARRAYS = {*NUMBERS, "table", "cost", "matrix", "distances", "kl", "signed", "symmetric_plan"}
 FOLLOW = {  # the first argument moves to the other, which is larger or what is differentiated
-    ("drot.graph_log_probability", "log_kernel"),
+    ("drot.graphs.graph_log_probability", "log_kernel"),
     ("drot.spectral.precision_coupling_loss", "Z"),
 }
 
@@ -224,10 +224,10 @@ X = points(LARGE)
 TILED = drot.sqeuclidean(X, block=8)
 TOO_LARGE = {  # what needs the whole array, though it takes less
     "dense of tiles": lambda: TILED.dense(),
-    "plan": lambda: drot.entropic_affinity(TILED, 5.0).plan,
-    "symmetrize": lambda: drot.symmetrize(drot.entropic_affinity(TILED, 5.0)),
-    "projections": lambda: drot.symmetric_alternating_projections(
-        TILED, 5.0, bandwidth=1.0, max_iter=3, on_failure="ignore"
+    "plan": lambda: drot.entropic_affinity(TILED, perplexity=5.0).plan,
+    "symmetrize": lambda: drot.symmetrize(drot.entropic_affinity(TILED, perplexity=5.0)),
+    "projections": lambda: drot.affinities.symmetric_alternating_projections(
+        TILED, perplexity=5.0, bandwidth=1.0, max_iter=3, on_failure="ignore"
     ),
     "scaling": lambda: drot.spectral.classical_mds(TILED),
     "isomap": lambda: drot.spectral.isomap(X),
@@ -236,10 +236,10 @@ TOO_LARGE = {  # what needs the whole array, though it takes less
     "DistR": lambda: drot.DistR(3, perplexity=5.0).fit(X),
 }
 FITS = {  # what goes in tiles, or in factors
-    "entropic": lambda: drot.entropic_affinity(TILED, 5.0),
+    "entropic": lambda: drot.entropic_affinity(TILED, perplexity=5.0),
     "doubly stochastic": lambda: drot.doubly_stochastic_affinity(TILED, bandwidth=1.0),
-    "symmetric": lambda: drot.symmetric_entropic_affinity(TILED, 5.0),
-    "membership": lambda: drot.umap_membership(TILED, 5),
+    "symmetric": lambda: drot.symmetric_entropic_affinity(TILED, perplexity=5.0),
+    "membership": lambda: drot.umap_membership(TILED, n_neighbors=5),
     "scores": lambda: drot.metrics.neighborhood_curve(X, X[:, :2]),
     "barycentre": lambda: drot.srgw_barycenter(drot.factored_sqeuclidean(X), 3),
     "ccPCA": lambda: drot.CCPCA(perplexity=1.5, random_state=0).fit(X),

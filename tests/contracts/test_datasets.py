@@ -72,8 +72,7 @@ def test_seeds(name):
         (lambda: data.digits(9), "from 10 to 1797; got 9"),
         (lambda: data.three_gaussians(spreads=(1, 2)), "spreads must list 3 values"),
         (lambda: data.circles(dimension=1), "dimension must be a whole number of at least 2"),
-        (lambda: data.load_snareseq("atac"), "'chromatin', 'expression'"),
-        (lambda: data.load_coil20(n_components=51), "number from 1 to 50; got 51"),
+        (lambda: data.load("coil20", n_components=51), "number from 1 to 50; got 51"),
         (lambda: data.load("scgem", n_components=3), "scgem is a table"),
     ],
 )
@@ -263,16 +262,12 @@ def no_cache(tmp_path, monkeypatch):
 
 
 def loaded(name, **options):
-    """By the function of its own, if it is in DROT_DATA."""
+    """A data set, if it is in DROT_DATA."""
     if not data.available(name):
         if (Path(os.environ["DROT_DATA"]).expanduser() / ORIGINS[name].file).exists():
             _fetch.find(name, download=False)  # raises, and says what is wrong with the file
         pytest.skip(f"{name} is not in DROT_DATA")
-    if name.startswith("snareseq"):
-        return data.load_snareseq(name.removeprefix("snareseq_"), download=False, **options)
-    if name == "zeisel_subclasses":
-        return data.load_zeisel("subclasses", download=False, **options)
-    return getattr(data, f"load_{name}")(download=False, **options)
+    return data.load(name, download=False, **options)
 
 
 @REAL
@@ -285,7 +280,6 @@ def test_real_data(name, no_cache):
     assert real.X.dtype == torch.float64 and real.y.dtype == torch.int64
     assert torch.isfinite(real.X).all() and fact(real.X)
     assert real.label_names == tuple(ORIGINS[name].label_names)
-    assert torch.equal(data.load(name, download=False).X, real.X)
 
 
 @REAL
@@ -309,11 +303,10 @@ def test_pixels(name, no_cache):
 
 def test_page_lists_every_loader():
     """Each loader has a row in the book, with its shape and its number of classes."""
-    row = re.compile(r"^\| `load_(\w+)(?:\(\"?(\w*)\"?\))?` \|(.*)\|(.*)\|$", re.M)
+    row = re.compile(r"^\| `load\(\"(\w+)\"\)` \|(.*)\|(.*)\|$", re.M)
     found = {}
-    for function, modality, size, classes in row.findall(PAGE.read_text("utf8")):
-        shape = tuple(map(int, size.split("×")))
-        found[f"{function}_{modality}".removesuffix("_")] = shape, int(classes)
+    for name, size, classes in row.findall(PAGE.read_text("utf8")):
+        found[name] = tuple(map(int, size.split("×"))), int(classes)
     assert found == {name: (shape, len(counts)) for name, (shape, counts, _) in REAL_DATA.items()}
 
 

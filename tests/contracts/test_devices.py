@@ -69,7 +69,7 @@ def test_it_counts(card):
 HERE = {  # what returns numbers on the CPU, and why
     "drot.metrics.neighborhood_curve": "a histogram, as its docstring says",
     "drot.embed": "the objective has a device of its own, and the start moves there",
-    "drot.attraction_repulsion": "the objective has a device of its own, and the points move there",
+    "drot.embeddings.attraction_repulsion": "the objective has a device of its own, as above",
 }
 
 
@@ -139,7 +139,7 @@ def picture(method, diagonal: str = "keep", **options):
     """From the plan of a cost to some iterations of an embedding."""
 
     def run(cost: Tensor):
-        plan = drot.symmetric_entropic_affinity(cost, 10.0).plan
+        plan = drot.symmetric_entropic_affinity(cost, perplexity=10.0).plan
         plan = plan.fill_diagonal_(0.0) if diagonal == "drop" else plan
         return method(plan, max_iter=10, on_failure="ignore", **options)
 
@@ -147,9 +147,9 @@ def picture(method, diagonal: str = "keep", **options):
 
 
 CALLS = {  # numbers that may be read, an iteration
-    "entropic": (lambda C: drot.entropic_affinity(C, 10.0), 6),
+    "entropic": (lambda C: drot.entropic_affinity(C, perplexity=10.0), 6),
     "doubly stochastic": (lambda C: drot.doubly_stochastic_affinity(C, bandwidth=1.0), 3),
-    "symmetric": (lambda C: drot.symmetric_entropic_affinity(C, 10.0), 25),
+    "symmetric": (lambda C: drot.symmetric_entropic_affinity(C, perplexity=10.0), 25),
     "SNEkhorn": (picture(drot.snekhorn), 60),
     "t-SNEkhorn": (picture(drot.snekhorn, kernel="student"), 60),
     "t-SNE": (picture(partial(drot.tsne, diagonal="keep")), 60),

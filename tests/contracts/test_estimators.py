@@ -72,13 +72,13 @@ def test_check_estimator(estimator, metric):
 def test_fit_is_the_functions(estimator):
     """Each is its chain of cost, affinity and method, to the bit, from a random start."""
     cost = drot.sqeuclidean(X)
-    rows = drot.entropic_affinity(cost, 6.0, diagonal="drop").plan
-    symmetric = drot.symmetric_entropic_affinity(cost, 6.0)
+    rows = drot.entropic_affinity(cost, perplexity=6.0, diagonal="drop").plan
+    symmetric = drot.symmetric_entropic_affinity(cost, perplexity=6.0)
     plan, method, options = {
         SNE: (rows, drot.sne, {"normalization": "rows"}),
         TSNE: (drot.symmetrize(rows), drot.tsne, {}),
         LargeVis: ((rows + rows.T) / 2, drot.largevis, {}),
-        UMAP: (drot.fuzzy_union(drot.umap_membership(cost, 6)), drot.umap, {}),
+        UMAP: (drot.fuzzy_union(drot.umap_membership(cost, n_neighbors=6)), drot.umap, {}),
         SNEkhorn: (symmetric, drot.snekhorn, {"kernel": "gaussian"}),
         TSNEkhorn: (symmetric, drot.snekhorn, {"kernel": "student"}),
     }[estimator]
@@ -99,7 +99,7 @@ def test_fit_is_the_functions(estimator):
         (LargeVis, {"repulsion": 7.0}),
         (UMAP, {"min_dist": 0.5}),
         (UMAP, {"spread": 2.0}),
-        (UMAP, {"local_connectivity": 2.0}),
+        (UMAP, {"local_connectivity": 2}),
         (UMAP, {"n_neighbors": 9}),
         (UMAP, {"solver": "adam", "tol": 0.5, "max_iter": 5000}),
         (LargeVis, {"n_components": 3}),
@@ -122,7 +122,7 @@ def test_starts(estimator, init):
         one = fit(estimator, init=START if init == "array" else init, max_iter=1, random_state=0)
     assert one.n_iter_ == 1 and not one.result_.converged
     if init in ("pca", "ccpca"):
-        graph = drot.entropic_affinity(drot.sqeuclidean(X), 6.0, diagonal="drop")
+        graph = drot.entropic_affinity(drot.sqeuclidean(X), perplexity=6.0, diagonal="drop")
         start = drot.ccpca(X, graph, random_state=drawn(0)).start
         start = drot.pca_start(X) if init == "pca" else start
         with pytest.warns(ConvergenceWarning):

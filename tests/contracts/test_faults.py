@@ -64,7 +64,7 @@ def await_line(child: subprocess.Popen, words: str) -> None:
 
 # ---------------------------------------------------------------------------- long runs
 EMBED = """
-plan = drot.symmetrize(drot.entropic_affinity(cost, 9.0, diagonal="drop"))
+plan = drot.symmetrize(drot.entropic_affinity(cost, perplexity=9.0, diagonal="drop"))
 
 def watch(iteration, residual, Z, value):
     say("iteration", iteration)
@@ -91,7 +91,9 @@ def test_interrupted_embedding(tmp_path):
     assert (np.diff(found.values) <= 0).all()
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4)) + 6 * rng.integers(0, 3, size=(60, 1))
-    plan = drot.symmetrize(drot.entropic_affinity(drot.sqeuclidean(X), 9.0, diagonal="drop"))
+    plan = drot.symmetrize(
+        drot.entropic_affinity(drot.sqeuclidean(X), perplexity=9.0, diagonal="drop")
+    )
     rest = drot.tsne(plan, init=found)
     assert rest.values[0] == pytest.approx(found.value, abs=1e-9) and rest.converged
 
@@ -104,7 +106,7 @@ def watch(iteration, residual):
     time.sleep(60)  # until the signal comes
 
 try:
-    drot.symmetric_entropic_affinity(cost, 9.0, tol=1e-12, callback=watch)
+    drot.symmetric_entropic_affinity(cost, perplexity=9.0, tol=1e-12, callback=watch)
 except drot.Interrupted as stop:
     stop.result.save(path)
     raise

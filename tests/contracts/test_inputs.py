@@ -31,20 +31,24 @@ TWINS = points(20)[[*range(13), 17, *range(14, 20)]]
 LARGE = torch.arange(2_000_000.0)[:, None]
 
 SOLVERS = {
-    "entropic": lambda cost, xi=3.0, **o: drot.entropic_affinity(cost, xi, **o),
+    "entropic": lambda cost, xi=3.0, **o: drot.entropic_affinity(cost, perplexity=xi, **o),
     "gaussian": lambda cost, xi=3.0, **o: drot.gaussian_affinity(cost, perplexity=xi, **o),
     "sinkhorn": lambda cost, xi=3.0, **o: drot.doubly_stochastic_affinity(cost, perplexity=xi, **o),
-    "symmetric": lambda cost, xi=3.0, **o: drot.symmetric_entropic_affinity(cost, xi, **o),
-    "ascent": lambda cost, xi=3.0, **o: drot.symmetric_dual_ascent(cost, xi, **o),
-    "projections": lambda cost, xi=3.0, **o: drot.symmetric_alternating_projections(
-        cost, xi, bandwidth=1.0, **o
+    "symmetric": lambda cost, xi=3.0, **o: drot.symmetric_entropic_affinity(
+        cost, perplexity=xi, **o
+    ),
+    "ascent": lambda cost, xi=3.0, **o: drot.affinities.symmetric_dual_ascent(
+        cost, perplexity=xi, **o
+    ),
+    "projections": lambda cost, xi=3.0, **o: drot.affinities.symmetric_alternating_projections(
+        cost, perplexity=xi, bandwidth=1.0, **o
     ),
 }
 OTHERS = {
     "one bandwidth": lambda cost: drot.gaussian_affinity(cost, bandwidth=1.0),
     "scaled": lambda cost: drot.doubly_stochastic_affinity(cost, bandwidth=1.0),
     "self-tuning": lambda cost: drot.self_tuning_affinity(cost, n_neighbors=2),
-    "membership": lambda cost: drot.umap_membership(cost, 3),
+    "membership": lambda cost: drot.umap_membership(cost, n_neighbors=3),
 }
 SYMMETRIC = [SOLVERS[name] for name in ("sinkhorn", "symmetric", "ascent", "projections")]
 SYMMETRIC.append(OTHERS["scaled"])
@@ -86,7 +90,7 @@ SENTENCES = [
         for cost, words in (
             (drot.pairwise(lambda x, y: x[:, :1] - y[:, 0], X), "must be symmetric"),
             (drot.pairwise(lambda x, y: x[:, :1] - y[:, 0], X, block=3), "must be symmetric"),
-            (drot.nearest(C, 3), "infinite entries"),
+            (drot.nearest(C, n_neighbors=3), "infinite entries"),
         )
     ),
     *(  # a cost of 1e9 says nothing about the rounding of other costs
@@ -111,15 +115,15 @@ SENTENCES = [
         )
     ),
     # perplexities
-    (lambda: drot.entropic_affinity(C, 7.0, diagonal="drop"), MOST % (0, 7, 7)),
-    (lambda: drot.entropic_affinity(TIED, 3.0), LEAST % (4, 3, NEAR % 3)),
+    (lambda: drot.entropic_affinity(C, perplexity=7.0, diagonal="drop"), MOST % (0, 7, 7)),
+    (lambda: drot.entropic_affinity(TIED, perplexity=3.0), LEAST % (4, 3, NEAR % 3)),
     (
-        lambda: drot.entropic_affinity(np.zeros((5, 5)), 2.0),
+        lambda: drot.entropic_affinity(np.zeros((5, 5)), perplexity=2.0),
         "out of reach: row 0 has 5 entries, all equal, .* remove copies",
     ),
-    (lambda: drot.entropic_affinity(C, 5.0, n_neighbors=4), MOST % (0, 4, 4)),
+    (lambda: drot.entropic_affinity(C, perplexity=5.0, n_neighbors=4), MOST % (0, 4, 4)),
     (
-        lambda: drot.entropic_affinity(drot.sqeuclidean(TWINS, block=3), 1.5),
+        lambda: drot.entropic_affinity(drot.sqeuclidean(TWINS, block=3), perplexity=1.5),
         LEAST % (13, 2, NEAR % 2),
     ),
     *(
@@ -131,7 +135,7 @@ SENTENCES = [
         )
         for xi in few
     ),
-    (lambda: drot.entropic_affinity(C, None), "TypeError: perplexity"),
+    (lambda: drot.entropic_affinity(C, perplexity=None), "TypeError: perplexity"),
     *(
         (lambda s=s, o=o: s(C, **o), "exactly one of bandwidth and perplexity")
         for s in (drot.gaussian_affinity, drot.doubly_stochastic_affinity)
@@ -177,7 +181,10 @@ SENTENCES = [
         for cost in (drot.sqeuclidean(X), drot.gaussian_affinity(C, bandwidth=1.0))
     ),
     (lambda: drot.DistR(similarity="precomputed").fit(squares(20)), "similarity holds distances"),
-    (lambda: drot.umap_membership(drot.nearest(C, 3), 5), "row 0.*fewer than 4 finite entries"),
+    (
+        lambda: drot.umap_membership(drot.nearest(C, n_neighbors=3), n_neighbors=5),
+        "row 0.*fewer than 4 finite entries",
+    ),
     *(
         (lambda Z=Z, W=W: draw_graph(None, Z, W), rf"X must be \(n, 2\) and .*; got {shapes}$")
         for Z, W, shapes in (
@@ -212,7 +219,7 @@ def test_one_odd_row_of_many_tiles_is_noticed(size):
 
     for solve in (
         lambda cost: drot.doubly_stochastic_affinity(cost, bandwidth=1.0),
-        lambda cost: drot.symmetric_entropic_affinity(cost, 30.0),
+        lambda cost: drot.symmetric_entropic_affinity(cost, perplexity=30.0),
     ):
         with pytest.raises(ValueError, match=r"entries \((1, \d+|\d+, 1)\) and"):
             solve(drot.pairwise(odd, Y, block=100))
@@ -240,7 +247,7 @@ def test_numbers_of_any_library():
     plain = drot.gaussian_affinity(C, bandwidth=1.5).plan
     for value in (np.float32(1.5), torch.tensor(1.5), np.array(1.5)):
         assert torch.equal(drot.gaussian_affinity(C, bandwidth=value).plan, plain)
-    assert drot.nearest(C, np.int64(3)).shape == (8, 8)
+    assert drot.nearest(C, n_neighbors=np.int64(3)).shape == (8, 8)
     assert drot.sqeuclidean(X, block=np.int32(3)).block == 3
 
 

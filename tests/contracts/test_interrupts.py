@@ -28,15 +28,19 @@ from drot.gromov.kmeans import Means
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 4)) + 3 * RNG.integers(0, 3, size=(40, 1))
 C = drot.sqeuclidean(X).dense()
-P = drot.symmetric_entropic_affinity(C, 6.0).plan
-Q = drot.symmetrize(drot.entropic_affinity(C, 6.0, diagonal="drop"))
+P = drot.symmetric_entropic_affinity(C, perplexity=6.0).plan
+Q = drot.symmetrize(drot.entropic_affinity(C, perplexity=6.0, diagonal="drop"))
 START = {"init": "random", "tol": 1e-12}
 
 SOLVERS: dict[str, Callable] = {  # with a callback
-    "symmetric_entropic_affinity": lambda **more: drot.symmetric_entropic_affinity(C, 6.0, **more),
-    "symmetric_dual_ascent": lambda **more: drot.symmetric_dual_ascent(C, 6.0, **more),
-    "symmetric_alternating_projections": lambda **more: drot.symmetric_alternating_projections(
-        C, 6.0, bandwidth=1.0, **more
+    "symmetric_entropic_affinity": lambda **more: drot.symmetric_entropic_affinity(
+        C, perplexity=6.0, **more
+    ),
+    "symmetric_dual_ascent": lambda **more: drot.affinities.symmetric_dual_ascent(
+        C, perplexity=6.0, **more
+    ),
+    "symmetric_alternating_projections": lambda **more: (
+        drot.affinities.symmetric_alternating_projections(C, perplexity=6.0, bandwidth=1.0, **more)
     ),
     "doubly_stochastic_affinity": lambda **more: drot.doubly_stochastic_affinity(
         C, bandwidth=1.0, **more

@@ -92,8 +92,8 @@ import drot
 rng = np.random.default_rng(0)
 X = rng.normal(size=(700, 5)) + 4 * rng.integers(0, 3, size=(700, 1))
 cost = drot.sqeuclidean(X)
-P = drot.entropic_affinity(cost, 20.0, diagonal="drop").plan
-S = drot.symmetric_entropic_affinity(cost, 20.0)
+P = drot.entropic_affinity(cost, perplexity=20.0, diagonal="drop").plan
+S = drot.symmetric_entropic_affinity(cost, perplexity=20.0)
 D = drot.doubly_stochastic_affinity(cost, perplexity=20.0)
 start = drot.pca_start(X)
 loss = drot.SNELoss(drot.symmetrize(P), "student")

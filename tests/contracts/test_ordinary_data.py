@@ -57,7 +57,7 @@ def cost(X):
 
 
 def rows(X):
-    return drot.entropic_affinity(cost(X), perplexity(len(X)), diagonal="drop")
+    return drot.entropic_affinity(cost(X), perplexity=perplexity(len(X)), diagonal="drop")
 
 
 def graph(X):
@@ -72,14 +72,15 @@ FUNCTIONS: dict[str, Callable] = {
     # costs
     "drot.sqeuclidean": lambda X: cost(X).dense(),
     "drot.student_cost": lambda X: drot.student_cost(X).dense(),
-    "drot.gaussian_kernel": lambda X: drot.gaussian_kernel(X).dense(),
     "drot.gram": lambda X: drot.gram(X).dense(),
     "drot.factored_sqeuclidean": lambda X: drot.factored_sqeuclidean(X).dense(),
     "drot.costs.Factored": lambda X: drot.costs.Factored(X, X).dense(),
     "drot.pairwise": lambda X: drot.pairwise(torch.cdist, X).dense(),
-    "drot.nearest": lambda X: drot.nearest(cost(X), 2).dense().nan_to_num(posinf=0),
+    "drot.nearest": lambda X: drot.nearest(cost(X), n_neighbors=2).dense().nan_to_num(posinf=0),
     # affinities
-    "drot.entropic_affinity": lambda X: drot.entropic_affinity(cost(X), perplexity(len(X))),
+    "drot.entropic_affinity": lambda X: drot.entropic_affinity(
+        cost(X), perplexity=perplexity(len(X))
+    ),
     "drot.gaussian_affinity": lambda X: drot.gaussian_affinity(
         cost(X), perplexity=perplexity(len(X))
     ),
@@ -90,20 +91,22 @@ FUNCTIONS: dict[str, Callable] = {
         cost(X), perplexity=perplexity(len(X))
     ),
     "drot.symmetric_entropic_affinity": lambda X: drot.symmetric_entropic_affinity(
-        cost(X), perplexity(len(X))
+        cost(X), perplexity=perplexity(len(X))
     ),
-    "drot.umap_membership": lambda X: drot.umap_membership(cost(X), count(len(X), 15)),
+    "drot.umap_membership": lambda X: drot.umap_membership(cost(X), n_neighbors=count(len(X), 15)),
     # graphs
     "drot.expected_graph": lambda X: drot.expected_graph(-cost(X).dense()),
-    "drot.graph_log_normalizer": lambda X: drot.graph_log_normalizer(-cost(X).dense()),
+    "drot.graphs.graph_log_normalizer": lambda X: drot.graphs.graph_log_normalizer(
+        -cost(X).dense()
+    ),
     "drot.coupling_loss": lambda X: drot.coupling_loss(
         rows(X).plan, -drot.student_cost(X).dense(), prior="row"
     ),
-    "drot.mrf_log_density": lambda X: drot.mrf_log_density(X, graph(X)),
+    "drot.graphs.mrf_log_density": lambda X: drot.graphs.mrf_log_density(X, graph(X)),
     # embeddings
     "drot.sne": lambda X: drot.sne(graph(X)),
     "drot.spectral_start": lambda X: drot.spectral_start(
-        drot.fuzzy_union(drot.umap_membership(cost(X), count(len(X), 15)))
+        drot.fuzzy_union(drot.umap_membership(cost(X), n_neighbors=count(len(X), 15)))
     ),
     "drot.pca_start": drot.pca_start,
     # spectral
@@ -120,15 +123,16 @@ FUNCTIONS: dict[str, Callable] = {
     "drot.spectral.precision_coupling_optimum": drot.spectral.precision_coupling_optimum,
     # Gromov-Wasserstein
     "drot.gw_objective": lambda X: drot.gw_objective(cost(X), cost(X[:10:2]), even(X)),
-    "drot.gw_gradient": lambda X: drot.gw_gradient(cost(X), cost(X[:10:2]), even(X)),
-    "drot.gromov_monge": lambda X: drot.gromov_monge(cost(X[:6]), cost(X[:6][::-1])),
+    "drot.gromov.gw_gradient": lambda X: drot.gromov.gw_gradient(cost(X), cost(X[:10:2]), even(X)),
+    "drot.gromov.gromov_monge": lambda X: drot.gromov.gromov_monge(cost(X[:6]), cost(X[:6][::-1])),
     "drot.gromov_wasserstein": lambda X: drot.gromov_wasserstein(cost(X), cost(X[:10:2])),
     "drot.semi_relaxed_gw": lambda X: drot.semi_relaxed_gw(cost(X[::2]), cost(X[:10:2])),
     "drot.kernel_kmeans": lambda X: drot.kernel_kmeans(drot.gram(X), count(len(X), 8)),
-    "drot.coarsen": lambda X: drot.coarsen(cost(X), np.arange(len(X)) % 2),
+    "drot.gromov.coarsen": lambda X: drot.gromov.coarsen(cost(X), np.arange(len(X)) % 2),
     "drot.coot_clustering": lambda X: drot.coot_clustering(X, count(len(X), 8), n_components=1),
     "drot.hyperbolic.reduce": lambda X: drot.hyperbolic.reduce(
-        drot.symmetric_entropic_affinity(cost(X), perplexity(len(X))).plan, min(len(X), 5)
+        drot.symmetric_entropic_affinity(cost(X), perplexity=perplexity(len(X))).plan,
+        min(len(X), 5),
     ),
     # scores
     "drot.metrics.spectral_clustering_ari": lambda X: drot.metrics.spectral_clustering_ari(
@@ -136,16 +140,14 @@ FUNCTIONS: dict[str, Callable] = {
     ),
     "drot.neighborhood_preservation": lambda X: drot.neighborhood_preservation(X, X[:, :1], 1),
     "drot.metrics.neighborhood_curve": lambda X: drot.metrics.neighborhood_curve(X, X[:, :1]),
-    "drot.metrics.trustworthiness": lambda X: drot.metrics.trustworthiness(X, X[:, :1], 1),
-    "drot.metrics.continuity": lambda X: drot.metrics.continuity(X, X[:, :1], 1),
 }
 
 # Take points or costs and are not met here, and why.
 ELSEWHERE = {
     **dict.fromkeys(("drot.ccpca", "drot.srgw_barycenter"), "their estimators are"),
-    "drot.symmetric_dual_ascent": "a baseline, shown not to arrive",
-    "drot.symmetric_alternating_projections": "a baseline, shown not to arrive",
-    "drot.attraction_repulsion": "of a map",
+    "drot.affinities.symmetric_dual_ascent": "a baseline, shown not to arrive",
+    "drot.affinities.symmetric_alternating_projections": "a baseline, shown not to arrive",
+    "drot.embeddings.attraction_repulsion": "of a map",
     "drot.metrics.prototype_nmi": "of a map",
     "drot.metrics.weighted_silhouette": "of a map",
     "drot.distributional_reduction": "DistR is",
@@ -161,7 +163,7 @@ REFUSED = [
      "drot.symmetric_entropic_affinity "
      "drot.hyperbolic.reduce",
      COPIES, "out of reach"),
-    ("SNE TSNE LargeVis CCPCA drot.mrf_log_density drot.coupling_loss "
+    ("SNE TSNE LargeVis CCPCA drot.graphs.mrf_log_density drot.coupling_loss "
      "drot.metrics.spectral_clustering_ari drot.sne "
      "drot.spectral.laplacian_eigenmaps drot.spectral.diffusion_map",
      f"{COPIES}; counts", "out of reach"),

@@ -22,18 +22,18 @@ def points(n: int = 12, p: int = 3) -> torch.Tensor:
 
 # Every kind of result, for every kind of cost that can be stored.
 RESULTS = {
-    "entropic": lambda c: drot.entropic_affinity(c, 4.0),
+    "entropic": lambda c: drot.entropic_affinity(c, perplexity=4.0),
     "entropic-nearest-drop": lambda c: drot.entropic_affinity(
-        c, 3.0, n_neighbors=6, diagonal="drop"
+        c, perplexity=3.0, n_neighbors=6, diagonal="drop"
     ),
     "gaussian-perplexity-drop": lambda c: drot.gaussian_affinity(
         c, perplexity=4.0, diagonal="drop"
     ),
     "self-tuning-drop": lambda c: drot.self_tuning_affinity(c, n_neighbors=3, diagonal="drop"),
     "sinkhorn-perplexity": lambda c: drot.doubly_stochastic_affinity(c, perplexity=4.0),
-    "symmetric-slack": lambda c: drot.symmetric_entropic_affinity(c, 1.2),
+    "symmetric-slack": lambda c: drot.symmetric_entropic_affinity(c, perplexity=1.2),
     "unfinished": lambda c: drot.symmetric_entropic_affinity(
-        c, 4.0, max_iter=2, tol=1e-12, on_failure="ignore"
+        c, perplexity=4.0, max_iter=2, tol=1e-12, on_failure="ignore"
     ),
 }
 COSTS = {
@@ -79,7 +79,7 @@ def test_a_cost_does_not_follow_its_cloud():
     for block in (None, 4):
         X = points().numpy()
         cost = drot.sqeuclidean(X, block=block)
-        affinity = drot.entropic_affinity(cost, 4.0)
+        affinity = drot.entropic_affinity(cost, perplexity=4.0)
         plan, C = affinity.plan, drot.sqeuclidean(points()).dense()
         X[:] = 0.0
         torch.testing.assert_close(cost.dense(), C)
@@ -117,7 +117,7 @@ def test_results_are_frozen(solve):
 
 def test_a_plan_is_the_readers_own():
     """Changing what `.plan` or `.tiles` gave does not change the result."""
-    affinity = drot.entropic_affinity(drot.sqeuclidean(points()).dense(), 4.0)
+    affinity = drot.entropic_affinity(drot.sqeuclidean(points()).dense(), perplexity=4.0)
     plan = affinity.plan.clone()
     affinity.plan.zero_()
     affinity.log_plan.zero_()
@@ -180,7 +180,7 @@ FACTORED = {
 @pytest.mark.parametrize("cost", FACTORED.values(), ids=FACTORED)
 def test_save_and_load_factors(cost, tmp_path):
     """Factors come back as factors: distances from the points would be rounded in another way."""
-    affinity = drot.entropic_affinity(cost(), 4.0)
+    affinity = drot.entropic_affinity(cost(), perplexity=4.0)
     affinity.save(tmp_path / "result.npz")
     back = drot.load(tmp_path / "result.npz")
     same(back, affinity)
@@ -191,7 +191,7 @@ def test_save_and_load_factors(cost, tmp_path):
 
 def test_save_refuses_callables(tmp_path):
     """A cost made by a callable holds code, which is not stored; the sentence says what to do."""
-    affinity = drot.entropic_affinity(drot.pairwise(torch.cdist, points()), 4.0)
+    affinity = drot.entropic_affinity(drot.pairwise(torch.cdist, points()), perplexity=4.0)
     with pytest.raises(ValueError, match=r"callable cannot be saved; solve with cost.dense\(\)"):
         affinity.save(tmp_path / "result.npz")
     assert not list(tmp_path.iterdir())
@@ -199,7 +199,7 @@ def test_save_refuses_callables(tmp_path):
 
 def stored(path: Path) -> dict[str, np.ndarray]:
     """What a saved affinity is made of."""
-    drot.entropic_affinity(drot.sqeuclidean(points()), 4.0).save(path)
+    drot.entropic_affinity(drot.sqeuclidean(points()), perplexity=4.0).save(path)
     with np.load(path) as file:
         return dict(file)
 
@@ -353,18 +353,18 @@ import drot
 
 X = torch.randn({n}, 10, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 cost = drot.sqeuclidean(X, block=256)
-drot.entropic_affinity(drot.sqeuclidean(X[:500], block=100), 30.0)  # everything is loaded
+drot.entropic_affinity(drot.sqeuclidean(X[:500], block=100), perplexity=30.0)  # loads it all
 before = forget_peak()
 {calls}
 print(peak() - before)
 """
 CALLS = """
-drot.entropic_affinity(cost, 30.0)
-drot.entropic_affinity(cost, 10.0, n_neighbors=30, diagonal="drop")
+drot.entropic_affinity(cost, perplexity=30.0)
+drot.entropic_affinity(cost, perplexity=10.0, n_neighbors=30, diagonal="drop")
 drot.self_tuning_affinity(cost)
 drot.gaussian_affinity(cost, perplexity=30.0)
 drot.doubly_stochastic_affinity(cost, bandwidth=9.0, max_iter=4, on_failure="ignore")
-found = drot.symmetric_entropic_affinity(cost, 30.0, max_iter=2, on_failure="ignore")
+found = drot.symmetric_entropic_affinity(cost, perplexity=30.0, max_iter=2, on_failure="ignore")
 for _, tile in found.tiles():
     del tile
 """

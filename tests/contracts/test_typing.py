@@ -40,13 +40,13 @@ def test_a_user_sees_the_types():
     ("wrong", "said"),
     [
         ("drot.sqeuclidean([[0.0]], blok=3)", "call-arg"),
-        ("drot.entropic_affinity([[0.0]], 3, diagonal='dropped')", "arg-type"),
+        ("drot.entropic_affinity([[0.0]], perplexity=3, diagonal='dropped')", "arg-type"),
         ("drot.symmetrize([[0.0]]).plan", "attr-defined"),
         ("drot.snekhorns", "attr-defined"),
         ("drot.TSNE(learning_rate=200)", "call-arg"),
         ("drot.DistR(3).nothing", "attr-defined"),
         ("drot.plot.nothing", "attr-defined"),
-        ("drot.metrics.trustworthiness([[0.0]], [[0.0]], 3).item()", "attr-defined"),
+        ("drot.neighborhood_preservation([[0.0]], [[0.0]], 3).item()", "attr-defined"),
     ],
 )
 def test_a_wrong_program_is_refused(wrong, said):

@@ -36,10 +36,10 @@ def test_conditional_against_sklearn(name, xi):
     X = CLOUDS[name]
     squared = euclidean_distances(X, squared=True).astype(np.float32)
     theirs = _utils._binary_search_perplexity(squared, xi, 0)
-    ours = drot.entropic_affinity(drot.sqeuclidean(X), xi, diagonal="drop")
+    ours = drot.entropic_affinity(drot.sqeuclidean(X), perplexity=xi, diagonal="drop")
     np.testing.assert_allclose(ours.plan, theirs, atol=SKLEARN)
     # the self-loop is a difference of substance: with it the plans are far apart
-    kept = drot.entropic_affinity(drot.sqeuclidean(X), xi).plan
+    kept = drot.entropic_affinity(drot.sqeuclidean(X), perplexity=xi).plan
     assert np.abs(kept.numpy() - theirs).max() > 0.05
 
 
@@ -51,7 +51,9 @@ def test_conditional_against_opentsne(xi):
     theirs = joint_probabilities_nn(
         columns, distances, [xi], symmetrize=False, normalization="point-wise"
     ).toarray()
-    ours = drot.entropic_affinity(drot.sqeuclidean(X), xi, diagonal="drop", n_neighbors=k)
+    ours = drot.entropic_affinity(
+        drot.sqeuclidean(X), perplexity=xi, diagonal="drop", n_neighbors=k
+    )
     found = np.abs(entr(theirs).sum(axis=1) - np.log(xi)) < 1e-7
     assert found.mean() > 0.9
     np.testing.assert_allclose(ours.plan[found], theirs[found], atol=OPENTSNE)

@@ -39,7 +39,9 @@ def digits() -> torch.Tensor:
 @pytest.fixture(scope="module")
 def joint(digits) -> torch.Tensor:
     """t-SNE's plan, of mass n."""
-    return drot.symmetrize(drot.entropic_affinity(drot.sqeuclidean(digits), 20.0, diagonal="drop"))
+    return drot.symmetrize(
+        drot.entropic_affinity(drot.sqeuclidean(digits), perplexity=20.0, diagonal="drop")
+    )
 
 
 @pytest.fixture(scope="module")

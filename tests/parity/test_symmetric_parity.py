@@ -43,9 +43,9 @@ def same(slow, fast, accuracy: float) -> None:
 )
 def test_dual_ascent(C, xi, optimizer, rate, tol):
     """First derivatives climb to the point that second derivatives find."""
-    fast = drot.symmetric_entropic_affinity(C, xi)
-    slow = drot.symmetric_dual_ascent(
-        C, xi, optimizer=optimizer, learning_rate=rate, tol=tol, max_iter=4000
+    fast = drot.symmetric_entropic_affinity(C, perplexity=xi)
+    slow = drot.affinities.symmetric_dual_ascent(
+        C, perplexity=xi, optimizer=optimizer, learning_rate=rate, tol=tol, max_iter=4000
     )
     same(slow, fast, LBFGS if optimizer == "lbfgs" else ASCENT)
     assert slow.converged and slow.residual <= tol
@@ -57,7 +57,7 @@ def test_dual_ascent(C, xi, optimizer, rate, tol):
 
 def test_dual_ascent_by_gradient():
     """Plain ascent follows the gradient in theta and lam, in units of the first mean gamma."""
-    rate, start = 0.01, drot.entropic_affinity(EIGHT, 3.0, tol=1e-2, on_failure="ignore")
+    rate, start = 0.01, drot.entropic_affinity(EIGHT, perplexity=3.0, tol=1e-2, on_failure="ignore")
     unit = float(start.eps.mean())
     theta, level = np.sqrt(start.eps.numpy() / unit), start.lam.numpy() / unit
     trace = []
@@ -68,7 +68,7 @@ def test_dual_ascent_by_gradient():
         theta = theta + rate * 2 * theta * slope[:8]
         level = level + rate * slope[8:]
     ask = {"optimizer": "gradient", "learning_rate": rate, "max_iter": 6, "on_failure": "ignore"}
-    slow = drot.symmetric_dual_ascent(EIGHT, 3.0, **ask)
+    slow = drot.affinities.symmetric_dual_ascent(EIGHT, perplexity=3.0, **ask)
     np.testing.assert_allclose(slow.trace, trace, rtol=1e-9)
 
 
@@ -76,11 +76,15 @@ def test_dual_ascent_by_gradient():
 def test_dual_ascent_counts_evaluations(optimizer):
     """`max_iter` bounds them, within a step of L-BFGS too, and what they found is returned."""
     ask = {"optimizer": optimizer, "tol": 1e-12, "on_failure": "ignore"}
-    more = drot.symmetric_dual_ascent(EIGHT, 3.0, max_iter=30, **ask)
+    more = drot.affinities.symmetric_dual_ascent(EIGHT, perplexity=3.0, max_iter=30, **ask)
     for most in (1, 5, 30):
         seen: list[tuple[int, float]] = []
-        slow = drot.symmetric_dual_ascent(
-            EIGHT, 3.0, max_iter=most, callback=lambda *news, to=seen: to.append(news), **ask
+        slow = drot.affinities.symmetric_dual_ascent(
+            EIGHT,
+            perplexity=3.0,
+            max_iter=most,
+            callback=lambda *news, to=seen: to.append(news),
+            **ask,
         )
         assert seen == list(enumerate(slow.trace, start=1)) and len(seen) == slow.n_iter == most
         assert slow.trace == more.trace[:most] and slow.residual == min(slow.trace)
@@ -91,21 +95,25 @@ def test_dual_ascent_counts_evaluations(optimizer):
 def test_dual_ascent_misses_slack_rows(optimizer, rate):
     """Where a row is slack first derivatives do not arrive: three points, 3000 evaluations."""
     ask = {"optimizer": optimizer, "learning_rate": rate, "tol": 1e-8, "max_iter": 3000}
-    slow = drot.symmetric_dual_ascent(LINE, 1.5, on_failure="ignore", **ask)
+    slow = drot.affinities.symmetric_dual_ascent(LINE, perplexity=1.5, on_failure="ignore", **ask)
     assert not slow.converged and slow.residual > 1e-3 and not slow.slack.any()
-    fast = drot.symmetric_entropic_affinity(LINE, 1.5)
+    fast = drot.symmetric_entropic_affinity(LINE, perplexity=1.5)
     assert fast.n_iter < 12 and fast.residual <= 1e-9
     with pytest.raises(drot.NotConverged, match=rf"symmetric_dual_ascent \({optimizer}\)"):
-        drot.symmetric_dual_ascent(LINE, 1.5, optimizer=optimizer, max_iter=100)
+        drot.affinities.symmetric_dual_ascent(
+            LINE, perplexity=1.5, optimizer=optimizer, max_iter=100
+        )
 
 
 @each_case
 @pytest.mark.parametrize("share", [0.6, 0.9])
 def test_alternating_projections(C, xi, share):
     """Below the smallest gamma the projections have the same limit and the same duals."""
-    fast = drot.symmetric_entropic_affinity(C, xi)
+    fast = drot.symmetric_entropic_affinity(C, perplexity=xi)
     sigma = share * float(fast.gamma.min())
-    slow = drot.symmetric_alternating_projections(C, xi, bandwidth=sigma, tol=1e-8)
+    slow = drot.affinities.symmetric_alternating_projections(
+        C, perplexity=xi, bandwidth=sigma, tol=1e-8
+    )
     same(slow, fast, PROJECTED)
     assert float(slow.gamma.min()) > sigma
     assert slow.converged and slow.residual == slow.trace[-1] <= 1e-8
@@ -117,7 +125,9 @@ def test_alternating_projections(C, xi, share):
 @pytest.mark.parametrize("sigma", [0.1, 0.6])
 def test_alternating_projections_project(C, sigma):
     """At any bandwidth the limit is the projection on the feasible set, as the solver has it."""
-    slow = drot.symmetric_alternating_projections(C, 1.6, bandwidth=sigma, tol=1e-7)
+    slow = drot.affinities.symmetric_alternating_projections(
+        C, perplexity=1.6, bandwidth=sigma, tol=1e-7
+    )
     conic = oracles.symmetric_entropic_projection(-C / sigma, 1.6)
     np.testing.assert_allclose(slow.plan, conic.plan, atol=PROJECTED)
     prices = sigma * (1 + conic.entropy)
@@ -126,9 +136,11 @@ def test_alternating_projections_project(C, sigma):
 
 def test_alternating_projections_too_warm():
     """Above the smallest gamma some row keeps sigma and more perplexity: another matrix."""
-    fast = drot.symmetric_entropic_affinity(EIGHT, 3.0)
+    fast = drot.symmetric_entropic_affinity(EIGHT, perplexity=3.0)
     sigma = 3 * float(fast.gamma.min())
-    slow = drot.symmetric_alternating_projections(EIGHT, 3.0, bandwidth=sigma, tol=1e-9)
+    slow = drot.affinities.symmetric_alternating_projections(
+        EIGHT, perplexity=3.0, bandwidth=sigma, tol=1e-9
+    )
     assert float(slow.gamma.min()) == sigma
     assert float(slow.perplexity[slow.gamma == sigma].min()) > 3.0
     assert float((slow.plan - fast.plan).abs().max()) > 1e-2
@@ -141,5 +153,5 @@ def test_symmetric_against_torchdr(square):
     theirs = torchdr.SymmetricEntropicAffinity(
         perplexity=3, tol=1e-7, max_iter=4000, zero_diag=False, eps_square=square
     )(torch.from_numpy(POINTS))
-    ours = drot.symmetric_entropic_affinity(drot.sqeuclidean(POINTS), 3.0)
+    ours = drot.symmetric_entropic_affinity(drot.sqeuclidean(POINTS), perplexity=3.0)
     np.testing.assert_allclose(ours.plan / 8, theirs, atol=TORCHDR / 8)

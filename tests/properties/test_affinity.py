@@ -38,7 +38,9 @@ def test_entropic_rows(X, share, diagonal, double):
     xi, dtype = reachable(X, share, diagonal), np.float64 if double else np.float32
     if diagonal == "drop" and xi >= len(X) - 1:  # every other point is tied
         return
-    affinity = drot.entropic_affinity(drot.sqeuclidean(X.astype(dtype)), xi, diagonal=diagonal)
+    affinity = drot.entropic_affinity(
+        drot.sqeuclidean(X.astype(dtype)), perplexity=xi, diagonal=diagonal
+    )
     plan, accuracy = affinity.plan.numpy(), 3e-9 if double else 3e-4
     assert plan.dtype == dtype and affinity.residual <= (1e-9 if double else 1e-4)
     np.testing.assert_allclose(plan.sum(axis=1), 1, atol=accuracy / 3)
@@ -57,7 +59,7 @@ def test_scale(scale, kind):
     """Units of the coordinates do not matter: eps and nu carry them, in squared units."""
     C, a = squares(kind, 1, 15), scale**2
     for solve, atol in (
-        (lambda M: drot.entropic_affinity(M, 4.0, tol=1e-11), 1e-9),
+        (lambda M: drot.entropic_affinity(M, perplexity=4.0, tol=1e-11), 1e-9),
         (lambda M: drot.gaussian_affinity(M, perplexity=4.0, tol=1e-11), 1e-9),
         (lambda M: drot.doubly_stochastic_affinity(M, perplexity=4.0), 1e-6),
         (lambda M: drot.self_tuning_affinity(M, n_neighbors=3), 1e-12),
@@ -103,7 +105,7 @@ def test_tiles_equal_dense(kind, diagonal):
 def test_neighbours(diagonal):
     """All n neighbours are the exact plan; k are the exact plan of the k cheapest columns."""
     C, k = squares("scales", 6, 20), 7
-    solve = functools.partial(drot.entropic_affinity, C, 4.0, diagonal=diagonal)
+    solve = functools.partial(drot.entropic_affinity, C, perplexity=4.0, diagonal=diagonal)
     exact, every = solve(), solve(n_neighbors=20 - (diagonal == "drop"))
     torch.testing.assert_close(every.plan, exact.plan, rtol=1e-7, atol=1e-11)
     torch.testing.assert_close(every.eps, exact.eps, rtol=1e-7, atol=0)
@@ -120,7 +122,7 @@ def test_neighbours(diagonal):
     assert ((few.plan > 0).sum(dim=1) <= k).all()
     np.testing.assert_allclose(few.perplexity, 4.0, rtol=3e-9)
     if diagonal == "keep":
-        by_cost = drot.entropic_affinity(drot.nearest(C, k), 4.0)
+        by_cost = drot.entropic_affinity(drot.nearest(C, n_neighbors=k), perplexity=4.0)
         assert torch.equal(few.plan, by_cost.plan)
     # with 3 xi neighbours the approximation is close, and it is one
     assert 0 < float((solve(n_neighbors=12).plan - exact.plan).abs().max()) < 0.05
@@ -131,7 +133,7 @@ def test_duals_give_the_plan(diagonal):
     """log P is (lam - C) / eps or (lam - C) / nu, and -inf on a dropped diagonal."""
     C = squares("scales", 11, 13)
     D = C.clone().fill_diagonal_(math.inf) if diagonal == "drop" else C
-    rows = drot.entropic_affinity(C, 4.0, diagonal=diagonal)
+    rows = drot.entropic_affinity(C, perplexity=4.0, diagonal=diagonal)
     mean = drot.gaussian_affinity(C, bandwidth=2.0, diagonal=diagonal)
     for affinity, scale in ((rows, rows.eps[:, None]), (mean, mean.nu)):
         expected = (affinity.lam[:, None] - D) / scale
@@ -157,7 +159,7 @@ def test_one_bandwidth_reaches_any_perplexity(X, share, kept):
 @pytest.mark.parametrize("offset", [1e3, 1e6, 1e9, 1e12])
 def test_certificate_with_an_offset(offset):
     """The residual is that of the plan returned, also for costs with a large common part."""
-    affinity = drot.entropic_affinity(squares("gaussian", 8, 20) + offset, 5.0)
+    affinity = drot.entropic_affinity(squares("gaussian", 8, 20) + offset, perplexity=5.0)
     np.testing.assert_allclose(affinity.plan.sum(dim=1), 1, atol=1e-12)
     np.testing.assert_allclose(affinity.perplexity, 5.0, rtol=2e-9)
 
@@ -167,7 +169,7 @@ def test_certificate_of_an_unfinished_plan(max_iter):
     """Stopped early, the result still has rows of sum 1 and the residual of its own plan."""
     C = squares("scales", 9, 20)
     options = {"tol": 1e-15, "max_iter": max_iter, "on_failure": "ignore"}
-    rows = drot.entropic_affinity(C, 5.0, **options)
+    rows = drot.entropic_affinity(C, perplexity=5.0, **options)
     mean = drot.gaussian_affinity(C, perplexity=5.0, **options)
     both = drot.doubly_stochastic_affinity(C, bandwidth=1.0, **options)
     np.testing.assert_allclose(rows.plan.sum(dim=1), 1, atol=1e-12)
@@ -184,7 +186,7 @@ def test_passes_count_evaluations():
     """`passes` counts evaluations of the whole array: rows that are done drop out."""
     easy = np.tile(np.linspace(0, 1, 40), (40, 1))
     hard = np.concatenate([easy[:-1], [np.geomspace(1e-9, 1e9, 40)]])
-    first, second = (drot.entropic_affinity(C, 10.0) for C in (easy, hard))
+    first, second = (drot.entropic_affinity(C, perplexity=10.0) for C in (easy, hard))
     assert first.passes == pytest.approx(first.n_iter) and second.n_iter > first.n_iter
     assert second.passes == pytest.approx((39 * first.n_iter + second.n_iter) / 40, rel=1e-12)
 
@@ -193,7 +195,7 @@ def test_perplexity_of_a_result():
     """`.perplexity` is Shannon's, of each row divided by its mass, for every kind of result."""
     C = squares("scales", 10, 14, 2)
     for affinity in (
-        drot.entropic_affinity(C, 5.0, n_neighbors=9),
+        drot.entropic_affinity(C, perplexity=5.0, n_neighbors=9),
         drot.gaussian_affinity(C, bandwidth=1.0, diagonal="drop"),
         drot.self_tuning_affinity(C, n_neighbors=4),
         drot.doubly_stochastic_affinity(C, bandwidth=float(C.mean())),
@@ -208,8 +210,10 @@ def test_trace_does_not_see_the_tiles(n_neighbors):
     C = squares("outliers", 12, 40)
     points = torch.arange(40.0, dtype=torch.float64)[:, None]
     tiled = drot.pairwise(lambda x, y: C[x[:, 0].long()][:, y[:, 0].long()], points, block=1)
-    whole, parts = (drot.entropic_affinity(c, 6.0, n_neighbors=n_neighbors) for c in (C, tiled))
-    assert len({drot.entropic_affinity(C[[i] * 40], 6.0).n_iter for i in range(40)}) > 1
+    whole, parts = (
+        drot.entropic_affinity(c, perplexity=6.0, n_neighbors=n_neighbors) for c in (C, tiled)
+    )
+    assert len({drot.entropic_affinity(C[[i] * 40], perplexity=6.0).n_iter for i in range(40)}) > 1
     np.testing.assert_allclose(parts.trace, whole.trace, rtol=1e-6, atol=1e-13)
     torch.testing.assert_close(parts.plan, whole.plan, rtol=1e-12, atol=1e-12)
 
@@ -231,8 +235,10 @@ def test_self_tuning_takes_free_pairs():
     assert solve(C, n_neighbors=2).sigma.tolist() == [2.0] * 5
     assert solve(C, n_neighbors=4).sigma.tolist() == [4.0, 4.0, 2.0, 4.0, 4.0]
     with pytest.raises(ValueError, match="row 0 has fewer than n_neighbors=4 finite costs"):
-        solve(drot.nearest(C, 4), n_neighbors=4)
-    kept = solve(drot.nearest(C, 4), n_neighbors=3).sigma  # one of k costs is the point's own
+        solve(drot.nearest(C, n_neighbors=4), n_neighbors=4)
+    kept = solve(
+        drot.nearest(C, n_neighbors=4), n_neighbors=3
+    ).sigma  # one of k costs is the point's own
     assert torch.equal(kept, solve(C, n_neighbors=3).sigma)
 
 
@@ -243,7 +249,9 @@ def test_a_bandwidth_is_a_number_of_the_dtype(bandwidth):
     rows = drot.gaussian_affinity(C, bandwidth=bandwidth).plan
     limit = torch.eye(12) if bandwidth < 1 else torch.full((12, 12), 1 / 12)
     torch.testing.assert_close(rows, limit.double())
-    projections = functools.partial(drot.symmetric_alternating_projections, perplexity=3.0)
+    projections = functools.partial(
+        drot.affinities.symmetric_alternating_projections, perplexity=3.0
+    )
     for solve in (drot.gaussian_affinity, drot.doubly_stochastic_affinity, projections):
         with pytest.raises(ValueError, match=r"bandwidth must be positive and finite; .*float32"):
             solve(C.float(), bandwidth=bandwidth)

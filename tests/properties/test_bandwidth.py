@@ -26,7 +26,7 @@ def test_search_starts_at_a_tenth_of_the_mean():
     C = torch.tensor([[1.0, 3, 6, 2], [0, 0, 5, 1], [7, 8, 9, 20], [1, 3, 6, 2]]).double()
     start = 0.1 * (C - C.amin(dim=1, keepdim=True)).mean(dim=1)
     ask = {"max_iter": 1, "on_failure": "ignore", "tol": 1e-14}
-    torch.testing.assert_close(drot.entropic_affinity(C, 3.0, **ask).eps, start)
+    torch.testing.assert_close(drot.entropic_affinity(C, perplexity=3.0, **ask).eps, start)
     found = drot.gaussian_affinity(C, perplexity=3.0, **ask)
     assert found.nu == pytest.approx(float(start.log().mean().exp()))
     inf = torch.tensor([[0.0, 1.0, INF, 4.0], [0.0, INF, INF, 2.0]])
@@ -35,7 +35,7 @@ def test_search_starts_at_a_tenth_of_the_mean():
 
 # Both solvers of one perplexity, for a cost whose rows are alike.
 SOLVERS = {
-    "rows": lambda C, xi, **ask: drot.entropic_affinity(C, xi, **ask),
+    "rows": lambda C, xi, **ask: drot.entropic_affinity(C, perplexity=xi, **ask),
     "mean": lambda C, xi, **ask: drot.gaussian_affinity(C, perplexity=xi, **ask),
 }
 
@@ -86,7 +86,7 @@ EXPENSE = {"gaussian": 23.1, "scales": 30.3, "clusters": 36.5, "outliers": 67.9,
 def test_a_search_takes_few_passes(kind):
     """Halley's steps where they can be trusted, and a bracket where they cannot."""
     C = squares(kind, 0, 40)
-    found = (drot.entropic_affinity(C, xi).passes for xi in (2.5, 6.0, 15.0, 30.0, 39.0))
+    found = (drot.entropic_affinity(C, perplexity=xi).passes for xi in (2.5, 6.0, 15.0, 30.0, 39.0))
     assert sum(found) <= EXPENSE[kind]
 
 
@@ -128,7 +128,9 @@ def test_rows_that_are_alike_have_one_search(xi):
 def test_error_at_the_tolerance_is_within_it():
     """One more evaluation would not be made, nor one less; rows that are done wait."""
     C = np.tile([0.0, 1.0, 2.0, 5.0], (4, 1))
-    trace = drot.entropic_affinity(C, 2.0, tol=1e-15, max_iter=4, on_failure="ignore").trace
+    trace = drot.entropic_affinity(
+        C, perplexity=2.0, tol=1e-15, max_iter=4, on_failure="ignore"
+    ).trace
     assert len(trace) == 4 and trace[-1] > 0
     for k, error in enumerate(trace, start=1):
         for solve in SOLVERS.values():

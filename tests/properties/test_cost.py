@@ -54,8 +54,6 @@ def test_sqeuclidean_refuses_to_underflow(dtype, least):
     for Y in (None, X * least / 8):
         with pytest.raises(ValueError, match=r"^squared distances underflow torch.f.*; give X"):
             drot.sqeuclidean(X * least / 8, Y)
-    ranks = drot.metrics.trustworthiness(X * least, X, 1), drot.metrics.trustworthiness(X, X, 1)
-    assert ranks[0] == ranks[1] == 1.0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -107,7 +105,7 @@ def test_pairwise_evaluates_the_callable(block):
 def test_nearest_keeps_the_k_cheapest(k, block):
     """Exactly k finite entries per row, the smallest, where they were."""
     cost = drot.sqeuclidean(cloud("gaussian", k, 9, 3), block=block)
-    C, D = cost.dense().numpy(), drot.nearest(cost, k).dense().numpy()
+    C, D = cost.dense().numpy(), drot.nearest(cost, n_neighbors=k).dense().numpy()
     np.testing.assert_array_equal(np.isfinite(D), np.sort(C)[:, k - 1, None] >= C)
     np.testing.assert_allclose(D[np.isfinite(D)], C[np.isfinite(D)], rtol=1e-11)
 
@@ -126,10 +124,10 @@ def test_dtypes(given_type):
     """float32 and float64 are kept; integers, booleans and lists become float64."""
     X = torch.tensor([[0, 0], [1, 0], [0, 1], [1, 1]]).to(getattr(torch, given_type))
     kept, C = X.dtype if X.is_floating_point() else torch.float64, drot.sqeuclidean(X)
-    for cost in (C, drot.student_cost(X), drot.nearest(C, 3)):
+    for cost in (C, drot.student_cost(X), drot.nearest(C, n_neighbors=3)):
         assert cost.dtype == kept == cost.dense().dtype
     for affinity in (
-        drot.entropic_affinity(C, 2.0),
+        drot.entropic_affinity(C, perplexity=2.0),
         drot.gaussian_affinity(C, perplexity=2.0),
         drot.doubly_stochastic_affinity(C, perplexity=2.0),
         drot.self_tuning_affinity(C, n_neighbors=1),
@@ -166,10 +164,9 @@ MADE = {
     "distances": lambda block: drot.sqeuclidean(POINTS, block=block),
     "rectangular": lambda block: drot.student_cost(POINTS, POINTS[:4] + 1, block=block),
     "callable": lambda block: drot.pairwise(torch.cdist, POINTS, block=block),
-    "nearest": lambda block: drot.nearest(drot.sqeuclidean(POINTS, block=block), 4),
+    "nearest": lambda block: drot.nearest(drot.sqeuclidean(POINTS, block=block), n_neighbors=4),
     "matrix": lambda block: as_pairwise(POINTS @ POINTS.T),
     "factored": lambda block: drot.factored_sqeuclidean(POINTS, block=block),
-    "gaussian": lambda block: drot.gaussian_kernel(POINTS, block=block),
 }
 
 
@@ -188,5 +185,5 @@ def test_costs_are_copied_and_multiply(kind, block):
             torch.testing.assert_close(cost @ V, whole @ V)
     if cost.shape[0] == cost.shape[1]:
         torch.testing.assert_close(cost.diagonal(), whole.diagonal())
-        affinity = drot.entropic_affinity(cost, 2.0, diagonal="drop")
+        affinity = drot.entropic_affinity(cost, perplexity=2.0, diagonal="drop")
         assert torch.equal(pickle.loads(pickle.dumps(affinity)).plan, affinity.plan)

@@ -80,7 +80,9 @@ def test_coupling_loss_keeps_its_digits():
 @pytest.mark.parametrize("prior", PRIORS)
 def test_coupling_loss_of_affinities(prior):
     """Affinities stand for their plans: the law of Z may be one too."""
-    P, Q = (drot.entropic_affinity(cost(9, seed=s), 3.0 + s, diagonal="drop") for s in (0, 1))
+    P, Q = (
+        drot.entropic_affinity(cost(9, seed=s), perplexity=3.0 + s, diagonal="drop") for s in (0, 1)
+    )
     found = drot.coupling_loss(P, Q, prior=prior)
     assert found == drot.coupling_loss(P.plan, Q.log_plan, prior=prior)
     assert drot.coupling_loss(P, Q.log_plan.float(), prior=prior).dtype == torch.float32
@@ -191,7 +193,7 @@ def test_the_constant_makes_a_divergence(name):
         kl = torch.xlogy(P, P / Q) + torch.xlogy(1 - P, (1 - P) / (1 - Q))
         kl = loss.repulsion * float(kl.sum())
     else:
-        kl = float(drot.kl_divergence(P, Q))
+        kl = drot.kl_divergence(P, Q)
         assert float(Q.sum()) == pytest.approx(loss.mass)
     assert kl > 0.01
     assert loss.evaluate(Z, tol=1e-12).value + loss.constant == pytest.approx(kl, rel=1e-9)
@@ -295,19 +297,21 @@ def test_objectives_count_the_points(name, block):
     kind=st.sampled_from(["gaussian", "scales", "clusters", "outliers", "line"]),
     seed=st.integers(0, 1000),
     k=st.integers(3, 12),
-    rank=st.sampled_from([0.0, 0.4, 1.0, 1.5, 2.0]),
+    rank=st.sampled_from([0, 1, 2]),
 )
 def test_membership_solves_its_equation(kind, seed, k, rank):
     """rho by sorting; sigma in the equation of its row, which sums to log2 k."""
     X = cloud(kind, seed, 16, 3)
-    found = umap_membership(drot.sqeuclidean(X), k, local_connectivity=rank, tol=1e-12, max_iter=60)
+    found = umap_membership(
+        drot.sqeuclidean(X), n_neighbors=k, local_connectivity=rank, tol=1e-12, max_iter=60
+    )
     D = np.sqrt(((X[:, None] - X[None]) ** 2).sum(axis=2))
     plan = found.plan.numpy()
     assert (plan.diagonal() == 0).all() and plan.max() <= 1 and (plan >= 0).all()
     for i in range(16):
         near = np.sort(np.delete(D[i], i))[: k - 1]
         positive = np.concatenate([[0.0], near[near > 0]])
-        rho = np.interp(rank, np.arange(len(positive)), positive)
+        rho = positive[min(rank, len(positive) - 1)]
         assert found.rho[i].item() == pytest.approx(rho, rel=1e-6, abs=1e-9)
         excess = np.maximum(near - found.rho[i].item(), 0)
 
@@ -327,14 +331,14 @@ def test_membership_solves_its_equation(kind, seed, k, rank):
 def test_membership_of_duplicates():
     """Copies are certain neighbours and do not make rho 0; a cloud of copies is all joined."""
     X = torch.tensor([[0.0], [0.0], [1.0], [3.0], [6.0], [10.0]], dtype=torch.float64)
-    found = umap_membership(drot.sqeuclidean(X), 5)
+    found = umap_membership(drot.sqeuclidean(X), n_neighbors=5)
     assert found.rho[:2].tolist() == [1.0, 1.0]
     assert found.plan[0, 1] == found.plan[1, 0] == found.plan[0, 2] == 1
     # two certain edges where log2 3 = 1.58 are asked for: sigma is the floor
-    tight = umap_membership(drot.sqeuclidean(X), 3)
+    tight = umap_membership(drot.sqeuclidean(X), n_neighbors=3)
     assert tight.floored.tolist()[:2] == [True, True] and not tight.floored[3]
     assert tight.converged and tight.plan[0].sum() == 2
-    same = umap_membership(torch.zeros(5, 5), 5)
+    same = umap_membership(torch.zeros(5, 5), n_neighbors=5)
     assert same.floored.all() and (same.rho == 0).all()
     assert torch.equal(same.plan, torch.ones(5, 5) - torch.eye(5))
 
@@ -342,10 +346,10 @@ def test_membership_of_duplicates():
 def test_membership_in_tiles_single_precision_and_files(tmp_path):
     """The same graph; float32 stays float32; saved and loaded to the bit."""
     X = cloud("gaussian", 0, 30, 4)
-    whole = umap_membership(drot.sqeuclidean(X).dense(), 8)
-    parts = umap_membership(drot.sqeuclidean(X, block=7), 8)
+    whole = umap_membership(drot.sqeuclidean(X).dense(), n_neighbors=8)
+    parts = umap_membership(drot.sqeuclidean(X, block=7), n_neighbors=8)
     torch.testing.assert_close(parts.plan, whole.plan, rtol=1e-9, atol=1e-12)
-    single = umap_membership(drot.sqeuclidean(X.astype(np.float32)), 8)
+    single = umap_membership(drot.sqeuclidean(X.astype(np.float32)), n_neighbors=8)
     assert single.plan.dtype == single.sigma.dtype == torch.float32
     torch.testing.assert_close(single.plan.double(), whole.plan, rtol=0, atol=1e-4)
     whole.save(tmp_path / "graph.npz")
@@ -359,6 +363,6 @@ def test_membership_in_tiles_single_precision_and_files(tmp_path):
 
 def test_two_neighbors():
     """k = 2: the nearest other point, certain; log2 2 = 1 whatever sigma."""
-    found = umap_membership(cost(9), 2)
+    found = umap_membership(cost(9), n_neighbors=2)
     assert torch.equal(found.plan.sum(dim=1), torch.ones(9, dtype=torch.float64))
     assert ((found.plan == 0) | (found.plan == 1)).all() and found.residual == 0

@@ -34,7 +34,7 @@ quietly = partial(reduction, on_failure="ignore")
 def affinity(n: int = 24, perplexity: float = 5.0) -> torch.Tensor:
     X = cloud(n, 3)
     X[: n // 2] += 4
-    return drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity).plan
+    return drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=perplexity).plan
 
 
 def blobs() -> tuple[np.ndarray, np.ndarray]:
@@ -234,7 +234,7 @@ NORMALIZATIONS = ("sum", "rows", "doubly_stochastic")
 def entropic() -> torch.Tensor:
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(12, 4)) + 4 * rng.normal(size=4) for _ in range(3)])
-    return drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 8.0).plan
+    return drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=8.0).plan
 
 
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)
@@ -264,7 +264,9 @@ def test_reductions_end_with_numbers(normalization, init, holes):
     w = (torch.arange(36) >= holes).double() / (36 - holes)
     ask = dict(kernel="gaussian", normalization=normalization, n_starts=1, max_iter=3)
     apart = drot.sqeuclidean(entropic())
-    graph = drot.fuzzy_union(drot.umap_membership(apart, 6))  # embeddings of it fall apart
+    graph = drot.fuzzy_union(
+        drot.umap_membership(apart, n_neighbors=6)
+    )  # embeddings of it fall apart
     alone = entropic()
     alone[:2] = alone[:, :2] = 0  # two points that know nobody
     for C in (torch.as_tensor(getattr(graph, "plan", graph)), entropic(), alone):
@@ -304,7 +306,7 @@ def test_estimator_is_the_functions():
     """The chain of cost, affinity and reduction, prototypes in the order of their points."""
     X, y = blobs()
     model = DistR(5, perplexity=6.0, random_state=5).fit(X)
-    P = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 6.0).plan
+    P = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=6.0).plan
     found = reduction(P, 5, random_state=np.random.RandomState(5).randint(2**31 - 1))
     assert model.objective_ == found.objective
     assert adjusted_rand_score(model.labels_, found.labels) == 1
@@ -322,7 +324,7 @@ def test_estimator_is_the_functions():
         np.testing.assert_array_equal(one, other)
     np.testing.assert_allclose(model.weights_, model.plan_.sum(axis=0))
     np.testing.assert_allclose(model.embedding_, 30 * model.plan_ @ model.prototypes_)
-    assert drot.metrics.prototype_homogeneity(y, model.plan_) == pytest.approx(1)
+    assert drot.metrics.prototype_homogeneity(model.plan_, y) == pytest.approx(1)
     again = DistR(5, perplexity=6.0, init=model.result_).fit(X)
     assert again.objective_ == pytest.approx(model.objective_, rel=1e-6)
 
@@ -336,9 +338,9 @@ def test_similarities(similarity):
     X, _ = blobs()
     D = drot.sqeuclidean(X)
     C = {
-        "symmetrized_entropic": lambda: drot.symmetrize(drot.entropic_affinity(D, 6.0)),
-        "umap": lambda: drot.fuzzy_union(drot.umap_membership(D, 6)),
-        "precomputed": lambda: drot.symmetric_entropic_affinity(D, 7.0).plan,
+        "symmetrized_entropic": lambda: drot.symmetrize(drot.entropic_affinity(D, perplexity=6.0)),
+        "umap": lambda: drot.fuzzy_union(drot.umap_membership(D, n_neighbors=6)),
+        "precomputed": lambda: drot.symmetric_entropic_affinity(D, perplexity=7.0).plan,
         "gram": lambda: drot.gram(torch.from_numpy(X - X.mean(axis=0))),
         None: lambda: drot.gram(torch.from_numpy(X - X.mean(axis=0))),
     }[similarity]()
@@ -379,9 +381,12 @@ def test_a_similarity_may_lack_its_diagonal(n):
     """Affinities and graphs without self-loops are no distances, at any perplexity."""
     X = np.random.default_rng(n).normal(size=(n, 3)) + 4 * np.eye(3)[np.arange(n) % 3]
     D = drot.sqeuclidean(X)
-    graphs = [drot.symmetrize(drot.entropic_affinity(D, k, diagonal="drop")) for k in (2, n / 2)]
-    graphs += [drot.entropic_affinity(D, n - 1.5, diagonal="drop").plan]
-    graphs += [drot.fuzzy_union(drot.umap_membership(D, k)) for k in (3, n // 2, n)]
+    graphs = [
+        drot.symmetrize(drot.entropic_affinity(D, perplexity=k, diagonal="drop"))
+        for k in (2, n / 2)
+    ]
+    graphs += [drot.entropic_affinity(D, perplexity=n - 1.5, diagonal="drop").plan]
+    graphs += [drot.fuzzy_union(drot.umap_membership(D, n_neighbors=k)) for k in (3, n // 2, n)]
     ring, side = torch.eye(n).double().roll(1, 0), torch.arange(n) % 2
     graphs += [ring + ring.T, (side[:, None] != side).double(), 1 - torch.eye(n).double()]
     graphs += [graphs[0] > graphs[0].median(), torch.zeros(n, n)]
@@ -398,7 +403,7 @@ def test_a_start_in_other_dimensions():
     for kernel in ("student", "gram"):
         with pytest.raises(ValueError, match=r"init has positions in 2 dimensions and n_comp.*=3"):
             DistR(4, 3, 6.0, init=first, kernel=kernel).fit(X)
-    C = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 6.0)
+    C = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=6.0)
     ask = dict(on_failure="ignore", max_iter=2)
     first = hyperbolic.reduce(C, 4, **ask)
     assert hyperbolic.reduce(C, 4, init=first, **ask).Z.shape == (4, 3)
@@ -445,7 +450,7 @@ def test_prototypes_of_far_clusters_stay_in_reach(options, dtype):
 def test_hyperbolic_prototypes_of_far_clusters(dtype):
     """Converged, in float64: heights of 1e24 have no digits left in float32."""
     X = torch.from_numpy(far_blobs(10)[0]).to(dtype)
-    C = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 15).plan
+    C = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=15).plan
     found = drot.hyperbolic.reduce(C, 5, n_starts=1)
     assert found.converged and found.Z.dtype == torch.float64 and found.plan.dtype == dtype
     assert math.acosh(float(found.Z[:, 0].max())) < 1e3

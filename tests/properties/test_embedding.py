@@ -223,7 +223,9 @@ def test_no_side_effects():
 def clusters(dtype: torch.dtype = torch.float64, block: int | None = None):
     """The symmetric entropic affinity of three clusters that exchange no mass."""
     X = torch.from_numpy(cloud("gaussian", 1, 60, 4)) + 50.0 * torch.eye(4)[torch.arange(60) % 3]
-    return drot.symmetric_entropic_affinity(drot.sqeuclidean(X.to(dtype), block=block), 8)
+    return drot.symmetric_entropic_affinity(
+        drot.sqeuclidean(X.to(dtype), block=block), perplexity=8
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -316,13 +318,13 @@ def points() -> torch.Tensor:
 def picture(name: str, init) -> Embedding:
     """A method on the plan of its kind, of three clusters in a row."""
     C = drot.sqeuclidean(points())
-    by_rows = drot.entropic_affinity(C, 8.0, diagonal="drop")
+    by_rows = drot.entropic_affinity(C, perplexity=8.0, diagonal="drop")
     kind, method = METHODS[name]
     P = {
         rows: lambda: by_rows.plan,
         joint: lambda: drot.symmetrize(by_rows),
-        stochastic: lambda: drot.symmetric_entropic_affinity(C, 8.0).plan,
-        fuzzy: lambda: drot.fuzzy_union(drot.umap_membership(C, 8)),
+        stochastic: lambda: drot.symmetric_entropic_affinity(C, perplexity=8.0).plan,
+        fuzzy: lambda: drot.fuzzy_union(drot.umap_membership(C, n_neighbors=8)),
     }[kind]()
     return method(P, init=init, tol=1e-3)
 

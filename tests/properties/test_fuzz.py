@@ -126,7 +126,7 @@ def test_costs(X):
     np.testing.assert_allclose(C, exact(X), rtol=1e-3 if np.ptp(X) == 0 else 1e-11, atol=0)
     assert (C == C.T).all() and (C.diagonal() == 0).all()
     np.testing.assert_allclose(drot.student_cost(X).dense(), np.log1p(C), rtol=1e-13)
-    near = drot.nearest(drot.sqeuclidean(X), 2).dense().numpy()
+    near = drot.nearest(drot.sqeuclidean(X), n_neighbors=2).dense().numpy()
     assert (np.isfinite(near).sum(axis=1) == 2).all()
 
 
@@ -139,7 +139,7 @@ def test_entropic(attempt, X, share, diagonal):
     n = len(X)
     xi = perplexity_of(share, n - (diagonal == "drop"))
     cost = drot.sqeuclidean(X)
-    found = attempt(lambda: drot.entropic_affinity(cost, xi, diagonal=diagonal))
+    found = attempt(lambda: drot.entropic_affinity(cost, perplexity=xi, diagonal=diagonal))
     P, log = found.plan.numpy(), found.log_plan.numpy()
     assert found.residual <= 1e-9
     np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-9)
@@ -162,7 +162,7 @@ def test_symmetric(attempt, X, share):
     """Symmetric, rows of sum 1, perplexities reached or exceeded, and the form of the duals."""
     xi = perplexity_of(share, len(X))
     cost = drot.sqeuclidean(X)
-    found = attempt(lambda: drot.symmetric_entropic_affinity(cost, xi))
+    found = attempt(lambda: drot.symmetric_entropic_affinity(cost, perplexity=xi))
     P, slack = found.plan.numpy(), found.slack.numpy()
     np.testing.assert_allclose(P, P.T, rtol=0, atol=1e-15)
     np.testing.assert_allclose(P.sum(axis=1), 1, atol=3e-9)
@@ -237,7 +237,7 @@ def test_self_tuning(attempt, X, k):
 def test_membership(attempt, X, k):
     """Entries from 0 to 1, one certain edge, and sums of log2 k where the floor is not reached."""
     cost = drot.sqeuclidean(X)
-    found = attempt(lambda: drot.umap_membership(cost, k))
+    found = attempt(lambda: drot.umap_membership(cost, n_neighbors=k))
     P, sums = found.plan.numpy(), found.plan.sum(dim=1).numpy()
     assert ((P >= 0) & (P <= 1)).all() and (P.diagonal() == 0).all()
     assert (P.max(axis=1) == 1).all()
@@ -278,7 +278,7 @@ def test_graphs_of_neighbours(attempt, method, X, q, k, share):
     def run():
         if method in ("isomap", "locally_linear_embedding"):
             return solve(X, q, n_neighbors=k)
-        rows = drot.entropic_affinity(drot.sqeuclidean(X), perplexity_of(share, len(X)))
+        rows = drot.entropic_affinity(drot.sqeuclidean(X), perplexity=perplexity_of(share, len(X)))
         return solve(drot.symmetrize(rows), q)
 
     found = attempt(run)
@@ -300,7 +300,7 @@ def test_ccpca(attempt, X, share, prior):
     found = attempt(
         lambda: drot.ccpca(
             X,
-            drot.entropic_affinity(cost, xi, diagonal="drop"),
+            drot.entropic_affinity(cost, perplexity=xi, diagonal="drop"),
             n_components=1,
             prior=prior,
             n_samples=12,
@@ -349,9 +349,11 @@ def test_embeddings(attempt, method, X, share, seed):
     def solve():
         if method == "tsne":
             xi = perplexity_of(share, len(X) - 1)
-            plan = drot.symmetrize(drot.entropic_affinity(cost, xi, diagonal="drop"))
+            plan = drot.symmetrize(drot.entropic_affinity(cost, perplexity=xi, diagonal="drop"))
             return plan, drot.tsne(plan, init="random", tol=1e-3, random_state=seed)
-        plan = drot.symmetric_entropic_affinity(cost, perplexity_of(share, len(X)), tol=1e-11).plan
+        plan = drot.symmetric_entropic_affinity(
+            cost, perplexity=perplexity_of(share, len(X)), tol=1e-11
+        ).plan
         options = dict(kernel="student", init="random", tol=1e-3, random_state=seed)
         return plan, drot.snekhorn(plan, **options)
 
@@ -382,7 +384,7 @@ def test_semi_relaxed(attempt, loss, X, Y, seed):
     scale = max(scale, float((B**2).max() if loss == "square" else B.max()), 1e-300)
     assert found.objective == pytest.approx(energy(A, B, T, loss), abs=1e-9 * scale)
     assert (np.diff(found.trace) <= 1e-9 * scale).all()
-    g = drot.gw_gradient(A, B, T, loss=loss).numpy()
+    g = drot.gromov.gw_gradient(A, B, T, loss=loss).numpy()
     gap = (g * T).sum() - g.min(axis=1).sum() / n
     assert gap <= 1e-7 * scale + 1e-9 * max(float((A**2).mean()), 1e-300)
 
@@ -414,7 +416,7 @@ def test_reduction(attempt, X, share, k, seed):
     cost = drot.sqeuclidean(X)
 
     def solve():
-        C = drot.symmetric_entropic_affinity(cost, perplexity_of(share, len(X))).plan
+        C = drot.symmetric_entropic_affinity(cost, perplexity=perplexity_of(share, len(X))).plan
         options = {"init": "random", "n_starts": 1, "random_state": seed}
         return C, drot.distributional_reduction(C, k, **options)
 
@@ -446,9 +448,6 @@ def test_scores(X, K, seed):
         near.append([set(row) for row in np.argsort(cost, axis=1, kind="stable")[:, :K]])
     common = np.mean([len(a & b) for a, b in zip(*near, strict=True)]) / K
     assert score == pytest.approx(((n - 1) * common - K) / (n - 1 - K), abs=1e-12)
-    if n > 2 * K + 1:
-        for trust in (drot.metrics.trustworthiness, drot.metrics.continuity):
-            assert 0 <= trust(X, Z, K) <= 1 and trust(X, 4 * X, K) == 1
 
 
 # -------------------------------------------------------------------------------- estimators
@@ -494,7 +493,7 @@ def test_estimators(attempt, name, X, share, dtype):
 def test_float32_at_any_scale(power):
     """A plan does not depend on the unit of the cloud: neither does whether it is found."""
     X = torch.from_numpy(wild("gaussian", 305, 15, 1, power)).float()
-    found = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 3.243720191540534)
+    found = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=3.243720191540534)
     assert found.converged
 
 
@@ -521,7 +520,7 @@ def test_average_perplexity_of_n(solve, n):
 def test_labels_do_not_decide_the_memory():
     """A label of a thousand million is refused before a plan with as many columns is made."""
     with pytest.raises(ValueError, match="membership has the label 1000000000; 3 points have"):
-        drot.coarsen(np.ones((3, 3)), [0, 1, 1_000_000_000])
+        drot.gromov.coarsen(np.ones((3, 3)), [0, 1, 1_000_000_000])
 
 
 def test_start_with_other_marginals():

@@ -75,7 +75,7 @@ def test_probabilities_by_enumeration(prior, n, diagonal, forbidden):
     options = {"prior": prior, "diagonal": diagonal}
     log_total = float(graph_log_normalizer(logs, **options))
     assert log_total == pytest.approx(math.log(raw.sum()), abs=1e-12)
-    found = [float(graph_log_probability(W, logs, **options).exp()) for W in graphs]
+    found = [math.exp(graph_log_probability(W, logs, **options)) for W in graphs]
     np.testing.assert_allclose(found, raw / raw.sum(), rtol=1e-11, atol=1e-300)
     mean = sum(W * weight for W, weight in zip(graphs, raw, strict=True)) / raw.sum()
     np.testing.assert_allclose(expected_graph(logs, **options), mean, rtol=1e-12, atol=1e-15)
@@ -198,7 +198,7 @@ def test_tiles_do_not_matter(prior):
     """The same graphs from an affinity in tiles and from its logarithm as one array."""
     X = np.random.default_rng(2).normal(size=(70, 3))
     whole, tiled = (
-        drot.entropic_affinity(drot.sqeuclidean(X, block=block), 9.0, diagonal="drop")
+        drot.entropic_affinity(drot.sqeuclidean(X, block=block), perplexity=9.0, diagonal="drop")
         for block in (None, 11)
     )
     sources = (whole.log_plan, whole, tiled)
@@ -223,8 +223,7 @@ def test_dtypes(prior):
     logs = torch.zeros(5, 5)
     graph = sample_graph(logs, prior=prior)
     assert graph.weights.dtype == torch.float32 and graph.edges.dtype == torch.int64
-    for function in (expected_graph, graph_log_normalizer, partial(graph_log_probability, graph)):
-        assert function(logs, prior=prior).dtype == torch.float32
+    assert expected_graph(logs, prior=prior).dtype == torch.float32
     assert sample_graph([[0, 1], [1, 0]], prior=prior).weights.dtype == torch.float64
     for function in (laplacian, fuzzy_union):
         assert function(torch.eye(3)).dtype == torch.float32
@@ -239,7 +238,7 @@ def test_fuzzy_union():
     for W in all_graphs("binary", 3, "drop"):
         either = (W + W.T >= 1).astype(float)
         np.testing.assert_array_equal(fuzzy_union(W), either)
-        wanted += either * float(graph_log_probability(W, logs, prior="binary").exp())
+        wanted += either * math.exp(graph_log_probability(W, logs, prior="binary"))
     np.testing.assert_allclose(fuzzy_union(P), wanted, rtol=1e-12)
     drawn = sample_graph(logs, prior="binary")
     assert torch.equal(fuzzy_union(drawn), fuzzy_union(drawn.dense()))
@@ -280,8 +279,6 @@ def test_kernels():
     assert float(mrf_log_density(X, W, kernel=lambda x: x[:, 0])) == -6.0  # from i to j: x_i - x_j
     assert float(mrf_log_density(X, np.zeros((2, 2)))) == 0.0
     assert float(mrf_log_density(X, W, kernel=lambda x: x[:, 0] - torch.inf)) == -math.inf
-    single = mrf_log_density(torch.tensor(X, dtype=torch.float32), W)
-    assert single.dtype == torch.float32
 
 
 # --------------------------------------------------------------------------------- bad input

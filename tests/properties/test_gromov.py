@@ -39,10 +39,10 @@ def test_gradient_by_autograd(loss):
     a, b = A[:, :, None, None], B[None, None]
     L = (a - b).square() if loss == "square" else a * (a / b).log() - a + b
     torch.einsum("ijkl,ik,jl->", L, T, T).backward()
-    torch.testing.assert_close(drot.gw_gradient(A, B, T.detach(), loss=loss), T.grad)
+    torch.testing.assert_close(drot.gromov.gw_gradient(A, B, T.detach(), loss=loss), T.grad)
     B[0, 1] = B[1, 0] = 0  # a number for squares; only under kl is a match with it infinite
     T = T.detach()
-    half = float((drot.gw_gradient(A, B, T) * T).sum()) / 2
+    half = float((drot.gromov.gw_gradient(A, B, T) * T).sum()) / 2
     assert half == pytest.approx(energy(A, B, T), rel=1e-12)
 
 
@@ -54,12 +54,12 @@ def test_zeros_of_kl():
     assert drot.gw_objective(B, A, match, loss="kl") == pytest.approx(-np.log(2) / 2 + 0.5)
     even = torch.full((2, 2), 0.25, dtype=torch.float64)
     assert drot.gw_objective(A, B, even, loss="kl") == np.inf
-    G = drot.gw_gradient(A, B, match, loss="kl")
+    G = drot.gromov.gw_gradient(A, B, match, loss="kl")
     assert torch.isinf(G).tolist() == [[False, True], [True, False]] and not G.isnan().any()
     for dtype, solver in itertools.product((torch.float32, torch.float64), SOLVERS):
         found = gw(A.to(dtype), B.to(dtype), loss="kl", solver=solver)
         assert found.objective == pytest.approx(np.log(2) - 0.5, abs=1e-6)
-    assert drot.gromov_monge(A, B, loss="kl").value == pytest.approx(np.log(2) - 0.5)
+    assert drot.gromov.gromov_monge(A, B, loss="kl").value == pytest.approx(np.log(2) - 0.5)
     three = 1 - torch.eye(3, dtype=torch.float64)
     with pytest.raises(ValueError, match=r"infinite at every plan .* small positive number"):
         gw(three, B, loss="kl")
@@ -75,20 +75,20 @@ def test_zeros_of_a_factored_distance(dtype, size):
     rounding = F.dense().diagonal()
     assert bool((rounding > 0).any()) and bool((rounding < 0).any())
     small = (1e-5 if dtype == torch.float32 else 1e-12) * float(C.dense().mean())
-    infinite = drot.gw_gradient(C, C, T, loss="kl").isinf()
+    infinite = drot.gromov.gw_gradient(C, C, T, loss="kl").isinf()
     assert int(infinite.sum()) == 30 * 29
     even = torch.full((30, 30), 1 / 900, dtype=dtype)
     for x, z in ((F, C), (C, F), (F, F)):
         assert drot.gw_objective(x, z, T, loss="kl") == pytest.approx(0, abs=small)
         assert drot.gw_objective(x, z, even, loss="kl") == np.inf
-        gradient = drot.gw_gradient(x, z, T, loss="kl")
+        gradient = drot.gromov.gw_gradient(x, z, T, loss="kl")
         assert torch.equal(gradient.isinf(), infinite)
         assert float(gradient.diagonal().abs().max()) < 1e3 * small
         found = gw(x, z, loss="kl", init=T, on_failure="ignore")
         assert found.objective == pytest.approx(0, abs=small)
     few = [drot.factored_sqeuclidean(X[:5]), C.dense()[:5, :5]]
     for x, z in itertools.product(few, repeat=2):
-        assert drot.gromov_monge(x, z, loss="kl").value == pytest.approx(0, abs=small)
+        assert drot.gromov.gromov_monge(x, z, loss="kl").value == pytest.approx(0, abs=small)
     near, one = X.clone(), T.clone()
     near[1] = near[0] + 1e-2 * size * 1e-3 ** (dtype == torch.float64)  # close, and not the same
     one[1, :2] = one[0, :2]
@@ -112,7 +112,7 @@ def test_float32_and_zero_weights():
     for init, solver in itertools.product(("kmeans", "spectral", "random", "product"), SOLVERS):
         found = gw(A, B, weights_x=w, init=init, solver=solver)
         assert found.converged and (found.plan[4] == 0).all()
-    assert barycenter(A, 3, weights_x=w).converged
+    assert barycenter(A, 3, weights=w).converged
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -253,7 +253,7 @@ def test_structure_of_a_kl_barycentre(kind, dtype):
         C = D.astype(dtype) if kind == "squares" else np.exp(-D).astype(dtype)
         C = drot.factored_sqeuclidean(X.astype(dtype)) if kind == "factored" else C
         for k in (3, 4, 6):
-            found = barycenter(C, k, weights_x=w, loss="kl", random_state=seed)
+            found = barycenter(C, k, weights=w, loss="kl", random_state=seed)
             assert bool((found.structure >= 0).all())
             value = drot.gw_objective(C, found.structure, found.plan, loss="kl")
             assert value == pytest.approx(found.objective, abs=close * D.mean())
@@ -265,7 +265,7 @@ def test_starts_are_what_their_names_say(how):
     y = torch.arange(30) % 3
     X = cloud(30, 2) + 20 * torch.eye(3, 2, dtype=torch.float64)[y]
     G = X @ X.T + 100 * (y[:, None] == y)
-    value = float((G**2).mean() - drot.coarsen(G, y).normalized.square().sum())
+    value = float((G**2).mean() - drot.gromov.coarsen(G, y).normalized.square().sum())
     plan = (0.8 * torch.eye(3)[y] + 0.2 / 3).double() / 30
     init = plan if how == "plan" else how
     one = drot.kernel_kmeans(G, 3, init=init, n_starts=1, max_iter=1)
@@ -330,7 +330,7 @@ def test_estimator(similarity, loss):
     np.testing.assert_allclose(model.weights_, 1 / 3)
     assert model.objective_ == model.result_.objective and model.structure_.shape == (3, 3)
     T = hard_plan(torch.from_numpy(model.labels_), torch.full((60,), 1 / 60).double(), 3)
-    structure = drot.coarsen(model._cost(torch.from_numpy(X)), T).structure
+    structure = drot.gromov.coarsen(model._cost(torch.from_numpy(X)), T).structure
     np.testing.assert_allclose(model.structure_, structure, rtol=1e-8, atol=1e-10)
 
 

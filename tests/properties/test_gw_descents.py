@@ -118,7 +118,7 @@ def test_adapted_epsilon(loss):
     w = weights(8)
     terms, start = Problem(contraction(A, B, loss), w), soft(w, 3, 2)
     plans = [state.T for state, _ in islice(mirror_descent(terms, terms.state(start), None), 9)]
-    gradient = partial(drot.gw_gradient, A, B, loss=loss)
+    gradient = partial(drot.gromov.gw_gradient, A, B, loss=loss)
 
     def step(T, eps):
         return torch.softmax(T.log() - gradient(T) / eps, dim=1) * w[:, None]
@@ -204,7 +204,7 @@ def test_the_compiled_loop_makes_the_best_moves_of_a_row(loss, seed):
         order, wanted, made = np.roll(np.arange(6), -(visit % 6)), torch.from_numpy(t.copy()), []
         i = int(order[0])  # a call begins with the first row
         for _ in range(3):
-            g = drot.gw_gradient(A, B, wanted, loss=loss)[i]
+            g = drot.gromov.gw_gradient(A, B, wanted, loss=loss)[i]
             blame = wanted[i] * (g - g.min())
             move = best_move(A, B, wanted, i, loss, [int(blame.argmax())])
             move = move if move[0] < -1e-12 else best_move(A, B, wanted, i, loss)
@@ -410,7 +410,7 @@ def test_soft_plans_in_few_rounds(seed):
     found = drot.semi_relaxed_gw(C, B, loss="kl", init=soft(w, 4, seed), weights_x=w, tol=1e-12)
     assert found.n_iter < 400 and bool(((found.plan > 0).sum(dim=1) > 1).any())
     assert found.objective == pytest.approx(energy(C, B, found.plan, "kl"), rel=1e-9)
-    G = drot.gw_gradient(C, B, found.plan, loss="kl")
+    G = drot.gromov.gw_gradient(C, B, found.plan, loss="kl")
     gap = float((G * found.plan).sum() - w @ G.min(dim=1).values)
     assert gap < 1e-11 and (np.diff(found.trace) <= 1e-12).all()
 
@@ -429,7 +429,7 @@ def test_the_minimum_on_a_face():
     assert bool((found.T[T == 0] == 0).all())
     torch.testing.assert_close(found.P, terms.state(found.T).P, rtol=1e-10, atol=1e-12)
     assert found.value == pytest.approx(energy(C, B, found.T), rel=1e-10)
-    G, inside = drot.gw_gradient(C, B, found.T), found.T > 0
+    G, inside = drot.gromov.gw_gradient(C, B, found.T), found.T > 0
     spread = [float(g[some].max() - g[some].min()) for g, some in zip(G, inside, strict=True)]
     assert max(spread) < 1e-8 and int(inside.sum()) > 8
     # asked for more digits than there are, it ends, and never rises

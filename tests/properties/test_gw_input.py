@@ -19,15 +19,15 @@ gw = drot.semi_relaxed_gw
 def test_matchings_of_at_most_seven_points():
     """Seven are allowed, and as many on both sides."""
     A, order = problem(1, 7)[0], torch.tensor([2, 0, 6, 1, 5, 3, 4])
-    found = drot.gromov_monge(A, A[order][:, order])
+    found = drot.gromov.gromov_monge(A, A[order][:, order])
     assert found.value == 0 and torch.equal(order[found.permutation], torch.arange(7))
     for n, k in ((4, 3), (3, 4), (8, 8)):
         with pytest.raises(ValueError, match=f"at most 7 points; got {n} and {k}"):
-            drot.gromov_monge(np.ones((n, n)), np.ones((k, k)))
+            drot.gromov.gromov_monge(np.ones((n, n)), np.ones((k, k)))
     A, B = (x / 10 for x in problem(2, 3, 3))  # entries below 1
     plans = [torch.eye(3).double()[list(p)] / 3 for p in itertools.permutations(range(3))]
     least = min(energy(A, B, T, "kl") for T in plans)
-    assert drot.gromov_monge(A, B, loss="kl").value == pytest.approx(least, rel=1e-12)
+    assert drot.gromov.gromov_monge(A, B, loss="kl").value == pytest.approx(least, rel=1e-12)
 
 
 def test_start_of_transport_in_float32():
@@ -49,9 +49,9 @@ def test_start_of_transport_in_float32():
     [
         (lambda: gw(np.eye(3), np.eye(2, dtype="f4")), "float64 and cost_z is torch.float32"),
         (lambda: gw(np.eye(3), [[1, -1], [-1, 1]], loss="kl"), r"entry \(0, 1\) is -1"),
-        (lambda: drot.coarsen(np.eye(3), [0, 1, 3]), "has the label 3; 3 points have fewer"),
-        (lambda: drot.coarsen(np.eye(3), [0, 2, 2]), "leaves cluster 1 empty"),
-        (lambda: drot.coarsen(np.eye(3), [[1 / 3, 0]] * 3), "leaves cluster 1 empty"),
+        (lambda: drot.gromov.coarsen(np.eye(3), [0, 1, 3]), "has the label 3; 3 points have fewer"),
+        (lambda: drot.gromov.coarsen(np.eye(3), [0, 2, 2]), "leaves cluster 1 empty"),
+        (lambda: drot.gromov.coarsen(np.eye(3), [[1 / 3, 0]] * 3), "leaves cluster 1 empty"),
         (lambda: drot.costs.Factored(np.eye(3), np.ones((3, 1))), "must have as many columns"),
     ],
 )

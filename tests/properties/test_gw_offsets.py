@@ -71,7 +71,7 @@ def test_plan_of_similarities_with_an_offset(dtype, solver):
     size = w @ (A - w @ A @ w).square() @ w + (S - w @ A @ w).square().mean()
 
     def gap(T) -> float:
-        G = drot.gw_gradient(A, S, T)
+        G = drot.gromov.gw_gradient(A, S, T)
         return float(((G * T).sum() - w @ G.min(dim=1).values) / size)
 
     assert far.residual == pytest.approx(gap(far.plan.double()), abs=10 * tol)
@@ -88,7 +88,7 @@ def test_a_step_of_mirror_descent_with_an_offset():
         C + 4096, B + 4096, weights_x=w, init=T, solver="mirror_descent", epsilon=epsilon,
         refine=False, max_iter=1, on_failure="ignore",
     )  # fmt: skip
-    G = drot.gw_gradient(C.double(), B.double(), T)
+    G = drot.gromov.gw_gradient(C.double(), B.double(), T)
     wanted = torch.softmax(T.log() - G / epsilon, dim=1) * w[:, None]
     torch.testing.assert_close(found.plan.double(), wanted, rtol=1e-4, atol=1e-7)
 
@@ -129,7 +129,7 @@ def test_an_empty_cluster_has_no_structure():
     C = torch.block_diag(torch.ones(3, 3), torch.ones(3, 3)).double() + far
     T = torch.zeros(6, 3).double()
     T[:3, 0], T[3:, 2] = w[:3], w[3:]
-    found = drot.srgw_barycenter(C, 3, init=T, weights_x=w)
+    found = drot.srgw_barycenter(C, 3, init=T, weights=w)
     wanted = torch.tensor([[far + 1, 0, far], [0, 0, 0], [far, 0, far + 1]], dtype=torch.float64)
     torch.testing.assert_close(found.structure, wanted, rtol=1e-15, atol=0)
     assert 0 <= found.objective < 1e-14
@@ -140,7 +140,7 @@ def test_an_empty_cluster_has_no_structure():
 def test_all_points_in_one_place(loss, init):
     """One number stands for all of C: the mean, whose objective is the spread."""
     C, w = distances(), weights(40)
-    one = drot.srgw_barycenter(C, 1, weights_x=w, loss=loss)
+    one = drot.srgw_barycenter(C, 1, weights=w, loss=loss)
     found = drot.semi_relaxed_gw(C, one.structure, weights_x=w, loss=loss, init=init)
     assert found.objective == pytest.approx(one.objective, rel=1e-12)
     assert float(one.structure) == pytest.approx(float(w @ C @ w))
@@ -172,7 +172,7 @@ def test_kernel_kmeans_sees_differences_alone(kind):
             X,
             block=7 if kind == "tiles" else None,
         )
-    found = drot.kernel_kmeans(cost, 4, weights_x=w)
+    found = drot.kernel_kmeans(cost, 4, weights=w)
     peer = KMeans(4, n_init=20, random_state=0).fit(X.numpy(), sample_weight=w.numpy())
     assert found.objective == pytest.approx(peer.inertia_, rel=tol)
     assert len(set(zip(found.labels.tolist(), peer.labels_.tolist(), strict=True))) == 4
@@ -225,7 +225,7 @@ def test_squares_that_no_float_holds():
             call()
     assert drot.gw_objective(2.0**490 * A, 2.0**490 * B, T) < math.inf
     mean = float(1e200 * A.mean())  # a mean needs no square
-    assert float(drot.coarsen(1e200 * A, [0] * 6).structure) == pytest.approx(mean)
+    assert float(drot.gromov.coarsen(1e200 * A, [0] * 6).structure) == pytest.approx(mean)
 
 
 def test_a_gap_that_is_not_a_number():

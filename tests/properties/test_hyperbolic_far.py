@@ -59,7 +59,7 @@ def test_reductions_of_blobs_converge(seed):
     """With the default kernel, to the residual that differences of the objective confirm."""
     rng = np.random.default_rng(seed)
     parts = [rng.normal(size=(15, 4)) + 5 * rng.normal(size=4) for _ in range(rng.integers(2, 6))]
-    C = symmetric_entropic_affinity(sqeuclidean(np.concatenate(parts)), 8.0).plan
+    C = symmetric_entropic_affinity(sqeuclidean(np.concatenate(parts)), perplexity=8.0).plan
     found = hyperbolic.reduce(C, 8, n_starts=1)
     assert found.converged and found.residual <= 1e-3
     problem = _Hyperbolic(C, 8, 2, "student", "sum", "kl", None, scale=1.0)

@@ -42,7 +42,7 @@ def test_passes_of_one_bandwidth_count_evaluations(solve, checks, how):
 def test_fewest_neighbours():
     """Two for a perplexity; one tunes: sigma_i is the distance to the nearest other point."""
     C = drot.sqeuclidean(CLOUD[:9]).dense()
-    found = drot.entropic_affinity(C, 1.5, n_neighbors=2)
+    found = drot.entropic_affinity(C, perplexity=1.5, n_neighbors=2)
     torch.testing.assert_close(found.perplexity, torch.full((9,), 1.5).double())
     sigma = C.sort(dim=1).values[:, 1].sqrt()
     found = drot.self_tuning_affinity(C, n_neighbors=1)
@@ -96,7 +96,7 @@ def test_one_start_of_each_kind_is_enough():
     assert drot.kernel_kmeans(X @ X.T, 2, n_starts=1).objective == pytest.approx(0.25)
 
 
-C = drot.symmetric_entropic_affinity(drot.sqeuclidean(CLOUD[:24]), 6)
+C = drot.symmetric_entropic_affinity(drot.sqeuclidean(CLOUD[:24]), perplexity=6)
 
 
 def test_generator_draws_the_starts():

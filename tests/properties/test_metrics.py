@@ -37,7 +37,7 @@ def test_spectral_clustering_ari():
     rng = np.random.default_rng(0)
     labels = np.repeat([7, 3, 5], 15)
     X = rng.normal(size=(45, 2)) + np.repeat([[0, 0], [20, 0], [0, 20]], 15, axis=0)
-    plan = drot.symmetrize(drot.entropic_affinity(drot.sqeuclidean(X), 5.0))
+    plan = drot.symmetrize(drot.entropic_affinity(drot.sqeuclidean(X), perplexity=5.0))
     assert ari(plan, labels) == 1.0 and abs(ari(plan, rng.permutation(labels))) < 0.15
     assert 0.3 < ari(plan, labels, n_clusters=2) < 0.9
 
@@ -59,16 +59,16 @@ def test_scores_do_not_see_units():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for score in (
-            lambda Z, T: homogeneity(PAIRS, T),
+            lambda Z, T: homogeneity(T, PAIRS),
             lambda Z, T: silhouette(Z, T, PAIRS),
             lambda Z, T: nmi(Z, T, PAIRS),
         ):
             assert 0 < score(SIX, T) <= 1
             assert score(1e-3 * SIX, 7 * T) == pytest.approx(score(SIX, T), rel=1e-9)
-        assert homogeneity(PAIRS, T) < 0.9
-        assert homogeneity(PAIRS, np.eye(6)) == pytest.approx(1, abs=1e-12)
+        assert homogeneity(T, PAIRS) < 0.9
+        assert homogeneity(np.eye(6), PAIRS) == pytest.approx(1, abs=1e-12)
         for T in (np.eye(4), np.full((4, 3), 0.1)):  # one class
-            assert homogeneity([5, 5, 5, 5], T) == 1
+            assert homogeneity(T, [5, 5, 5, 5]) == 1
 
 
 def test_silhouette_of_odd_prototypes():

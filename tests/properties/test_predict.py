@@ -48,7 +48,7 @@ def rows(similarity, new) -> np.ndarray:
             found = []
             for i in range(len(new)):  # with the fitted points, and no other new one
                 keep = [i, *range(len(new), len(own))]
-                one = drot.umap_membership(cost[np.ix_(keep, keep)], 6)
+                one = drot.umap_membership(cost[np.ix_(keep, keep)], n_neighbors=6)
                 found.append(one.plan[0, 1:])
             return np.stack(found)
     found = []

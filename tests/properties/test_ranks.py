@@ -97,7 +97,7 @@ def test_shared_rows_are_shared_again():
 
 def test_a_saved_affinity_of_shared_rows_comes_back_whole(tmp_path):
     """Each process may save; what is loaded has all rows, equal to rounding."""
-    affinity = drot.entropic_affinity(drot.sqeuclidean(cloud()), 4.0)
+    affinity = drot.entropic_affinity(drot.sqeuclidean(cloud()), perplexity=4.0)
     part = dataclasses.replace(affinity, cost=affinity.cost.shared(Half(1)))
     part.save(tmp_path / "part.npz")
     back = drot.load(tmp_path / "part.npz")
@@ -116,11 +116,13 @@ def test_an_error_on_one_rank_ends_all(tmp_path):
 def test_shared_rows_are_not_pickled(tmp_path):
     """A group of processes does not travel, and without one nothing is shared."""
     with pytest.raises(RuntimeError, match=r"torch\.distributed is not initialised; start with"):
-        drot.shard(torch.eye(3))
+        drot.costs.shard(torch.eye(3))
     where = f"file://{tmp_path / 'meeting'}"
     dist.init_process_group("gloo", init_method=where, rank=0, world_size=1)
     try:
-        affinity = drot.entropic_affinity(drot.shard(drot.sqeuclidean(cloud())), 4.0)
+        affinity = drot.entropic_affinity(
+            drot.costs.shard(drot.sqeuclidean(cloud())), perplexity=4.0
+        )
         for take in (pickle.dumps, copy.deepcopy):
             with pytest.raises(TypeError, match=r"^a cost shared among processes cannot be pick"):
                 take(affinity)

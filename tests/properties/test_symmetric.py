@@ -1,9 +1,8 @@
-"""The symmetric entropic affinity: what must hold for every cloud, and the steps of its solver."""
+"""The symmetric entropic affinity: what must hold for every cloud."""
 
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import drot
 import numpy as np
@@ -13,13 +12,11 @@ import torch
 from clouds import KINDS, cloud, clouds, quick
 from drot import symmetric_entropic_affinity as solve
 from drot.affinities import symmetric_dual
-from drot.affinities.symmetric import _Newton
-from drot.affinities.symmetric_dual import Dual, Point
+from drot.affinities.symmetric_dual import Dual
 from drot.costs.array import as_pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-FALL = 0.7  # the share of a gamma that a step may take, as the book says
 ONES, NONE = torch.ones(9).double(), torch.zeros(9, dtype=torch.bool)
 shares = st.floats(0.01, 0.98)  # of the way from the fewest to the most neighbours
 each_block = pytest.mark.parametrize("block", [None, 3])
@@ -59,7 +56,7 @@ def test_rows(X, share, kept):
     cost = drot.sqeuclidean(X.astype(dtype))
     ties = int((cost.dense() == 0).sum(dim=1).max())
     xi = ties + share * (len(X) - ties)
-    affinity = solve(cost, xi)
+    affinity = solve(cost, perplexity=xi)
     for tensor in (affinity.plan, affinity.gamma, affinity.lam, affinity.free):
         assert tensor.dtype == cost.dtype
     assert errors(affinity, xi) <= accuracy and affinity.residual <= accuracy
@@ -67,7 +64,7 @@ def test_rows(X, share, kept):
     np.testing.assert_allclose(affinity.perplexity, reached, rtol=accuracy)
     np.testing.assert_array_equal(affinity.log_plan.exp(), affinity.plan)
     if dtype is np.float32:
-        exact = solve(drot.sqeuclidean(X.astype(dtype).astype(float)), xi)
+        exact = solve(drot.sqeuclidean(X.astype(dtype).astype(float)), perplexity=xi)
         np.testing.assert_allclose(affinity.plan, exact.plan, atol=5e-3)
 
 
@@ -76,7 +73,7 @@ def test_rows(X, share, kept):
 def test_scale(kind, power):
     """Units of the cost: gamma, lam and the value carry them, the plan knows nothing of them."""
     C, t = drot.sqeuclidean(cloud(kind, 1, 15, 3)).dense(), 4.0**power
-    base, scaled = (solve(M, 4.0) for M in (C, t * C))
+    base, scaled = (solve(M, perplexity=4.0) for M in (C, t * C))
     np.testing.assert_allclose(scaled.plan, base.plan, atol=1e-12)
     np.testing.assert_allclose(scaled.gamma / t, base.gamma, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(scaled.lam / t, base.lam, rtol=1e-9, atol=1e-10 * float(C.max()))
@@ -89,13 +86,13 @@ def test_tiles_stay_tiles(kind, monkeypatch):
     """With tiles no array of n rows is ever asked for, slack rows or not."""
     triples = (30.0 * np.arange(13)[:, None] + [-1, 0, 1]).reshape(-1, 1)
     X = triples if kind == "triples" else cloud(kind, 5, 39, 3)
-    expected = solve(drot.sqeuclidean(X).dense(), 3.0).plan
+    expected = solve(drot.sqeuclidean(X).dense(), perplexity=3.0).plan
     monkeypatch.setattr(symmetric_dual, "tile_rows", lambda cost: 4)
     cost = drot.sqeuclidean(X, block=5)
     rows, asked = cost.rows, []
     monkeypatch.setattr(cost, "rows", lambda index: (asked.append(rows(index)), asked[-1])[1])
     monkeypatch.delattr(drot.costs.Pairwise, "dense")
-    affinity = solve(cost, 3.0)
+    affinity = solve(cost, perplexity=3.0)
     assert len(asked) > 50 and max(len(tile) for tile in asked) <= 5
     parts = [affinity.log_rows(part, tile).exp() for part, tile in cost.tiles(5)]
     torch.testing.assert_close(torch.cat(parts), expected, rtol=0, atol=1e-10)
@@ -110,13 +107,13 @@ def test_passes_count_evaluations(xi):
         rows.append(len(x))
         return (x[:, None] - y).square().sum(dim=-1)
 
-    affinity = solve(drot.pairwise(distances, X, block=8), xi)
+    affinity = solve(drot.pairwise(distances, X, block=8), perplexity=xi)
     # once for symmetry, once for the start, which iterates on a tile at a time, and once for the
     # diagonal; then one evaluation at least
     spent = affinity.passes + affinity.products - affinity.work[0] + 1
     assert not affinity.slack.any() and sum(rows) / 40 == 3 + spent
     # a dense array is computed once, and as many passes less one diagonal are made over it
-    dense = solve(drot.sqeuclidean(X).dense(), xi)
+    dense = solve(drot.sqeuclidean(X).dense(), perplexity=xi)
     assert dense.passes == affinity.passes - 1 and dense.products == affinity.products
 
 
@@ -125,12 +122,13 @@ def test_trace_and_work(kind):
     """The callback sees the trace; the work never falls and ends at passes + products."""
     seen = []
     C = drot.sqeuclidean(cloud(kind, 7, 20, 3)).dense()
-    found = solve(C, 4.0, callback=lambda *news: seen.append(news))
+    found = solve(C, perplexity=4.0, callback=lambda *news: seen.append(news))
     assert seen == list(enumerate(found.trace, start=1)) and found.n_iter == len(found.work)
     assert found.residual == found.trace[-1] <= 1e-9 < min(found.trace[:-1])
     assert (np.diff(found.work) > 0).all() and 0 < found.work[0] < found.passes
     assert found.work[-1] == found.passes + found.products > found.passes
-    again = solve(C, 4.0, tol=found.trace[0])  # a residual that meets the tolerance is enough
+    # a residual that meets the tolerance is enough
+    again = solve(C, perplexity=4.0, tol=found.trace[0])
     assert again.trace == found.trace[:1] and again.converged
 
 
@@ -140,12 +138,12 @@ def test_certificate_of_an_unfinished_plan(kind, max_iter):
     """Stopped early, the residual is that of the plan that is handed back."""
     xi = 1.5 if kind == "triples" else 5.0
     C = line(-1, 0, 1, 9, 10, 11) if kind == "triples" else squares(kind, 9, 20)
-    affinity = solve(C, xi, tol=1e-15, max_iter=max_iter, on_failure="ignore")
+    affinity = solve(C, perplexity=xi, tol=1e-15, max_iter=max_iter, on_failure="ignore")
     assert not affinity.converged and affinity.n_iter == max_iter == len(affinity.trace)
     if (affinity.free >= 0).all():
         assert affinity.residual == pytest.approx(errors(affinity, xi), rel=1e-6, abs=1e-12)
     with pytest.raises(drot.NotConverged, match=f"after {max_iter} iterations"):
-        solve(C, xi, tol=1e-15, max_iter=max_iter)
+        solve(C, perplexity=xi, tol=1e-15, max_iter=max_iter)
 
 
 # kind: points met and products of six runs together; they were 20 % less when written
@@ -156,7 +154,7 @@ EXPENSE |= {"duplicates": (51, 203), "outliers": (76, 198), "line": (58, 231), "
 @pytest.mark.parametrize("kind", KINDS)
 def test_clouds_take_few_passes(kind):
     """On every kind of cloud, at a middling perplexity."""
-    runs = [solve(drot.sqeuclidean(cloud(kind, seed, 30, 3)), 6.0) for seed in range(6)]
+    runs = [solve(drot.sqeuclidean(cloud(kind, seed, 30, 3)), perplexity=6.0) for seed in range(6)]
     spent = sum(run.n_iter for run in runs), sum(run.products for run in runs)
     assert spent[0] <= EXPENSE[kind][0] and spent[1] <= EXPENSE[kind][1]
 
@@ -165,7 +163,7 @@ def test_projections_report_each_pair():
     """The callback sees the number and the residual of each pair of projections."""
     seen, C = [], squares("gaussian", 0, 9, 2)
     ask = {"bandwidth": 0.05, "tol": 1e-3, "callback": lambda *news: seen.append(news)}
-    found = drot.symmetric_alternating_projections(C, 3.0, **ask)
+    found = drot.affinities.symmetric_alternating_projections(C, perplexity=3.0, **ask)
     assert len(seen) > 1 and seen == list(enumerate(found.trace, start=1))
 
 
@@ -173,7 +171,7 @@ def test_projections_report_each_pair():
 def test_slack_rows_at_no_cost_share_by_symmetry():
     """Points 0 and 2 cost each other nothing, but are no copies: what they keep is not the same."""
     C = np.array([[0.0, 1, 0], [1, 0, 2], [0, 2, 0]])
-    affinity = solve(C, 2.3)
+    affinity = solve(C, perplexity=2.3)
     assert affinity.slack.tolist() == [True, False, True] and errors(affinity, 2.3) <= 2e-9
     conic = oracles.symmetric_entropic_transport(C, 2.3)
     plan, free = affinity.plan.numpy(), affinity.free.numpy()
@@ -195,7 +193,7 @@ def test_one_less_the_adjacency(share, block):
         C = C + C.T
         ties = (C == 0).sum(axis=1).max()
         xi = ties + share * (n - ties)
-        affinity = solve(tabled(C, block), xi)
+        affinity = solve(tabled(C, block), perplexity=xi)
         slack += int(affinity.slack.sum())
         assert errors(affinity, xi) <= 2e-9
         if block is None and trial % 4 == 0:
@@ -205,7 +203,7 @@ def test_one_less_the_adjacency(share, block):
         C[[i, j]] = C[:, [i, j]] = 0.0  # a path by way of every other point
         C[i, j] = C[j, i] = 1.0
         with pytest.raises(ValueError, match="or be copies"):
-            solve(tabled(C, block), xi)
+            solve(tabled(C, block), perplexity=xi)
     assert slack > 5 * (share < 0.5)
 
 
@@ -216,18 +214,11 @@ def test_plan_of_a_gram_cost_has_the_residual_that_is_stated(offset, block):
     X = torch.tensor(cloud("gaussian", 0, 60, 3)) + offset
     C = -(X @ X.T)
     C = (C + C.T) / 2
-    affinity = solve(tabled(C, block), 10.0)
+    affinity = solve(tabled(C, block), perplexity=10.0)
     assert errors(affinity, 10.0) <= affinity.residual + 1e-12 <= 1.1e-9
     u, s = (v[:, None] + v for v in (affinity.lam, affinity.gamma))
     digits = 20 * 2.3e-16 * float(C.abs().max() / affinity.gamma.min())
     torch.testing.assert_close((u - 2 * C) / s, affinity.log_plan, rtol=1e-12, atol=digits)
-
-
-# --------------------------------------------------------------------------- steps of the solver
-def newton(C, xi, gamma, lam) -> _Newton:
-    """The solver at given duals, with no step taken."""
-    target = torch.tensor(np.log(np.broadcast_to(xi, len(C))) + 1)
-    return _Newton(Dual(as_pairwise(C), target), torch.tensor(gamma), torch.tensor(lam), 1e-9)
 
 
 def moderate(seed: int, C: np.ndarray, spread: float) -> tuple[np.ndarray, np.ndarray]:
@@ -236,153 +227,14 @@ def moderate(seed: int, C: np.ndarray, spread: float) -> tuple[np.ndarray, np.nd
     return gamma, -gamma * rng.uniform(0.2, 2.0, size=len(C))
 
 
-def logarithms(C, xi, x) -> np.ndarray:
-    """What is missing of each log perplexity, of the row made to sum to 1; and log row sums."""
-    gamma, lam = np.split(x, 2)
-    P = np.exp((lam[:, None] + lam - 2 * C) / (gamma[:, None] + gamma))
-    share = P / P.sum(axis=1, keepdims=True)
-    reached = np.array([oracles.log_perplexity(row) for row in share])
-    return np.concatenate([np.log(xi) - reached, np.log(P.sum(axis=1))])
-
-
-def step_by_hand(C, xi, gamma, lam) -> tuple[np.ndarray, np.ndarray, int]:
-    """Newton's step for the logarithms; gammas that would lose over 70 % lose just that."""
-    n, x = len(C), np.concatenate([gamma, lam])
-    now = logarithms(C, xi, x)
-    J = oracles.jacobian(lambda x: logarithms(C, xi, x), x, 1e-6)
-    held, rounds = np.zeros(n, dtype=bool), 0
-    while True:
-        free = np.concatenate([~held, np.ones(n, dtype=bool)])
-        d = np.concatenate([np.where(held, -FALL * gamma, 0), np.zeros(n)])
-        d[free] = np.linalg.solve(J[np.ix_(free, free)], -(now + J @ d)[free])
-        short = ~held & (d[:n] < -FALL * gamma)
-        if not short.any():
-            break
-        held, rounds = held | short, rounds + 1
-    dg, dl = np.split(d, 2)
-    # a held row: log P_ii = lam_i / gamma_i changes by what the linear model says, at most 1
-    turn = np.clip((dl - lam / gamma * dg) / gamma, -1, 1)
-    return dg, np.where(held, (gamma + dg) * (lam / gamma + turn) - lam, dl), rounds
-
-
-@pytest.mark.parametrize(
-    ("seed", "spread", "low", "rounds"),
-    [(8, 0.3, 1.0, 0), (3, 0.5, 1.0, 1), (2, 0.5, 1.0, 2), (35, 0.8, 0.3, 2)],
-)
-def test_alg_sea_aims_at_the_logarithms(seed, spread, low, rounds):
-    """Newton's method for log row sums and log perplexities, with gammas held where they fall."""
-    C, xi = squares("gaussian", seed, 9), np.linspace(2, 6, 9)
-    gamma, lam = moderate(seed, C, spread)
-    run = newton(C, xi, gamma, low * lam)
-    run._forcing = lambda: 1e-12
-    *step, found = step_by_hand(C, xi, gamma, low * lam)
-    assert found == rounds
-    np.testing.assert_allclose(run._clipped(0.0), step, rtol=1e-5, atol=1e-6 * gamma.max())
-
-
-@pytest.mark.parametrize(
-    ("value", "slope", "new_value", "new_slope", "taken"),
-    [
-        (-3.0, 2.0, -3.0 + 2.1e-4, 2.0, True),  # 1e-4 of what the slope promises is enough
-        (-3.0, 2.0, -3.0 + 1.9e-4, 2.0, False),
-        (0.0, 2.0, 2e-4, 0.0, True),  # just that
-        (-3.0, 0.0, 1.0, 0.0, False),  # no slope, no step
-        (-3.0, -1.0, 1.0, 1.0, False),
-        (-3.0, 1e-14, -3.1, -0.79e-14, True),  # the value has no digits left: its slope has
-        (-3.0, 1e-14, -2.9, -0.81e-14, False),
-        (3.0, 5e-13, 3.1, -0.81e-13 * 5, False),
-        (-3.0, 1e-12, -3.1, 1e-12, False),  # this slope is above the rounding of 3
-        (-3e3, 1e-10, -3.1e3, 0.0, True),  # but not above that of 3000
-    ],
-)
-def test_a_step_must_increase_the_dual(value, slope, new_value, new_slope, taken):
-    zero, none = torch.zeros(2).double(), torch.zeros(2, dtype=torch.bool)
-
-    def point(gamma, lam, value, slope):
-        entropy = torch.tensor([-slope, 0.0], dtype=torch.float64)
-        return Point(gamma, lam, zero, value, zero + 1, entropy, zero, zero, None)
-
-    def at(gamma, lam, pinned, beside):
-        return point(gamma, lam, new_value, new_slope)
-
-    run = object.__new__(_Newton)
-    run.pinned, run.point = none, point(zero + 0.5, zero, value, slope)
-    run.dual, start = SimpleNamespace(least=zero, at=at), run.point
-    step = torch.tensor([[1.0, 0.0], [0.25, 3.0]]).double()  # lam may pass 0 where gamma > 0
-    assert run._try(step) == taken == (run.point is not start)
-    if taken:
-        assert run.point.gamma.tolist() == [1.5, 0.5] and run.point.lam.tolist() == [0.25, 3.0]
-
-
 # --------------------------------------------------------------------------------- the active set
-P, R = True, False  # pinned, or not
-TINY = 1e-3 * math.log(1e-12)
-SORT = [
-    # gamma, lam, pinned, gap, row sum, free -> gamma, lam, pinned;  least is 0.1
-    ("enters", (0.09, -0.2, R, -0.1, 1.0, 0.0), (0.0, 0.0, P)),
-    ("enters however bad its sum", (0.09, -0.2, R, -0.1, 5.0, 0.0), (0.0, 0.0, P)),
-    ("too large", (0.1, -0.2, R, -0.1, 1.0, 0.0), (0.1, -0.2, R)),
-    ("needs its price", (0.09, -0.2, R, 0.1, 1.0, 0.0), (0.09, -0.2, R)),
-    ("stays pinned", (0.0, 0.0, P, -0.1, 1.0, 0.5), (0.0, 0.0, P)),
-    ("has nothing to spare", (0.0, 0.0, P, -0.1, 1.0, 0.0), (0.0, 0.0, P)),
-    ("leaves", (0.0, 0.0, P, 0.1, 1.0, 0.5), (1e-3, 1e-3 * math.log(0.5), R)),
-    ("leaves with nothing", (0.0, 0.0, P, 0.1, 1.0, 0.0), (1e-3, TINY, R)),
-    ("just meets", (0.0, 0.0, P, 0.0, 1.0, 0.5), (0.0, 0.0, P)),
-    ("in debt", (0.0, 0.0, P, 0.1, 1.0, -0.1), (0.0, 0.0, R)),
-    ("in debt, entropy to spare", (0.0, 0.0, P, -0.1, 1.0, -0.1), (0.0, 0.0, R)),
-    ("leaves, bare", (0.0, -0.4, R, 0.1, 1.05, 0.0), (1e-3, -0.4 + TINY, R)),
-    ("leaves, bare, too", (0.0, -0.4, R, 0.1, 0.95, 0.0), (1e-3, -0.4 + TINY, R)),
-    ("bare, its sum is off", (0.0, -0.4, R, 0.1, 1.2, 0.0), (0.0, -0.4, R)),
-    ("bare, off downwards", (0.0, -0.4, R, 0.1, 0.8, 0.0), (0.0, -0.4, R)),
-    ("bare, entropy to spare", (0.0, -0.4, R, -0.1, 0.95, 0.0), (0.0, -0.4, R)),
-    ("is full", (0.0, 0.0, R, -0.1, 0.9, 0.0), (0.0, 0.0, P)),
-    ("is overfull", (0.0, 0.0, R, -0.1, 1.1, 0.0), (0.0, 0.0, R)),
-    ("is just full", (0.0, 0.0, R, -0.1, 1.0, 0.0), (0.0, 0.0, R)),
-    ("regular with mass to spare", (0.3, 0.2, R, 0.1, 0.9, 0.0), (0.3, 0.2, R)),
-]
-
-
-@pytest.mark.parametrize("rows", [SORT, *([row] for row in SORT)])
-def test_rows_are_sorted_as_the_conditions_ask(rows):
-    """Each by itself, in one evaluation where any moves."""
-    names, before, after = zip(*rows, strict=True)
-    gamma, lam, pinned, gap, row_sum, free = torch.tensor(before, dtype=torch.float64).T.clone()
-    entropy = torch.where(gap == 0, row_sum, row_sum * (1 - gap - row_sum.log()))  # to the bit
-    evaluated = []
-
-    def at(gamma, lam, pinned):
-        evaluated.append(pinned)
-        return Point(gamma, lam, free, 0.0, row_sum, entropy.clone(), free, free, None)
-
-    run = object.__new__(_Newton)
-    run.pinned, run.least = pinned == 1, torch.full_like(gamma, 0.1)
-    run.dual = SimpleNamespace(least=torch.ones_like(gamma), at=at)
-    run.point = at(gamma, lam, run.pinned)
-    run._sort_rows()
-    gamma, lam, pinned = zip(*after, strict=True)
-    np.testing.assert_allclose(run.point.gamma, gamma, rtol=1e-12)
-    np.testing.assert_allclose(run.point.lam, lam, rtol=1e-12)
-    assert run.pinned.tolist() == list(pinned)
-    assert len(evaluated) == 1 + any(a[:3] != b for a, b in zip(before, after, strict=True))
-    left = [1e-3 if name.startswith("leaves") else 0.1 for name in names]
-    np.testing.assert_allclose(run.least, left)
 
 
 # ------------------------------------------------------------------------ start and dual function
 def test_perplexity_that_float32_takes_for_one():
-    found = solve(line(0, 1, 3).astype(np.float32), 1 + 1e-9)
+    found = solve(line(0, 1, 3).astype(np.float32), perplexity=1 + 1e-9)
     assert found.residual <= 1e-4
     np.testing.assert_allclose(found.plan, np.eye(3), atol=1e-3)
-
-
-@pytest.mark.parametrize(("ulps", "left"), [(8, 0), (9, 9), (-8, 0), (-9, -9)])
-def test_what_is_left_of_a_copy_is_rounding(ulps, left):
-    """Up to four roundings of each of two costs of 2, that is eight of the numbers from 2 to 4."""
-    ulp = 2 * torch.finfo(torch.float64).eps
-    near = 2 + ulps * ulp  # exact
-    C = torch.tensor([[2, near, 5], [near, 2, 5], [5, 5, 2]], dtype=torch.float64)
-    dual = Dual(as_pairwise(C), ONES[:3])
-    assert dual.cost.dense().tolist() == [[0, left * ulp, 3], [left * ulp, 0, 3], [3, 3, 0]]
 
 
 def test_a_point_in_use_keeps_its_matrices():

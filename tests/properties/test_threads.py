@@ -71,7 +71,7 @@ def test_the_numbers_are_given_back(three, error):
         drot.snekhorn(plan, callback=callback)
     assert set(seen) == {(1,) * len(three)} and now() == three
     with pytest.raises(ValueError, match="square"):
-        drot.entropic_affinity(np.zeros((3, 2)), 2.0)
+        drot.entropic_affinity(np.zeros((3, 2)), perplexity=2.0)
     assert now() == three
 
 
@@ -182,12 +182,12 @@ def test_results_are_those_of_three_threads(n, monkeypatch):
     """To rounding, where nothing amplifies it; to the bit, for the same size."""
     X = np.random.default_rng(0).normal(size=(n, 4))
     C = drot.sqeuclidean(X)
-    once, again = (drot.symmetric_entropic_affinity(C, 9.0).plan for _ in range(2))
-    rows = drot.entropic_affinity(C, 9.0).plan
+    once, again = (drot.symmetric_entropic_affinity(C, perplexity=9.0).plan for _ in range(2))
+    rows = drot.entropic_affinity(C, perplexity=9.0).plan
     assert torch.equal(once, again)
     monkeypatch.setattr(threads, "_PAYS", 0)
     for found, wanted in (
-        (drot.symmetric_entropic_affinity(C, 9.0).plan, once),
-        (drot.entropic_affinity(C, 9.0).plan, rows),
+        (drot.symmetric_entropic_affinity(C, perplexity=9.0).plan, once),
+        (drot.entropic_affinity(C, perplexity=9.0).plan, rows),
     ):
         torch.testing.assert_close(found, wanted, rtol=0, atol=1e-9)

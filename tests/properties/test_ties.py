@@ -6,7 +6,6 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.metrics import continuity, trustworthiness
 from drot.metrics import neighborhood_curve as curve
 from drot.metrics import neighborhood_preservation as preservation
 
@@ -71,8 +70,8 @@ def test_perplexity_below_the_ties_is_refused(dtype):
     says = f"perplexity=10.2 is out of reach: row {row} allows more than {tied[row]} only, as"
     cost = drot.sqeuclidean(torch.from_numpy(X).to(dtype))
     with pytest.raises(ValueError, match=says):
-        drot.entropic_affinity(cost, 10.2, diagonal="drop")
-    found = drot.entropic_affinity(cost, tied.max() + 1.0, diagonal="drop").plan.numpy()
+        drot.entropic_affinity(cost, perplexity=10.2, diagonal="drop")
+    found = drot.entropic_affinity(cost, perplexity=tied.max() + 1.0, diagonal="drop").plan.numpy()
     for weight, near in zip(found, nearest, strict=True):
         assert np.unique(weight[near]).size == 1
 
@@ -97,19 +96,13 @@ def test_neighbours_at_an_infinite_distance_have_no_order():
     """Of a cost cut to k entries, scores need no more than those; else they say what is missing."""
     X = np.random.default_rng(0).normal(size=(30, 3))
     Z = X[:, :2]
-    cut, few = (drot.nearest(drot.sqeuclidean(points), 10) for points in (X, Z))
+    cut, few = (drot.nearest(drot.sqeuclidean(points), n_neighbors=10) for points in (X, Z))
     for K in (1, 9):
         score = preservation(X, Z, K)
         assert preservation(cut, few, K) == score
-        assert trustworthiness(X, few, K) == trustworthiness(X, Z, K)
-        assert continuity(cut, Z, K) == continuity(X, Z, K)
     for measure, some, needed in (
         (preservation, (cut, Z, 10), 10),
         (curve, (X, few), 28),
-        (trustworthiness, (cut, Z, 3), 28),
-        (trustworthiness, (X, few, 12), 12),
-        (continuity, (X, few, 3), 28),
-        (continuity, (cut, Z, 12), 12),
     ):
         says = rf"row 0 is at a finite distance from 9 other points and {needed} must be ranked"
         with pytest.raises(ValueError, match=says):
@@ -119,10 +112,10 @@ def test_neighbours_at_an_infinite_distance_have_no_order():
 def test_one_neighbour_without_a_distance_comes_last():
     """n - 2 finite entries order all n - 1 neighbours; the row is named where they do not."""
     X = np.random.default_rng(1).normal(size=(12, 3))
-    cut = drot.nearest(drot.sqeuclidean(X), 11)  # the point itself, and 10 of 11
+    cut = drot.nearest(drot.sqeuclidean(X), n_neighbors=11)  # the point itself, and 10 of 11
     same = curve(cut, X[:, :2]).overlap
     assert torch.equal(same, curve(X, X[:, :2]).overlap)
-    values = drot.nearest(drot.sqeuclidean(X), 12)
+    values = drot.nearest(drot.sqeuclidean(X), n_neighbors=12)
     values.values[7, 8:] = torch.inf
     values.block = 5
     with pytest.raises(ValueError, match="row 7 is at a finite distance from 7 other points"):

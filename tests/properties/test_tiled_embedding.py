@@ -113,7 +113,7 @@ def test_symmetrized_in_tiles(offset):
     """(P + P^T) / 2 to rounding, its logarithm and its marks too, where all costs are huge."""
     C = cost(45).dense() + offset
     C = drot.costs.Pairwise(C.__getitem__, C.shape, C, block=7)
-    P = drot.entropic_affinity(C, 9.0, diagonal="drop")
+    P = drot.entropic_affinity(C, perplexity=9.0, diagonal="drop")
     wanted, found = drot.symmetrize(P), P.symmetrized()
     torch.testing.assert_close(found.plan, wanted, rtol=1e-12, atol=1e-16)
     torch.testing.assert_close(found.log_plan, wanted.log(), rtol=1e-12, atol=1e-12)
@@ -128,9 +128,12 @@ def test_only_a_symmetric_cost_is_symmetrized_in_tiles():
     """A cost of nearest neighbours lacks entries; another one may differ from its transpose."""
     C = cost(45).dense()
     lopsided = drot.costs.Pairwise((C + C[:, :1]).__getitem__, C.shape, C, block=7)
-    for one, says in ((drot.nearest(cost(45, 7), 20), "infinite"), (lopsided, "symmetric")):
+    for one, says in (
+        (drot.nearest(cost(45, 7), n_neighbors=20), "infinite"),
+        (lopsided, "symmetric"),
+    ):
         with pytest.raises(ValueError, match=says):
-            drot.entropic_affinity(one, 9.0, diagonal="drop").symmetrized()
+            drot.entropic_affinity(one, perplexity=9.0, diagonal="drop").symmetrized()
 
 
 def test_few_points_are_kept(monkeypatch):
@@ -147,7 +150,7 @@ def test_bad_plans():
     whole, wide = stochastic(45, 16), drot.sqeuclidean(random_start(9), random_start(7), block=4)
     which = r"must be symmetric; .* drot.symmetric_entropic_aff"
     for call, plan, says in (
-        (SNEkhornLoss, drot.entropic_affinity(cost(45, 16), 9.0), which),
+        (SNEkhornLoss, drot.entropic_affinity(cost(45, 16), perplexity=9.0), which),
         (
             SNEkhornLoss,
             dataclasses.replace(whole, net=whole.net - 1.0),
@@ -224,7 +227,7 @@ def test_scores_in_bounded_memory(monkeypatch):
     X = random_start(500, n_components=3)
     with Largest() as made:
         drot.metrics.neighborhood_curve(X, X[:, :2])
-        drot.metrics.trustworthiness(X, X[:, :2], 10)
+        drot.neighborhood_preservation(X, X[:, :2], 10)
     assert made.entries <= 8 * 8 * 500
 
 

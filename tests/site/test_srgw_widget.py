@@ -28,7 +28,7 @@ def structure_of(C, T) -> np.ndarray:
     """The package's small matrix, 0 for empty clusters."""
     used = T.sum(axis=0) > 0
     D = np.zeros((T.shape[1],) * 2)
-    D[np.ix_(used, used)] = drot.coarsen(C, T[:, used]).structure.numpy()
+    D[np.ix_(used, used)] = drot.gromov.coarsen(C, T[:, used]).structure.numpy()
     return D
 
 

@@ -18,7 +18,9 @@ def digits():
 
 @pytest.fixture(scope="module")
 def plan(digits) -> torch.Tensor:
-    rows = drot.entropic_affinity(drot.sqeuclidean(digits.X), 30, diagonal="drop", tol=1e-11)
+    rows = drot.entropic_affinity(
+        drot.sqeuclidean(digits.X), perplexity=30, diagonal="drop", tol=1e-11
+    )
     return drot.symmetrize(rows)  # of mass n
 
 
@@ -45,7 +47,7 @@ def test_core_is_tsne(page, digits):
         return numbers.map(list => Array.from(list));
     }"""
     P, gradient, value = page.evaluate(code, [X.flatten().tolist(), Z.ravel().tolist()])
-    rows = drot.entropic_affinity(drot.sqeuclidean(X), 12, diagonal="drop", tol=1e-11)
+    rows = drot.entropic_affinity(drot.sqeuclidean(X), perplexity=12, diagonal="drop", tol=1e-11)
     wanted = drot.symmetrize(rows)
     np.testing.assert_allclose(np.reshape(P, (n, n)), wanted / n, rtol=1e-7, atol=1e-15)
     slope = drot.SNELoss(wanted, "student").evaluate(torch.from_numpy(Z)).gradient / n

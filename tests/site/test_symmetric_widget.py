@@ -54,7 +54,7 @@ def cloud(seed: int, n: int, *, decades: float = 0, apart: float = 0) -> list[li
 def test_core_agrees_with_the_package(core, points, xi, slack):
     cost = squared(points)
     got = core("symmetricEntropicAffinity", cost, xi)
-    want = drot.symmetric_entropic_affinity(cost, xi, tol=1e-11)
+    want = drot.symmetric_entropic_affinity(cost, perplexity=xi, tol=1e-11)
     assert got["residual"] <= 1e-8
     np.testing.assert_allclose(got["P"], want.plan.numpy(), rtol=0, atol=1e-6)
     assert got["slack"] == want.slack.tolist()
@@ -86,9 +86,9 @@ def assert_agrees(page) -> dict[str, float]:
     """Both graphs and all numbers, against the package at the points that the page shows."""
     shown, points, i = readout(page), points_of(page), chosen(page)
     cost, xi = squared(points), shown["xi"]
-    rows = drot.entropic_affinity(cost, xi, tol=1e-12).plan
+    rows = drot.entropic_affinity(cost, perplexity=xi, tol=1e-12).plan
     halved = drot.symmetrize(rows).numpy()
-    symmetric = drot.symmetric_entropic_affinity(cost, xi, tol=1e-11)
+    symmetric = drot.symmetric_entropic_affinity(cost, perplexity=xi, tol=1e-11)
     plan = symmetric.plan.numpy()
 
     for panel, want in enumerate((halved, plan)):

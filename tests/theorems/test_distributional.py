@@ -34,7 +34,7 @@ KERNELS = [kind for kind in KINDS if kind[0] != "gram"]
 def affinity(n: int = 12, perplexity: float = 4.0, seed: int = 0) -> torch.Tensor:
     X = cloud(n, 3, seed)
     X[: n // 2] += 3
-    return drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity).plan
+    return drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=perplexity).plan
 
 
 def source(kind, n: int = 12, seed: int = 0) -> torch.Tensor:
@@ -203,7 +203,9 @@ def test_centres_of_clusters_of_one_weight():
     X = cloud(12, 3)
     X = X - X.mean(dim=0)
     G, affinity_of = drot.gram(X), {"gram": drot.gram}
-    affinity_of["student"] = lambda Y: drot.symmetric_entropic_affinity(drot.sqeuclidean(Y), 2).plan
+    affinity_of["student"] = lambda Y: (
+        drot.symmetric_entropic_affinity(drot.sqeuclidean(Y), perplexity=2).plan
+    )
     for kernel, C, loss in (("gram", G, "square"), ("student", affinity(), "kl")):
         made = []
 
@@ -517,11 +519,11 @@ def test_scores():
         score += q[k] * (min(near) - a) / max(a, min(near))
     assert drot.metrics.weighted_silhouette(Z, T, labels) == pytest.approx(score)
     assigned = T.argmax(axis=1)
-    homogeneity = drot.metrics.prototype_homogeneity(labels, T)
+    homogeneity = drot.metrics.prototype_homogeneity(T, labels)
     assert homogeneity == pytest.approx(homogeneity_score(labels, assigned))
-    assert drot.metrics.prototype_homogeneity([0, 0, 1, 2], np.diag([0.5, 0.25, 0.25, 0])) == 1
+    assert drot.metrics.prototype_homogeneity(np.diag([0.5, 0.25, 0.25, 0]), [0, 0, 1, 2]) == 1
     half = np.full((4, 2), 1 / 8)
-    assert drot.metrics.prototype_homogeneity([0, 0, 1, 1], half) == pytest.approx(0)
+    assert drot.metrics.prototype_homogeneity(half, [0, 0, 1, 1]) == pytest.approx(0)
 
 
 def test_low_rank_is_the_dense_answer():

@@ -52,7 +52,7 @@ def test_thm_ea_root(ties):
     # so every xi in (k, m) has exactly one eps, and it is the one returned
     C = np.stack([rng.permutation(row) for _ in range(m)])
     for xi in np.linspace(ties + 1e-3, m - 1e-3, 9):
-        affinity = drot.entropic_affinity(C, xi)
+        affinity = drot.entropic_affinity(C, perplexity=xi)
         assert affinity.converged and affinity.residual <= 1e-9
         expected = oracles.bandwidth_by_bisection(row, xi)
         assert_allclose(affinity.eps, expected, rtol=1e-5)
@@ -61,7 +61,7 @@ def test_thm_ea_root(ties):
     # and no other xi has one
     for xi in (ties - 0.5, ties, m, m + 1):
         with pytest.raises(ValueError, match="out of reach: row 0"):
-            drot.entropic_affinity(C, xi)
+            drot.entropic_affinity(C, perplexity=xi)
 
 
 @pytest.mark.parametrize("t", [-1.5, -0.5, 0.0, 1.0, 3.0])
@@ -90,7 +90,7 @@ def test_thm_ea_root_derivatives(t):
 def test_thm_ea_root_speed(xi):
     """Five evaluations reach 1e-9: the last error is below the cube of the one before."""
     X = np.random.default_rng(xi).normal(size=(300, 5)) * np.linspace(0.1, 10, 300)[:, None]
-    affinity = drot.entropic_affinity(drot.sqeuclidean(X), xi)
+    affinity = drot.entropic_affinity(drot.sqeuclidean(X), perplexity=xi)
     assert affinity.passes <= 5
     assert affinity.residual <= 1e-9
     assert affinity.trace[-1] < affinity.trace[-2] ** 3 + 1e-13
@@ -124,7 +124,7 @@ def test_prp_ea_ot(name, share):
     C = COSTS[name]
     most_ties = int((C - C.min(axis=1, keepdims=True) == 0).sum(axis=1).max())
     xi = most_ties + share * (len(C) - most_ties)
-    affinity = drot.entropic_affinity(C, xi)
+    affinity = drot.entropic_affinity(C, perplexity=xi)
     plan = affinity.plan.numpy()
     conic = oracles.entropic_transport(C, xi)
     assert (plan * C).sum() == pytest.approx(conic.value, abs=1e-6)
@@ -137,7 +137,7 @@ def test_prp_ea_ot_one_target_per_row():
     """The rows separate: each may have a perplexity of its own."""
     C = cloud_cost(5, 10)
     xi = np.linspace(1.3, 9.5, 10)
-    affinity = drot.entropic_affinity(C, xi)
+    affinity = drot.entropic_affinity(C, perplexity=xi)
     assert_allclose(affinity.perplexity, xi, rtol=2e-9)
     assert_allclose(affinity.plan, oracles.entropic_transport(C, xi).plan, atol=1e-6)
 
@@ -151,7 +151,7 @@ def test_prp_ea_ot_counterexample():
     coldest = oracles.softmax(row[0], math.exp(-20))  # softmax rows start at the number of ties
     assert oracles.log_perplexity(coldest) > math.log(3) - 1e-9
     with pytest.raises(ValueError, match="more than 3 only, as 3 of its points are equally near"):
-        drot.entropic_affinity(np.tile(row, (4, 1)), 2.0)
+        drot.entropic_affinity(np.tile(row, (4, 1)), perplexity=2.0)
 
 
 # ----------------------------------------------------------------------- rem-bandwidth-dual
@@ -160,7 +160,7 @@ def test_rem_bandwidth_dual(name):
     """eps and lam are the multipliers of entropy and row sum, and the dual value is optimal."""
     C = COSTS[name]
     xi = 0.5 * len(C)
-    affinity = drot.entropic_affinity(C, xi)
+    affinity = drot.entropic_affinity(C, perplexity=xi)
     eps, lam = affinity.eps.numpy(), affinity.lam.numpy()
     conic = oracles.entropic_transport(C, xi)
     assert_allclose(eps, conic.entropy, atol=1e-5 * np.abs(C).max())
@@ -175,7 +175,7 @@ def test_rem_bandwidth_dual(name):
 def test_lem_ea_kl(where):
     """The KL projection of exp(-C/sigma) has rows softmax(-C_i / max(eps_i, sigma))."""
     C, xi = cloud_cost(8, 12), 4.0
-    affinity = drot.entropic_affinity(C, xi)
+    affinity = drot.entropic_affinity(C, perplexity=xi)
     eps = affinity.eps.numpy()
     sigma = {
         "below": 0.5 * eps.min(),
@@ -199,7 +199,7 @@ def test_lem_ea_kl(where):
 @pytest.mark.parametrize("seed", range(3))
 def test_prp_euclid_sym(seed):
     """(P + P^T)/2 is the nearest symmetric matrix, and neither doubly stochastic nor saturated."""
-    P = drot.entropic_affinity(cloud_cost(seed, 14), 5.0).plan.numpy()
+    P = drot.entropic_affinity(cloud_cost(seed, 14), perplexity=5.0).plan.numpy()
     S = drot.symmetrize(P).numpy()
     assert_array_equal(S, (P + P.T) / 2)
     assert_allclose(oracles.nearest_symmetric(P, "frobenius"), S, atol=1e-6)
@@ -215,7 +215,7 @@ def test_prp_euclid_sym(seed):
 def test_cor_two_projections(factor):
     """KL onto H_xi, then l2 onto S, by a solver: the symmetrised P^e while sigma <= min eps."""
     C, xi = cloud_cost(8, 10), 4.0
-    affinity = drot.entropic_affinity(C, xi)
+    affinity = drot.entropic_affinity(C, perplexity=xi)
     sigma = factor * float(affinity.eps.min())
     first = oracles.entropic_projection(-C / sigma, xi).plan
     second = oracles.nearest_symmetric(first, "frobenius")
@@ -230,7 +230,7 @@ def test_cor_two_projections(factor):
 @pytest.mark.parametrize("seed", range(2))
 def test_cor_two_projections_means(seed):
     """Arithmetic means are nearest in KL(P | Q) as well; in KL(Q | P) geometric ones are."""
-    P = drot.entropic_affinity(cloud_cost(seed, 8), 4.0).plan.numpy()
+    P = drot.entropic_affinity(cloud_cost(seed, 8), perplexity=4.0).plan.numpy()
     mean = drot.symmetrize(P).numpy()
     assert_allclose(oracles.nearest_symmetric(P, "reverse"), mean, atol=1e-6)
     geometric = np.sqrt(P * P.T)
@@ -245,7 +245,7 @@ def test_lem_ea_equivariance():
     C, shift, order = cloud_cost(9, 14), rng.normal(size=14), rng.permutation(14)
 
     def solve(C):
-        found = drot.entropic_affinity(C, 5.0, tol=1e-12)
+        found = drot.entropic_affinity(C, perplexity=5.0, tol=1e-12)
         return found.plan.numpy(), found.eps.numpy(), found.lam.numpy()
 
     base = solve(C)
@@ -261,9 +261,9 @@ def test_lem_ea_equivariance():
 def test_lem_ea_equivariance_duplicates():
     """Points given twice: twins share their row, and a plan at 2 xi halves the one at xi."""
     C, xi = cloud_cost(10, 9), 3.0
-    base = drot.entropic_affinity(C, xi, tol=1e-12)
-    twice = drot.entropic_affinity(np.tile(C, (2, 2)), 2 * xi, tol=1e-12)
+    base = drot.entropic_affinity(C, perplexity=xi, tol=1e-12)
+    twice = drot.entropic_affinity(np.tile(C, (2, 2)), perplexity=2 * xi, tol=1e-12)
     assert_allclose(twice.eps, base.eps.repeat(2), rtol=1e-9)
     assert_allclose(twice.plan, base.plan.repeat(2, 2) / 2, atol=1e-11)
     with pytest.raises(ValueError, match="row 0 allows more than 2 only"):
-        drot.entropic_affinity(np.tile(C, (2, 2)), 1.5)
+        drot.entropic_affinity(np.tile(C, (2, 2)), perplexity=1.5)

@@ -19,12 +19,10 @@ from drot import (
     coupling_loss,
     expected_graph,
     fuzzy_union,
-    graph_log_normalizer,
-    graph_log_probability,
     laplacian,
-    mrf_log_density,
     spectral,
 )
+from drot.graphs import graph_log_normalizer, graph_log_probability, mrf_log_density
 
 PRIORS = ("binary", "row", "edges")
 OFF = {n: ~np.eye(n, dtype=bool) for n in (2, 3, 4)}

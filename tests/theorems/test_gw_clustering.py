@@ -181,7 +181,7 @@ def test_lem_reduced_barycenter_of_squares():
             T[:, 2] = 0
         least, used, D = value(C, T), T.sum(axis=0) > 0, mean_structure(C, T)
         assert fast(C, T) == pytest.approx(least, rel=1e-10)
-        found = drot.coarsen(C, T[:, used], weights_x=h)
+        found = drot.gromov.coarsen(C, T[:, used], weights=h)
         np.testing.assert_allclose(found.structure, D[np.ix_(used, used)], atol=1e-12)
         V = (T[:, used] / T[:, used].sum(axis=0)) @ T[:, used].T
         assert h @ C**2 @ h - np.trace(V @ C @ V @ C) == pytest.approx(least, rel=1e-10)
@@ -249,11 +249,11 @@ def test_thm_hard_plans(kind, n, k):
     assert sag(C, h, rng) > -1e-7
     least = min(fast(C, T) for _, T in memberships(h, k))
     assert best_soft(C, h, k, rng, 6) >= least - 1e-7
-    found = drot.srgw_barycenter(C, k, weights_x=h, init=["kmeans", "random"], n_starts=20)
+    found = drot.srgw_barycenter(C, k, weights=h, init=["kmeans", "random"], n_starts=20)
     assert found.objective == pytest.approx(least, rel=1e-9, abs=1e-12)
     np.testing.assert_allclose(found.structure, mean_structure(C, found.plan), atol=1e-9)
     # conditional gradient alone leaves soft plans at its first step
-    for plan in (found, drot.srgw_barycenter(C, k, weights_x=h, init=S, refine=False)):
+    for plan in (found, drot.srgw_barycenter(C, k, weights=h, init=S, refine=False)):
         assert bool(((plan.plan > 0).sum(dim=1) == 1).all())
         assert plan.objective == pytest.approx(fast(C, plan.plan.numpy()), abs=1e-9)
 
@@ -275,7 +275,7 @@ def test_the_reduced_descent(loss):
     """A certificate, monotone descent, and the best membership of few points."""
     (A, _), w = problem(4, 7), weights(7)
     best = min(value(A, T, loss) for _, T in memberships(w.numpy(), 2))
-    found = drot.srgw_barycenter(A, 2, weights_x=w, loss=loss, init="random", n_starts=8)
+    found = drot.srgw_barycenter(A, 2, weights=w, loss=loss, init="random", n_starts=8)
     assert found.objective <= best + 1e-10 and found.residual <= 1e-9
     assert (np.diff(found.trace) <= 1e-12).all() and found.n_starts == 8
     assert found.objective == pytest.approx(value(A, found.plan, loss), abs=1e-10)
@@ -300,7 +300,7 @@ def test_prp_soft_kl():
         hard, shared = min(reduced_kl(D, S) for _, S in memberships(h, 2)), reduced_kl(D, T)
         assert (hard, shared) == pytest.approx((at_hard, at_soft), abs=1e-6)
         assert shared == pytest.approx(drot.gw_objective(D, structure + shift, T, loss="kl"))
-        found = drot.srgw_barycenter(D, 2, weights_x=h, loss="kl", init="random", n_starts=20)
+        found = drot.srgw_barycenter(D, 2, weights=h, loss="kl", init="random", n_starts=20)
         assert found.objective <= shared + 1e-12 and ((found.plan > 0).sum(dim=1) > 1).any()
     copies = [0, *[1] * 8, 2]
     D, tenth = C[np.ix_(copies, copies)], np.full(10, 0.1)
@@ -333,7 +333,7 @@ def test_prp_soft_wins():
         C = [[F(int(c) + shift) for c in row] for row in MIXED]
         assert {exact(C, S) for S in hard} == {F(25, 9), F(34, 9)} and exact(C, T) == F(206, 81)
     plan = np.array(T, dtype=float)
-    structure = drot.coarsen(MIXED, plan).structure
+    structure = drot.gromov.coarsen(MIXED, plan).structure
     assert drot.gw_objective(MIXED, structure, plan) == pytest.approx(206 / 81, rel=1e-12)
     values = np.linalg.eigvalsh(MIXED)
     assert values[0] < -2.9 and values[-1] > 4.9  # neither CPD nor CND: both sum to 0
@@ -389,7 +389,7 @@ def test_prp_kernel_kmeans():
         B, _ = scatters(Y, a, T)
         forms = [np.trace(S) - np.trace(B), trace_cost(C, h, T)]
         assert forms == pytest.approx([kmeans(Y, h, labels)] * 2)
-    ours = drot.kernel_kmeans(C, 3, weights_x=h, init="random", n_starts=30)
+    ours = drot.kernel_kmeans(C, 3, weights=h, init="random", n_starts=30)
     least = min(kmeans(Y, h, labels) for labels, _ in memberships(h, 3))
     assert ours.objective == pytest.approx(least, rel=1e-9)
     # part 1: two clusters, or a line
@@ -497,7 +497,7 @@ def test_prp_interlacing():
         lam = np.linalg.eigvalsh(np.sqrt(np.outer(h, h)) * C)[::-1]
         soft_ones = [(None, spread(h, k, rng, 1.0)) for _ in range(50)]
         for labels, T in [*full(h, k)[10:80], *soft_ones]:
-            found = drot.coarsen(C, T if labels is None else labels, weights_x=h)
+            found = drot.gromov.coarsen(C, T if labels is None else labels, weights=h)
             np.testing.assert_allclose(found.weights, T.sum(axis=0), atol=1e-14)
             mu, plain = (
                 np.linalg.eigvalsh(matrix.numpy())[::-1]

@@ -16,7 +16,7 @@ from plans import cloud, energy, soft, weights
 def affinity(n: int = 16, seed: int = 0) -> torch.Tensor:
     X = cloud(n, 3, seed)
     X[: n // 2] += 3
-    return drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 4.0).plan
+    return drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=4.0).plan
 
 
 def naive_distance(Z) -> np.ndarray:

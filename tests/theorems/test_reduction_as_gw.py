@@ -79,7 +79,7 @@ def test_lem_dr_gromov_monge():
     values = [np.square(gram - (best @ best.T)[np.ix_(s, s)]).sum() for s in orders]
     assert values[0] == pytest.approx(gram_minimum(gram, 2), rel=1e-10)
     assert min(values) >= values[0] - 1e-10 and max(values) > values[0] + 1
-    value, sigma = drot.gromov_monge(gram, best @ best.T)
+    value, sigma = drot.gromov.gromov_monge(gram, best @ best.T)
     assert value * n * n == pytest.approx(values[0], rel=1e-10)
     assert sigma.tolist() == list(range(n))
     # without equivariance it can help: an embedding with a built-in order
@@ -202,7 +202,7 @@ def test_thm_dr_gw():
         assert best >= gram_minimum(C, q) - 1e-10
     # (2) Z and T free: minimise over both from many starts
     X = rng.normal(size=(n, 3))
-    C_X = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 3).plan.numpy()
+    C_X = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=3).plan.numpy()
     assert is_cpd(C_X)
 
     def shared(z, S):
@@ -256,7 +256,7 @@ def test_cor_curve_cpd():
 
 def test_prp_affinity_cpd():
     cost = drot.sqeuclidean(np.random.default_rng(8).normal(size=(40, 3)))
-    loopless = drot.symmetrize(drot.entropic_affinity(cost, 8, diagonal="drop")).numpy()
+    loopless = drot.symmetrize(drot.entropic_affinity(cost, perplexity=8, diagonal="drop")).numpy()
     i, j = np.unravel_index(loopless.argmax(), loopless.shape)
     v = np.eye(40)[i] - np.eye(40)[j]
     assert v @ loopless @ v == pytest.approx(-2 * loopless.max()) and not is_cpd(loopless)
@@ -264,7 +264,10 @@ def test_prp_affinity_cpd():
     assert np.linalg.eigvalsh(scaled).min() > -1e-9
     # the counterexample
     few = drot.sqeuclidean([[0.0], [1.0], [2.0], [5.0]])
-    P, v = drot.symmetrize(drot.entropic_affinity(few, 3.9)).numpy(), np.array([1.0, -2, 1, 0])
+    P, v = (
+        drot.symmetrize(drot.entropic_affinity(few, perplexity=3.9)).numpy(),
+        np.array([1.0, -2, 1, 0]),
+    )
     assert v @ P @ v == pytest.approx(-3.54e-3, abs=1e-5)
 
 

@@ -38,7 +38,7 @@ def test_lem_gromov_monge(loss):
 
     least = np.inf
     for B in family:
-        found = drot.gromov_monge(A, B, loss=loss)
+        found = drot.gromov.gromov_monge(A, B, loss=loss)
         P = torch.eye(4, dtype=torch.float64)[found.permutation] / 4
         values = [
             min(mean(B, s) for s in orders),
@@ -201,7 +201,7 @@ def test_the_gap_bounds_the_slope(loss):
     w = weights(6)
     T = soft(w, 3, 1)
     terms = Problem(contraction(A, B, loss), w)
-    G = drot.gw_gradient(A, B, T, loss=loss)
+    G = drot.gromov.gw_gradient(A, B, T, loss=loss)
     worst = max(float((G * (T - S)).sum()) for S in hard_plans(w, 3))
     _, gap = next(conditional_gradient(terms, terms.state(T)))
     size = (A.square(), B.square()) if loss == "square" else (A, B)
@@ -213,7 +213,7 @@ def test_prp_mirror_descent(loss):
     """A step is the KL proximal step, by a conic solver; the other sign ascends."""
     (A, B), w, eps = problem(6, 4, 2), weights(4), 1.5
     T = soft(w, 2, 3)
-    G, log_T = drot.gw_gradient(A, B, T, loss=loss).numpy(), np.log(T.numpy())
+    G, log_T = drot.gromov.gw_gradient(A, B, T, loss=loss).numpy(), np.log(T.numpy())
     S = cp.Variable((4, 2))
     model = cp.sum(cp.multiply(G, S)) + eps * cp.sum(cp.kl_div(S, T.numpy()))
     cp.Problem(cp.Minimize(model), [cp.sum(S, axis=1) == w.numpy()]).solve(solver="CLARABEL")
@@ -248,14 +248,14 @@ def test_prp_low_rank(loss, solver):
     if loss == "square":
         pairs += [(drot.gram(X), drot.gram(Z)), (drot.gram(X), drot.factored_sqeuclidean(Z))]
     else:
-        pairs = [(pairs[0][0], drot.gaussian_kernel(Z))]
+        pairs = [(pairs[0][0], (-drot.sqeuclidean(Z).dense()).exp())]
     for left, right in pairs:
         A, B = left.dense().clamp_min(0) if loss == "kl" else left.dense(), right.dense()
         assert torch.allclose(A, A.T, atol=1e-12)
         value = drot.gw_objective(left, right, T, loss=loss)
         assert value == pytest.approx(drot.gw_objective(A, B, T, loss=loss), rel=1e-10)
         assert value == pytest.approx(energy(A, B, T, loss), rel=1e-10)
-        slopes = (drot.gw_gradient(*pair, T, loss=loss) for pair in ((left, right), (A, B)))
+        slopes = (drot.gromov.gw_gradient(*pair, T, loss=loss) for pair in ((left, right), (A, B)))
         torch.testing.assert_close(*slopes, rtol=1e-10, atol=1e-10)
         options = {"weights_x": weights(40), "loss": loss, "solver": solver, "init": T}
         options |= {"max_iter": 30, "refine": False, "on_failure": "ignore"}
@@ -284,7 +284,7 @@ def test_prp_row_move(loss):
     """The objective along a move of one row, on a grid, is the quadratic of the statement."""
     A, B = problem(4, 5, 3)
     T, L = soft(weights(5), 3, seed=2), pointwise(A, B, loss)
-    slope, bent = drot.gw_gradient(A, B, T, loss=loss), []
+    slope, bent = drot.gromov.gw_gradient(A, B, T, loss=loss), []
     for i, k, new in ((0, 0, 1), (3, 2, 0), (4, 1, 2), (1, 2, 1)):
         a = L[i, i, k, k] + L[i, i, new, new] - 2 * L[i, i, k, new]
         b, whole = float(slope[i, new] - slope[i, k]), float(T[i, k])
@@ -306,7 +306,9 @@ def test_prp_mirror_descent_bound(loss):
     bound = float(pointwise(A, B, loss).max()) / 2
 
     def step(A, B, T, epsilon: float):
-        return torch.from_numpy(steps(T, T.log() - drot.gw_gradient(A, B, T, loss=loss) / epsilon))
+        return torch.from_numpy(
+            steps(T, T.log() - drot.gromov.gw_gradient(A, B, T, loss=loss) / epsilon)
+        )
 
     def run(epsilon: float) -> np.ndarray:
         T, values = soft(weights(6), 3, seed=1), []

@@ -127,7 +127,7 @@ def test_sum_normalisation_makes_spheres():
     """Of one plan without clusters, the sum makes a ring and the doubly stochastic kernel a disc
     (whose distances to the centre have a coefficient of variation of .35 if it is even)."""
     X = points(22, 150, 200)
-    P = symmetric_entropic_affinity(drot.sqeuclidean(X), 60.0)
+    P = symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=60.0)
     spread = {}
     for normalization in ("doubly_stochastic", "sum"):
         radius = snekhorn(P, normalization=normalization, init="random").Z.norm(dim=1)
@@ -139,7 +139,7 @@ def test_sum_normalisation_makes_spheres():
 def test_toy_is_separated(start):
     """Figure 5's data: every point's nearest neighbour in the embedding is of its class."""
     toy = drot.datasets.heteroscedastic_multinomials((100, 50, 50))
-    P = symmetric_entropic_affinity(drot.sqeuclidean(toy.X), 30.0)
+    P = symmetric_entropic_affinity(drot.sqeuclidean(toy.X), perplexity=30.0)
     Z = snekhorn(P, init=start).Z
     D = torch.cdist(Z, Z).fill_diagonal_(math.inf)
     assert (toy.y[D.argmin(dim=1)] == toy.y).all()

@@ -119,7 +119,7 @@ def test_prp_no_best_distance():
     cloud = points(3, 16, 3)
     for far in (11.0, 12.0, 13.0):
         X = cloud + far * torch.eye(3).double()[0] * (torch.arange(16) // 8)[:, None]
-        P = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 4.0, tol=1e-10).plan
+        P = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=4.0, tol=1e-10).plan
         e = 2 * float(P[:8, 8:].sum())
         assert 1e-9 < e < 0.05
         one, two = drot.snekhorn(P, kernel="student", tol=1e-7, max_iter=3000).Z.split(8)
@@ -133,7 +133,7 @@ def test_eq_snk_remainder():
     cloud = points(3, 16, 3)
     for far, near in ((10.0, 15.0), (11.0, 5.0), (12.0, 3.0)):
         X = cloud + far * torch.eye(3).double()[0] * (torch.arange(16) // 8)[:, None]
-        P = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), 4.0, tol=1e-10).plan
+        P = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=4.0, tol=1e-10).plan
         Z = drot.snekhorn(P, kernel="student", tol=1e-8, max_iter=3000).Z
         x, f = Z[8:] - Z[:8, None], dual(Z, "student")
         kernel = 1 / (1 + x.square().sum(dim=2))
@@ -164,7 +164,9 @@ def test_prp_square_is_an_affinity():
     """At the perplexity of the statement, the rows are 2/5, 2/5, 1/5; the square is any."""
     xi = math.exp(math.log(5) - 0.8 * math.log(2))
     for side in (1.0, 7.0):
-        found = drot.entropic_affinity(drot.sqeuclidean(side * CORNERS), xi, diagonal="drop")
+        found = drot.entropic_affinity(
+            drot.sqeuclidean(side * CORNERS), perplexity=xi, diagonal="drop"
+        )
         torch.testing.assert_close(found.plan, of_the_square(), rtol=0, atol=1e-8)
 
 

@@ -166,8 +166,8 @@ def test_prp_small_sets_plans(xi):
     X = np.random.default_rng(0).normal(size=(50, 2))
     X[40:] += 9  # ten points apart
     cost = drot.sqeuclidean(X)
-    symmetric = drot.symmetric_entropic_affinity(cost, xi).plan.numpy()
-    rows = drot.entropic_affinity(cost, xi).plan.numpy()
+    symmetric = drot.symmetric_entropic_affinity(cost, perplexity=xi).plan.numpy()
+    rows = drot.entropic_affinity(cost, perplexity=xi).plan.numpy()
     mean = (rows + rows.T) / 2
     tight = []
     for m, centre in itertools.product(range(1, math.ceil(xi)), range(0, 50, 7)):
@@ -191,7 +191,7 @@ def test_cor_no_lonely_point(seed):
     xi = 3.0
     bound = 1 - least_leak(12, 1, xi)
     conic = oracles.symmetric_entropic_transport(C, xi).plan
-    ours = drot.symmetric_entropic_affinity(C, xi).plan.numpy()
+    ours = drot.symmetric_entropic_affinity(C, perplexity=xi).plan.numpy()
     np.testing.assert_allclose(ours, conic, atol=1e-5)
     assert ours.diagonal().max() <= bound + 1e-9
     assert ours[0, 0] > bound - 0.1  # the outlier is as alone as it may be
@@ -205,8 +205,8 @@ def test_cor_no_lonely_point_components():
     where = np.array([[0.0, 0], [500, 0], [5000, 0]])[y]
     cost = drot.sqeuclidean(where + np.random.default_rng(0).normal(scale=0.1, size=(13, 2)))
     for xi, most in ((2.9, 3), (3.5, 2), (6.5, 1)):
-        plan = drot.symmetric_entropic_affinity(cost, xi).plan.numpy()
-        mean = drot.symmetrize(drot.entropic_affinity(cost, xi)).numpy()
+        plan = drot.symmetric_entropic_affinity(cost, perplexity=xi).plan.numpy()
+        mean = drot.symmetrize(drot.entropic_affinity(cost, perplexity=xi)).numpy()
         pieces = [connected_components(P > 1e-6)[0] for P in (plan, mean)]
         assert pieces == [most, most] and most <= 13 / xi
         leaks = [plan[np.ix_(y == k, y != k)].sum() for k in range(3)]
@@ -254,8 +254,8 @@ def test_prp_self_loops_plans():
     cost, xi = drot.sqeuclidean(X), 6.0
     phi = least_leak(40, 1, xi)
     plans = (
-        drot.symmetric_entropic_affinity(cost, xi).plan.numpy(),
-        drot.symmetrize(drot.entropic_affinity(cost, xi)).numpy(),
+        drot.symmetric_entropic_affinity(cost, perplexity=xi).plan.numpy(),
+        drot.symmetrize(drot.entropic_affinity(cost, perplexity=xi)).numpy(),
         drot.doubly_stochastic_affinity(cost, perplexity=xi).plan.numpy(),
     )
     se, e, ds = (float((1 - P.diagonal() / P.sum(axis=1)).min()) for P in plans)

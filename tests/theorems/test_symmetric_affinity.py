@@ -62,7 +62,7 @@ def solved(name: str, share: float):
     C = COSTS[name]
     xi = level(C, share)
     conic = oracles.symmetric_entropic_transport(C, xi)
-    return C, xi, conic, drot.symmetric_entropic_affinity(C, xi)
+    return C, xi, conic, drot.symmetric_entropic_affinity(C, perplexity=xi)
 
 
 def level(C: np.ndarray, share: float) -> float:
@@ -115,7 +115,7 @@ def test_prp_sea_unique_perplexity_by_row(seed):
     rng = np.random.default_rng(seed)
     for C in (cloud_cost(seed, 11), graph_cost(seed, 9, 4.0)):
         xi = rng.uniform(1.1, len(C) - 0.2, size=len(C))
-        affinity = drot.symmetric_entropic_affinity(C, xi)
+        affinity = drot.symmetric_entropic_affinity(C, perplexity=xi)
         assert_allclose(affinity.plan, oracles.symmetric_entropic_transport(C, xi).plan, atol=1e-6)
         reached, held = row_perplexities(affinity.plan), ~affinity.slack.numpy()
         assert (reached >= xi * (1 - 1e-8)).all()
@@ -130,7 +130,7 @@ def test_prp_sea_unique_erratum():
         plan = (np.eye(4) + np.eye(4)[partner]) / 2
         assert (row_perplexities(plan) > 1.5).all() and (plan * C).sum() == 0
     with pytest.raises(ValueError, match="points 2 and 3 must cost more than each on its own"):
-        drot.symmetric_entropic_affinity(C, 1.5)
+        drot.symmetric_entropic_affinity(C, perplexity=1.5)
 
 
 # ----------------------------------------------------------------------- prp-sea-saturation
@@ -163,9 +163,9 @@ def test_prp_sea_saturation_is_not_vacuous():
 @pytest.mark.parametrize("k", [2, 5, 100])
 def test_prp_sea_saturation_triples(k):
     """k slack rows of 3k, exactly the middles: no n - 1 rows need be saturated."""
-    affinity = drot.symmetric_entropic_affinity(triples(k, 30.0), 1.5)
+    affinity = drot.symmetric_entropic_affinity(triples(k, 30.0), perplexity=1.5)
     assert_array_equal(affinity.slack, np.arange(3 * k) % 3 == 1)
-    alone = drot.symmetric_entropic_affinity(LINE, 1.5).plan
+    alone = drot.symmetric_entropic_affinity(LINE, perplexity=1.5).plan
     assert_allclose(affinity.plan, np.kron(np.eye(k), alone), atol=1e-8)
 
 
@@ -212,7 +212,7 @@ def triangle(kind: str, seed: int) -> np.ndarray:
 def solve_three(C, xi, atol: float = 1e-8):
     """The package's solution, after the statement's plan, slack row and gamma confirm it."""
     plan, slack, gamma = three_points(C, xi)
-    affinity = drot.symmetric_entropic_affinity(C, xi)
+    affinity = drot.symmetric_entropic_affinity(C, perplexity=xi)
     assert_allclose(affinity.plan, plan, atol=atol)
     assert_array_equal(affinity.slack, np.arange(3) == slack)
     if gamma is not None:
@@ -245,7 +245,7 @@ def test_thm_sea_three_right(seed):
     C = squares(triangle("right", seed))
     widest = int(C.sum(axis=1).argmin())  # opposite the largest side
     for xi in (1.2, 1.7, 2.6):
-        affinity = drot.symmetric_entropic_affinity(C, xi)
+        affinity = drot.symmetric_entropic_affinity(C, perplexity=xi)
         assert_allclose(affinity.plan, three_points(np.round(C, 14), xi)[0], atol=1e-6)
         assert_allclose(row_perplexities(affinity.plan), xi, rtol=1e-6)
         assert abs(float(affinity.gamma[widest])) < 1e-5 * C.max()
@@ -267,7 +267,7 @@ def test_prp_sea_three_psd(rho, skew):
     where Euclidean triangles end; above, it fails near perplexity 3."""
     C, signs = of_pairs(1 + skew, 1 - skew, 2 * rho), []
     for xi in (1.05, 1.5, 2.2, 2.9, 2.99, 2.9999):
-        plan = drot.symmetric_entropic_affinity(C, xi).plan.numpy()
+        plan = drot.symmetric_entropic_affinity(C, perplexity=xi).plan.numpy()
         assert_allclose(plan, three_points(C, xi)[0], atol=1e-6)
         least, q = np.linalg.eigvalsh(plan)[0], plan[0, 1] / plan[1, 1]
         if rho > 1:  # row 0 is slack
@@ -355,7 +355,7 @@ def test_prp_sea_dual_slack_rows(block):
 @pytest.mark.parametrize(("leaves", "xi"), [(6, 4.0), (6, 5.0), (8, 3.0), (8, 6.0)])
 def test_prp_sea_dual_star(leaves, xi):
     """A slack row may keep nothing for itself: lam_0 < C_00 and P_00 = 0 exactly."""
-    affinity = drot.symmetric_entropic_affinity(star_cost(leaves), xi)
+    affinity = drot.symmetric_entropic_affinity(star_cost(leaves), perplexity=xi)
     assert_array_equal(affinity.slack, np.arange(leaves + 1) == 0)
     assert float(affinity.plan[0, 0]) == 0 and float(affinity.free[0]) == 0
     assert float(affinity.log_plan[0, 0]) == -math.inf
@@ -372,7 +372,7 @@ def test_prp_sea_dual_star(leaves, xi):
 )
 def test_cor_sea_finite(C, xi):
     """Positive prices at which all rows are met: P is P^se, and q is nowhere larger."""
-    affinity = drot.symmetric_entropic_affinity(C, xi, tol=1e-11)
+    affinity = drot.symmetric_entropic_affinity(C, perplexity=xi, tol=1e-11)
     gamma, lam = affinity.gamma.numpy(), affinity.lam.numpy()
     assert (gamma > 0).all()
     at = np.concatenate([gamma, lam])
@@ -487,7 +487,7 @@ def test_prp_sea_hessian_domain():
 def same_but_for_lam(C, xi, a, plain):
     """Solve for C_ij + a_i + a_j and compare with the result for C."""
     top = C.max()
-    moved = drot.symmetric_entropic_affinity(C + np.add.outer(a, a), xi, tol=1e-11)
+    moved = drot.symmetric_entropic_affinity(C + np.add.outer(a, a), perplexity=xi, tol=1e-11)
     assert_allclose(moved.plan, plain.plan, atol=1e-8)
     assert_allclose(moved.gamma, plain.gamma, atol=1e-6 * top)
     assert_allclose(moved.lam, plain.lam.numpy() + 2 * a, atol=1e-6 * top)
@@ -502,7 +502,7 @@ def test_lem_sea_shift(name, share):
     """a_i + a_j moves lam by 2a and nothing else; a factor t multiplies gamma and lam."""
     C, rng = COSTS[name], np.random.default_rng(0)
     xi, top = level(C, share), C.max()
-    plain = drot.symmetric_entropic_affinity(C, xi, tol=1e-11)
+    plain = drot.symmetric_entropic_affinity(C, perplexity=xi, tol=1e-11)
     same_but_for_lam(C, xi, rng.uniform(0, 0.4, size=len(C)) * C[C > 0].min(), plain)
     if name == "line":  # costs that tie only by such a shift
         same_but_for_lam(C, xi, np.array([0.0, 0.5, -0.5]), plain)
@@ -510,7 +510,7 @@ def test_lem_sea_shift(name, share):
         for size in (0.5, 5.0):  # most rows then find another point cheaper than themselves
             same_but_for_lam(C, xi, size * top * rng.normal(size=len(C)), plain)
     for t in (0.3, 700.0):
-        scaled = drot.symmetric_entropic_affinity(t * C, xi, tol=1e-11)
+        scaled = drot.symmetric_entropic_affinity(t * C, perplexity=xi, tol=1e-11)
         assert_allclose(scaled.plan, plain.plan, atol=1e-8)
         assert_allclose(scaled.gamma / t, plain.gamma, atol=1e-6 * top)
         assert_allclose(scaled.lam / t, plain.lam, atol=1e-6 * top)
@@ -522,11 +522,13 @@ def test_lem_sea_shift_copies(copies, seed):
     """Copies of a slack point keep what the formula leaves free, though costs are rounded; with a
     shift each, their costs no longer cancel exactly."""
     C, rng = squares(np.repeat([-1.0, 0.0, 1.0], copies)), np.random.default_rng(seed)
-    plain = drot.symmetric_entropic_affinity(C, 1.5 * copies, tol=1e-11)
+    plain = drot.symmetric_entropic_affinity(C, perplexity=1.5 * copies, tol=1e-11)
     assert int(plain.slack.sum()) == copies
     shifts = rng.normal(size=3 * copies), np.repeat(rng.normal(size=3) * math.pi, copies)
     for size, a in itertools.product((1e-2, 1.0, 1e3), shifts):
-        moved = drot.symmetric_entropic_affinity(C + size * np.add.outer(a, a), 1.5 * copies)
+        moved = drot.symmetric_entropic_affinity(
+            C + size * np.add.outer(a, a), perplexity=1.5 * copies
+        )
         assert_allclose(moved.plan, plain.plan, atol=1e-6)
 
 
@@ -535,7 +537,7 @@ def test_lem_sea_shift_copies(copies, seed):
 def test_prp_sea_kl(seed, n, xi):
     """Up to the smallest gamma the projection of exp(-C/sigma) is the plan; well above, not."""
     C = squares(np.random.default_rng(seed).normal(size=(n, 4)))
-    affinity = drot.symmetric_entropic_affinity(C, xi, tol=1e-12)
+    affinity = drot.symmetric_entropic_affinity(C, perplexity=xi, tol=1e-12)
     P, gamma = affinity.plan.numpy(), affinity.gamma.numpy()
     least = gamma.min()
     assert least > 0
@@ -550,7 +552,7 @@ def test_prp_sea_kl(seed, n, xi):
 
 def test_prp_sea_kl_slack():
     """With a slack row no sigma gives the plan; the projections tend to it with sigma."""
-    plan = drot.symmetric_entropic_affinity(LINE, 1.5).plan.numpy()
+    plan = drot.symmetric_entropic_affinity(LINE, perplexity=1.5).plan.numpy()
     errors = []
     for sigma in (0.3, 0.1, 0.03, 0.01):
         found = oracles.symmetric_entropic_projection(-LINE / sigma, 1.5).plan

@@ -22,38 +22,28 @@ from ._core.run import Interrupted, NotConverged
 from ._core.saving import load
 from ._core.threads import show_versions
 from .affinities.base import kl_divergence, row_entropy, row_perplexity, symmetrize
-from .affinities.baselines import symmetric_alternating_projections, symmetric_dual_ascent
 from .affinities.doubly_stochastic import doubly_stochastic_affinity
 from .affinities.rows import entropic_affinity, gaussian_affinity, self_tuning_affinity
 from .affinities.symmetric import symmetric_entropic_affinity
 from .affinities.umap import umap_curve, umap_membership
-from .costs.distances import (
-    gaussian_kernel,
-    nearest,
-    pairwise,
-    shard,
-    sqeuclidean,
-    student_cost,
-)
+from .costs.distances import nearest, pairwise, sqeuclidean, student_cost
 from .costs.factored import factored_sqeuclidean, gram
 from .distributional.baselines import cluster_then_reduce, coot_clustering, reduce_then_cluster
 from .distributional.solve import distributional_reduction
 from .embeddings.embed import embed
-from .embeddings.losses import BernoulliLoss, SNEkhornLoss, SNELoss, attraction_repulsion
+from .embeddings.losses import BernoulliLoss, SNEkhornLoss, SNELoss
 from .embeddings.methods import largevis, sne, snekhorn, tsne, umap
 from .embeddings.starts import random_start, spectral_start
-from .graphs.graph import connected_components, fuzzy_union, laplacian, mrf_log_density
+from .graphs.graph import connected_components, fuzzy_union, laplacian
 from .graphs.priors import (
     coupling_loss,
     expected_graph,
-    graph_log_normalizer,
-    graph_log_probability,
     sample_graph,
     sample_graphs,
 )
 from .gromov.barycenter import srgw_barycenter
-from .gromov.kmeans import coarsen, kernel_kmeans
-from .gromov.objective import gromov_monge, gromov_wasserstein, gw_gradient, gw_objective
+from .gromov.kmeans import kernel_kmeans
+from .gromov.objective import gromov_wasserstein, gw_objective
 from .gromov.semirelaxed import semi_relaxed_gw
 from .metrics import neighborhood_preservation
 from .spectral.connected import ccpca
@@ -62,20 +52,17 @@ from .spectral.methods import pca_start
 __all__ = [
     "CCPCA", "SNE", "TSNE", "UMAP", "BernoulliLoss", "DistR", "Interrupted", "LargeVis",
     "NotConverged", "SNELoss", "SNEkhorn", "SNEkhornLoss", "SemiRelaxedGWClustering", "TSNEkhorn",
-    "affinities", "attraction_repulsion", "ccpca", "cluster_then_reduce", "coarsen",
-    "connected_components", "coot_clustering", "costs", "coupling_loss", "datasets",
-    "distributional", "distributional_reduction", "doubly_stochastic_affinity", "embed",
-    "embeddings", "entropic_affinity", "expected_graph", "factored_sqeuclidean", "fuzzy_union",
-    "gaussian_affinity", "gaussian_kernel", "gram", "graph_log_normalizer", "graph_log_probability",
-    "graphs", "gromov", "gromov_monge", "gromov_wasserstein", "gw_gradient", "gw_objective",
-    "hyperbolic", "kernel_kmeans", "kl_divergence", "laplacian", "largevis", "load", "metrics",
-    "mrf_log_density", "nearest", "neighborhood_preservation", "pairwise", "pca_start",
-    "random_start", "reduce_then_cluster", "row_entropy", "row_perplexity", "sample_graph",
-    "sample_graphs", "self_tuning_affinity", "semi_relaxed_gw", "shard", "show_versions", "sne",
-    "snekhorn",
-    "spectral", "spectral_start", "sqeuclidean", "srgw_barycenter", "student_cost",
-    "symmetric_alternating_projections", "symmetric_dual_ascent", "symmetric_entropic_affinity",
-    "symmetrize", "tsne", "umap", "umap_curve", "umap_membership",
+    "affinities", "ccpca", "cluster_then_reduce", "connected_components", "coot_clustering",
+    "costs", "coupling_loss", "datasets", "distributional", "distributional_reduction",
+    "doubly_stochastic_affinity", "embed", "embeddings", "entropic_affinity", "expected_graph",
+    "factored_sqeuclidean", "fuzzy_union", "gaussian_affinity", "gram", "graphs", "gromov",
+    "gromov_wasserstein", "gw_objective", "hyperbolic", "kernel_kmeans", "kl_divergence",
+    "laplacian", "largevis", "load", "metrics", "nearest", "neighborhood_preservation", "pairwise",
+    "pca_start", "random_start", "reduce_then_cluster", "row_entropy", "row_perplexity",
+    "sample_graph", "sample_graphs", "self_tuning_affinity", "semi_relaxed_gw", "show_versions",
+    "sne", "snekhorn", "spectral", "spectral_start", "sqeuclidean", "srgw_barycenter",
+    "student_cost", "symmetric_entropic_affinity", "symmetrize", "tsne", "umap", "umap_curve",
+    "umap_membership",
 ]  # fmt: skip
 __version__ = "0.1.0"
 
@@ -100,4 +87,4 @@ else:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "plot"})
+    return sorted({*__all__, "__version__", "estimators", "exercises", "plot"})

@@ -22,7 +22,7 @@ from ._core.checks import Seed, as_points, as_rng, check_choice, check_count, ch
 from ._core.run import OnFailure
 from ._core.threads import by_size
 from .costs.kernels import KERNELS, KernelName
-from .distributional.loss import Normalization, forces, ratio, structure
+from .distributional.loss import Factors, pair_forces, ratio, structure
 from .distributional.reduction import Clustering, Coupling, DistributionalReduction, Reduction
 from .distributional.solve import Callback, Init, solve
 from .embeddings.descent import lbfgs
@@ -132,7 +132,7 @@ def reduce(
     n_components: int = 2,
     kernel: KernelName = "student",
     scale: float = 1.0,
-    normalization: Normalization = "sum",
+    normalization: Factors = "sum",
     loss: LossName = "kl",
     weights: ArrayLike | None = None,
     init: Init | Sequence[Init] | ArrayLike | DistributionalReduction = "cluster_then_reduce",
@@ -228,7 +228,7 @@ class _Hyperbolic(Reduction):
         C, h2 = self.with_factors(log.detach(), c)
         attract, repel = (
             torch.autograd.grad(log, x, -weights, retain_graph=True)[0]
-            for weights in forces(C, c.M, c.q, self.loss)
+            for weights in pair_forces(C, c.M, c.q, self.loss)
         )
         return Evaluation(value=self.value(C, h2, c), attraction=attract, repulsion=repel)
 

@@ -31,9 +31,9 @@ from .costs.array import Pairwise, as_pairwise, ranks_of, tile_rows
 from .costs.distances import sqeuclidean
 
 __all__ = [
-    "ConstraintErrors", "NeighborhoodCurve", "constraint_errors", "continuity",
+    "ConstraintErrors", "NeighborhoodCurve", "constraint_errors",
     "neighborhood_curve", "neighborhood_preservation", "prototype_homogeneity", "prototype_nmi",
-    "spectral_clustering_ari", "trustworthiness", "weighted_silhouette",
+    "spectral_clustering_ari", "weighted_silhouette",
 ]  # fmt: skip
 
 
@@ -45,8 +45,8 @@ class ConstraintErrors(NamedTuple):
     log_perplexity: float  # max |H(P_i:) - (log xi + 1)|
 
 
-def constraint_errors(plan, perplexity: float) -> ConstraintErrors:
-    r"""Measure what Table 1 of the SNEkhorn paper ticks: symmetry, row sums, row entropies.
+def constraint_errors(plan, *, perplexity: float) -> ConstraintErrors:
+    r"""Largest violations of symmetry, unit row sums and row entropies of a plan.
 
     Source: Table 1 of SNEkhorn (Van Assel et al., 2023); book ``prp-euclid-sym``.
 
@@ -81,7 +81,7 @@ def constraint_errors(plan, perplexity: float) -> ConstraintErrors:
 
 
 def spectral_clustering_ari(
-    plan, labels, *, n_clusters: int | None = None, random_state: int = 0
+    plan, y, *, n_clusters: int | None = None, random_state: int = 0
 ) -> float:
     """Adjusted Rand index of scikit-learn's spectral clustering of a symmetric affinity.
 
@@ -91,7 +91,7 @@ def spectral_clustering_ari(
     Parameters
     ----------
     plan : array_like, shape (n, n), symmetric, non-negative
-    labels : array_like, shape (n,)
+    y : array_like, shape (n,)
         The classes to find.
     n_clusters : int, optional
         Their number when left out.
@@ -119,7 +119,7 @@ def spectral_clustering_ari(
     from sklearn.metrics import adjusted_rand_score
 
     plan = as_symmetric(plan, "plan", 1)
-    _, classes = _read_plan(plan, labels)
+    _, classes = _plan_and_classes(plan, y)
     if n_clusters is None:
         n_clusters = len(np.unique(classes))
     n_clusters = check_count("n_clusters", n_clusters, 1, len(plan))
@@ -131,8 +131,8 @@ def spectral_clustering_ari(
     return float(adjusted_rand_score(classes, found))
 
 
-def prototype_homogeneity(y, plan) -> float:
-    r"""How far each prototype stands for points of one class.
+def prototype_homogeneity(plan, y) -> float:
+    r"""Homogeneity of prototypes: how far each stands for points of one class.
 
     With :math:`p_{ck} = \sum_{i : y_i = c} T_{ik}`, the mass of class c at prototype k,
 
@@ -147,10 +147,10 @@ def prototype_homogeneity(y, plan) -> float:
 
     Parameters
     ----------
-    y : array_like, shape (n,)
-        Classes of the points, any labels.
     plan : array_like, shape (n, k), non-negative
         :math:`T`.
+    y : array_like, shape (n,)
+        Classes of the points, any labels.
 
     Returns
     -------
@@ -164,16 +164,16 @@ def prototype_homogeneity(y, plan) -> float:
 
     Examples
     --------
-    >>> prototype_homogeneity([0, 0, 1, 1], [[0.5, 0], [0.5, 0], [0, 0.5], [0, 0.5]])
+    >>> prototype_homogeneity([[0.5, 0], [0.5, 0], [0, 0.5], [0, 0.5]], [0, 0, 1, 1])
     1.0
     """
-    p = _joint(*_read_plan(plan, y))
+    p = _joint(*_plan_and_classes(plan, y))
     whole, given = entr(p.sum(axis=1)).sum(), -rel_entr(p, p.sum(axis=0)).sum()  # H(c), H(c | k)
     return float(1 - given / whole) if whole > 0 else 1.0
 
 
 def weighted_silhouette(Z, plan, y) -> float:
-    r"""Whether prototypes lie nearer to others of their class than to those of the next.
+    r"""Weighted silhouette of prototypes: nearer to their own class than to the next?
 
     A prototype has the class c(k) that gives it most mass. With the weights :math:`q`, without
     prototypes of weight 0,
@@ -221,7 +221,7 @@ def weighted_silhouette(Z, plan, y) -> float:
 
 def silhouette_of(distances: Tensor, plan, y) -> float:
     """The same for any distances (k, k) between the prototypes."""
-    T, classes = _read_plan(plan, y, len(distances))
+    T, classes = _plan_and_classes(plan, y, len(distances))
     q = T.sum(axis=0)
     used = q > 0
     label = _joint(T, classes).argmax(axis=0)[used]
@@ -279,7 +279,7 @@ def prototype_nmi(Z, plan, y, *, n_clusters: int | None = None, random_state: in
     from sklearn.metrics import normalized_mutual_info_score
 
     Z = as_points(Z, "Z").double().cpu().numpy()
-    T, classes = _read_plan(plan, y, len(Z))
+    T, classes = _plan_and_classes(plan, y, len(Z))
     used, counts = T.any(axis=0), T.any(axis=1)  # (k,), (n,)
     most = int(used.sum())
     if n_clusters is None:
@@ -290,7 +290,7 @@ def prototype_nmi(Z, plan, y, *, n_clusters: int | None = None, random_state: in
     return float(normalized_mutual_info_score(classes[counts], cluster))
 
 
-def _read_plan(plan, y, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+def _plan_and_classes(plan, y, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The plan (n, k) and classes from 0 on (n,)."""
     T = as_real(plan, "plan")
     y = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
@@ -335,8 +335,8 @@ class NeighborhoodCurve:
         return float((weights * self.values).sum() / weights.sum())
 
 
-def neighborhood_preservation(X, Z, K: int) -> float:
-    r"""Share of the K nearest neighbours that survive, rescaled so that chance scores 0.
+def neighborhood_preservation(X, Z, n_neighbors: int) -> float:
+    r"""Neighbourhood preservation: share of K nearest neighbours kept, with chance at 0.
 
     .. math::
 
@@ -354,8 +354,8 @@ def neighborhood_preservation(X, Z, K: int) -> float:
     X, Z : array_like of shapes (n, p) and (n, q), or Pairwise of shape (n, n)
         The points and their embedding; squared Euclidean distances rank the neighbours. A
         :class:`Pairwise` is read as distances of any kind.
-    K : int
-        Neighbours, from 1 to n - 2.
+    n_neighbors : int
+        K, from 1 to n - 2.
 
     Returns
     -------
@@ -366,7 +366,8 @@ def neighborhood_preservation(X, Z, K: int) -> float:
     Raises
     ------
     ValueError
-        If the two do not have the same number of points, or K is out of range, or some row of a
+        If the two do not have the same number of points, or the number of neighbours is out of
+        range, or some row of a
         :class:`Pairwise` has fewer than K finite entries.
 
     Notes
@@ -385,7 +386,7 @@ def neighborhood_preservation(X, Z, K: int) -> float:
     """
     x, z = _read(X, Z)
     n = x.shape[0]
-    K = check_count("K", K, 1, n - 2)
+    K = check_count("n_neighbors", n_neighbors, 1, n - 2)
     common = torch.zeros((), dtype=torch.int64, device=x.device)
     for x_tile, z_tile in _tiles(x, z, K, K):
         both = _nearest(x_tile, K) & _nearest(z_tile, K).to(x_tile.device)
@@ -441,82 +442,6 @@ def neighborhood_curve(X, Z) -> NeighborhoodCurve:
     return NeighborhoodCurve(overlap=overlap, values=_rescale(overlap, K, n))
 
 
-def trustworthiness(X, Z, K: int) -> float:
-    r"""Whether the neighbours that Z shows are neighbours in X.
-
-    .. math::
-
-        T(K) = 1 - \frac{2}{n K (2n - 3K - 1)} \sum_i
-               \sum_{j \in \gamma_i^K \setminus \nu_i^K} (r_{ij} - K),
-
-    with :math:`r_{ij}` the rank of j among the neighbours of i in X.
-
-    Source: Venna and Kaski (2001); one of the scores of section 5 of SNEkhorn; book
-    ``def-trust``.
-
-    Parameters
-    ----------
-    X, Z
-        As in :func:`drot.neighborhood_preservation`.
-    K : int
-        Neighbours, at least 1 and below n / 2.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        As :func:`drot.neighborhood_preservation` does. Ranks reach beyond K: of the finite
-        entries of X
-        each row needs n - 2.
-
-    Examples
-    --------
-    >>> X = torch.tensor([[0.0], [1.0], [3.0], [7.0], [15.0]])
-    >>> trustworthiness(X, 2 * X, 2)
-    1.0
-    >>> round(trustworthiness(X, [[0.0], [15.0], [1.0], [3.0], [7.0]], 1), 3)  # 15 beside 1
-    0.667
-    """
-    x, z = _read(X, Z)
-    n = x.shape[0]
-    K = check_count("K", K, 1, (n - 1) // 2)
-    excess = torch.zeros((), dtype=torch.int64, device=x.device)
-    for x_tile, z_tile in _tiles(x, z, n - 2, K):
-        shown = _nearest(z_tile, K).to(x_tile.device)
-        excess += (_ranks(x_tile)[shown] - K).clamp_min(0).sum()
-    return 1 - 2 * int(ranks_of(x, z).total(excess)) / (n * K * (2 * n - 3 * K - 1))
-
-
-def continuity(X, Z, K: int) -> float:
-    r"""Whether the neighbours of X are shown as neighbours by Z: trustworthiness backwards.
-
-    Source: Venna and Kaski (2001); book ``def-trust``.
-
-    Parameters
-    ----------
-    X, Z, K
-        As in :func:`trustworthiness`.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Examples
-    --------
-    >>> X = torch.tensor([[0.0], [1.0], [3.0], [7.0], [15.0]])
-    >>> Z = torch.tensor([[0.0], [0.1], [9.0], [9.1], [9.2]])
-    >>> continuity(X, Z, 1) == trustworthiness(Z, X, 1)
-    True
-    """
-    x, z = _read(X, Z)
-    return trustworthiness(z, x, K)
-
-
 def _read(X, Z) -> tuple[Pairwise, Pairwise]:
     x, z = (
         as_pairwise(cloud, name)
@@ -551,7 +476,7 @@ def _tiles(x: Pairwise, z: Pairwise, *least: int) -> Iterator[tuple[Tensor, Tens
                 i = int((finite < known).nonzero()[0])
                 raise ValueError(
                     f"row {start + i} is at a finite distance from {int(finite[i])} other points "
-                    f"and {known} must be ranked; lower K, or give the whole cost"
+                    f"and {known} must be ranked; lower n_neighbors, or give the whole cost"
                 )
         yield tiles
 

@@ -74,7 +74,7 @@ class Ranks(Alone):
     def __reduce__(self) -> str:
         raise TypeError(
             "a cost shared among processes cannot be pickled or copied; save its affinity with "
-            "save, or pickle the cost that was given to drot.shard"
+            "save, or pickle the cost that was given to drot.costs.shard"
         )
 
     def _gather(self, part: Tensor) -> list[Tensor]:

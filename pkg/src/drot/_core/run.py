@@ -142,7 +142,7 @@ class Lowest(Ended):
     def n_iter(self) -> int:
         return len(self.trace) - 1
 
-    def settle(self, where: str, tol: float, on_failure: OnFailure) -> bool:
+    def reached(self, where: str, tol: float, on_failure: OnFailure) -> bool:
         """Whether the residual is at most ``tol``; a chosen end is no failure."""
         on_failure = "ignore" if self.stopped else on_failure
         return settle(where, self.residual, tol, self.n_iter, on_failure)

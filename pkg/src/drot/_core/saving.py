@@ -58,7 +58,7 @@ def load(path: str | os.PathLike) -> Any:
     -------
     Affinity, Embedding, SemiRelaxedGW or ConnectedPCA
         Of the class that was saved, equal to it to the bit; an embedding or a plan resumes the run
-        as ``init`` of another call. A cost that :func:`drot.shard` shared comes back whole, and
+        as ``init`` of another call. A cost that :func:`drot.costs.shard` shared comes back whole,
         its entries equal to rounding.
 
     Raises

@@ -125,12 +125,12 @@ class SymmetricAffinity(Affinity):
     net: Tensor  # (n,) dual variable of the row sums of what is left, in units of the cost
     symmetric = True
 
-    def centred(self, rows: slice, cost: Tensor) -> Tensor:
+    def solved(self, rows: slice, cost: Tensor) -> Tensor:
         """The cost that was solved, rounded as it was, of the rows whose costs are ``cost``."""
         return _less(cost, rows, self.base) if self.base.any() else cost
 
 
-def centred(cost: Pairwise, base: Tensor) -> Pairwise:
+def less_base(cost: Pairwise, base: Tensor) -> Pairwise:
     """C_ij - base_i - base_j: the same plan."""
     return cost.derive(lambda rows: _less(cost.rows(rows), rows, base)) if base.any() else cost
 
@@ -167,7 +167,7 @@ def restore(parts: dict[str, Any], block: int | None) -> Pairwise:
 
 
 def symmetrize(plan) -> Tensor:
-    r"""Nearest symmetric matrix in the Euclidean norm, the habit of t-SNE.
+    r"""Symmetric part of a plan, as t-SNE takes it: the mean of it and its transpose.
 
     .. math:: \mathrm{Proj}^{\ell_2}_{\mathcal S}(P) = \tfrac12 (P + P^\top)
               = \arg\min_{Q = Q^\top} \| Q - P \|_2.
@@ -212,7 +212,7 @@ def refuse_rows(bad: Tensor, says: str) -> None:
         raise ValueError(f"row {int(bad.nonzero()[0, 0])} {says}")
 
 
-def _as_plan(value, name: str) -> Tensor:
+def _non_negative(value, name: str) -> Tensor:
     plan = as_real(value, name)
     if plan.ndim == 0:
         raise ValueError(f"{name} must be a vector or matrix of non-negative numbers; got one")
@@ -228,7 +228,7 @@ def _as_plan(value, name: str) -> Tensor:
 
 
 def row_entropy(plan) -> Tensor:
-    r"""Entropy of each row, in the convention of the papers.
+    r"""Entropy of each row of a plan, in the convention of the papers.
 
     .. math::
 
@@ -260,12 +260,12 @@ def row_entropy(plan) -> Tensor:
     >>> row_entropy([[1.0, 0.0], [0.5, 0.5]]).round(decimals=6).tolist()  # 1 and 1 + log 2
     [1.0, 1.693147]
     """
-    plan = _as_plan(plan, "plan")
+    plan = _non_negative(plan, "plan")
     return (plan - torch.xlogy(plan, plan)).sum(dim=-1)
 
 
 def row_perplexity(plan) -> Tensor:
-    r"""Number of equally likely columns that would have the entropy of each row.
+    r"""Perplexity of each row: the number of equally likely columns of its entropy.
 
     For a row of mass 1 the perplexity is :math:`\xi = e^{\mathrm H(p) - 1}`, the
     exponential of Shannon's entropy. It lies between 1 (all mass in one place) and m
@@ -291,7 +291,7 @@ def row_perplexity(plan) -> Tensor:
     return (row_entropy(plan) - 1).exp()
 
 
-def kl_divergence(plan, reference, *, convention: Convention = "generalized") -> Tensor:
+def kl_divergence(plan, reference, *, convention: Convention = "generalized") -> float:
     r"""Kullback-Leibler divergence of two non-negative arrays.
 
     ``"generalized"`` is the Bregman divergence of the negative entropy, non-negative and
@@ -313,7 +313,7 @@ def kl_divergence(plan, reference, *, convention: Convention = "generalized") ->
 
     Returns
     -------
-    Tensor, scalar
+    float
         In nats times the unit of mass.
 
     Raises
@@ -324,15 +324,15 @@ def kl_divergence(plan, reference, *, convention: Convention = "generalized") ->
     Examples
     --------
     >>> P = [[0.5, 0.5], [0.5, 0.5]]
-    >>> float(kl_divergence(P, P)), float(kl_divergence(P, P, convention="papers"))
+    >>> kl_divergence(P, P), kl_divergence(P, P, convention="papers")
     (0.0, -2.0)
     """
     check_choice("convention", convention, get_args(Convention))
-    plan, reference = _as_plan(plan, "plan"), _as_plan(reference, "reference")
+    plan, reference = _non_negative(plan, "plan"), _non_negative(reference, "reference")
     if plan.shape != reference.shape:
         raise ValueError(
             f"plan and reference differ in shape: {tuple(plan.shape)} and {tuple(reference.shape)}"
         )
     check_same_device(plan, "plan", reference, "reference")
     total = (torch.xlogy(plan, plan) - torch.xlogy(plan, reference) - plan).sum()
-    return total + reference.sum() if convention == "generalized" else total
+    return float(total + reference.sum() if convention == "generalized" else total)

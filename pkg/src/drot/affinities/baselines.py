@@ -25,8 +25,8 @@ Optimizer = Literal["adam", "lbfgs", "gradient"]
 @by_size
 def symmetric_dual_ascent(
     cost,
-    perplexity,
     *,
+    perplexity,
     optimizer: Optimizer = "adam",
     learning_rate: float = 0.1,
     tol: float = 1e-3,
@@ -84,7 +84,7 @@ def symmetric_dual_ascent(
     check_choice("optimizer", optimizer, get_args(Optimizer))
     learning_rate = check_positive("learning_rate", learning_rate)
     dual, tol, max_iter = read_dual(cost, perplexity, tol, max_iter, on_failure)
-    start = entropic_affinity(dual.cost, perplexity, tol=1e-2, on_failure="ignore")
+    start = entropic_affinity(dual.cost, perplexity=perplexity, tol=1e-2, on_failure="ignore")
     dual.passes += start.passes
     none = torch.zeros_like(start.eps, dtype=torch.bool)  # no row is pinned
     unit = float(start.eps.mean())
@@ -130,15 +130,15 @@ def symmetric_dual_ascent(
 @by_size
 def symmetric_alternating_projections(
     cost,
-    perplexity,
     *,
+    perplexity,
     bandwidth: float,
     tol: float = 1e-6,
     max_iter: int = 5000,
     callback: Callback | None = None,
     on_failure: OnFailure = "raise",
 ) -> SymmetricEntropicAffinity:
-    r"""Project a Gaussian kernel on rows of one perplexity and on symmetric matrices, in turn.
+    r"""Symmetric entropic affinity by alternating KL projections of a Gaussian kernel.
 
     Both projections are for the Kullback-Leibler divergence. That of P on the symmetric matrices
     is :math:`\sqrt{P \odot P^\top}`; that of a row on :math:`\mathcal H_\xi` raises its

@@ -16,7 +16,7 @@ from .._core.run import OnFailure, iterate, read_limits
 from .._core.sinkhorn import symmetric_sinkhorn
 from .._core.threads import by_size
 from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
-from .base import Callback, SymmetricAffinity, centred
+from .base import Callback, SymmetricAffinity, less_base
 from .rows import mean_bandwidth, one_bandwidth
 
 
@@ -32,7 +32,7 @@ class DoublyStochasticAffinity(SymmetricAffinity):
         return self.net + self.base
 
     def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
-        return _exponents(self.centred(rows, cost), rows, self.net / self.nu, self.nu)
+        return _exponents(self.solved(rows, cost), rows, self.net / self.nu, self.nu)
 
 
 def _exponents(cost: Tensor, rows: slice, f: Tensor, nu: float) -> Tensor:
@@ -122,10 +122,10 @@ def doubly_stochastic_affinity(
     bandwidth, perplexity = one_bandwidth(bandwidth, perplexity, cost.dtype)
     # less the diagonal, and then the least of each row, f is of the size of nu and has its digits
     base = cost.diagonal() / 2
-    plain = centred(cost, base)
+    plain = less_base(cost, base)
     least = cost.join(tile.amin(dim=1) for _, tile in plain.tiles(tile_rows(cost)))
     base = base + least.clamp_max(0.0) / 2
-    plain = centred(cost, base)
+    plain = less_base(cost, base)
     extra = 2.0 * (cost.block is not None)
     nu = bandwidth
     if perplexity is not None:

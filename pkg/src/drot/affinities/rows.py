@@ -115,15 +115,15 @@ def _log_softmax(cost: Tensor, scale: Tensor | float) -> Tensor:
 @by_size
 def entropic_affinity(
     cost,
-    perplexity,
     *,
+    perplexity,
     diagonal: Diagonal = "keep",
     n_neighbors: int | None = None,
     tol: float | None = None,
     max_iter: int = 100,
     on_failure: OnFailure = "raise",
 ) -> EntropicAffinity:
-    r"""Spread the unit mass of each row over its cheapest columns, at a set perplexity.
+    r"""Entropic affinity: a Gaussian kernel with a bandwidth for each row, of one perplexity.
 
     Solves, one row at a time,
 
@@ -194,7 +194,7 @@ def entropic_affinity(
     cost = _read_cost(cost, diagonal)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     if n_neighbors is not None:
-        cost = nearest(cost, check_count("n_neighbors", n_neighbors, 2, cost.shape[0]))
+        cost = nearest(cost, n_neighbors=check_count("n_neighbors", n_neighbors, 2, cost.shape[0]))
     n = cost.shape[0]
     xi = as_perplexity(perplexity, n, cost.device)  # (n,)
     trace: list[float] = []  # largest error over all rows, by iteration
@@ -239,7 +239,7 @@ def gaussian_affinity(
     max_iter: int = 100,
     on_failure: OnFailure = "raise",
 ) -> GaussianAffinity:
-    r"""Gibbs kernel of one bandwidth, with rows that sum to 1.
+    r"""Gaussian affinity: a kernel of one bandwidth, with rows that sum to 1.
 
     .. math:: P^{\mathrm{rs}}_{ij} = \frac{e^{-C_{ij} / \nu}}{\sum_\ell e^{-C_{i \ell} / \nu}}.
 
@@ -355,7 +355,7 @@ def mean_bandwidth(
 def self_tuning_affinity(
     cost, *, n_neighbors: int = 7, diagonal: Diagonal = "keep"
 ) -> SelfTuningAffinity:
-    r"""Gaussian kernel whose bandwidth follows the distance to the k-th neighbour.
+    r"""Self-tuning affinity: a Gaussian kernel scaled by the distance to the k-th neighbour.
 
     .. math:: P^{\mathrm{st}}_{ij} = \exp \Bigl( - \frac{C_{ij}}{\sigma_i \sigma_j} \Bigr),
               \qquad \sigma_i = \sqrt{C_{i (k)}},

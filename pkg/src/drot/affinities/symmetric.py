@@ -19,8 +19,8 @@ _FALL = 0.7  # the largest share of a gamma that one step may take
 @by_size
 def symmetric_entropic_affinity(
     cost,
-    perplexity,
     *,
+    perplexity,
     tol: float | None = None,
     max_iter: int = 100,
     callback: Callback | None = None,
@@ -103,7 +103,7 @@ def symmetric_entropic_affinity(
     least = float(dual.least.min()) - 1
     rough = min(1e-2, 0.1 * least) if least > 0 else 1e-2  # the start need not be better
     start = entropic_affinity(
-        dual.cost, perplexity, tol=rough, max_iter=max_iter, on_failure="ignore"
+        dual.cost, perplexity=perplexity, tol=rough, max_iter=max_iter, on_failure="ignore"
     )
     dual.passes += start.passes
     steps = _Newton(dual, start.eps, start.lam, tol).steps()

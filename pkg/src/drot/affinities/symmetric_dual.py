@@ -27,7 +27,7 @@ from .._core.checks import as_perplexity
 from .._core.kernels import dots, exp
 from .._core.run import Course, OnFailure, read_limits
 from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
-from .base import SymmetricAffinity, centred
+from .base import SymmetricAffinity, less_base
 
 _RANGE = 20.0  # log2 of a largest cost that is taken as it is
 _FAR = -1e4  # a log weight that is 0 in every dtype, and finite
@@ -116,7 +116,7 @@ class Dual:
         self.work: list[float] = []  # passes and products when a residual was measured
         diagonal, least, most, group = self._extremes(cost)
         self.base = diagonal / 2
-        self.cost = plain = centred(cost, self.base)
+        self.cost = plain = less_base(cost, self.base)
         if self.base.any():
             _, least, most, group = self._extremes(plain)
         self.group = group.long()
@@ -284,7 +284,7 @@ class SymmetricEntropicAffinity(SymmetricAffinity):
         return self.gamma == 0
 
     def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
-        u = (self.net[rows, None] + self.net).sub_(self.centred(rows, cost), alpha=2)
+        u = (self.net[rows, None] + self.net).sub_(self.solved(rows, cost), alpha=2)
         s = self.gamma[rows, None] + self.gamma
         log_p = u / s
         if self.slack[rows].any():  # u = 0: the point itself and those at no cost from it

@@ -36,14 +36,14 @@ class UMAPMembership(Affinity):
 @by_size
 def umap_membership(
     cost,
-    n_neighbors: int = 15,
     *,
-    local_connectivity: float = 1.0,
+    n_neighbors: int = 15,
+    local_connectivity: int = 1,
     tol: float | None = None,
     max_iter: int = 100,
     on_failure: OnFailure = "raise",
 ) -> UMAPMembership:
-    r"""Probabilities that a point has an edge to each of its nearest neighbours, as UMAP sets them.
+    r"""UMAP's membership strengths: probabilities of an edge to each nearest neighbour.
 
     .. math::
 
@@ -66,9 +66,9 @@ def umap_membership(
         :math:`C`, squared distances. For points pass ``drot.sqeuclidean(X)``.
     n_neighbors : int
         :math:`k`, from 2 to n, the point itself among them.
-    local_connectivity : float
-        Which neighbour :math:`\rho_i` is the distance of, duplicates of the point not counted;
-        between whole numbers, on the line between two distances. 0 sets :math:`\rho_i = 0`.
+    local_connectivity : int
+        Which neighbour :math:`\rho_i` is the distance of, duplicates of the point not counted; 0
+        sets :math:`\rho_i = 0`.
     tol : float, optional
         Largest accepted :math:`\max_i | \sum_j P_{ij} - \log_2 k |`. Default 1e-9 in float64,
         1e-4 in float32.
@@ -111,30 +111,30 @@ def umap_membership(
     tol, max_iter = read_limits(tol, max_iter, on_failure, whole.dtype)
     n = whole.shape[0]
     k = check_count("n_neighbors", n_neighbors, 2, n)
-    if not 0 <= local_connectivity < math.inf:
-        raise ValueError(
-            f"local_connectivity must be finite and not negative; got {local_connectivity}"
-        )
+    rank = check_count("local_connectivity", local_connectivity, 0)
     values, columns = smallest(whole, k - 1)
     refuse_rows(values < 0, "of the cost has a negative entry; it must not be negative")
     refuse_rows(
         ~values.isfinite(), f"of the cost has fewer than {k - 1} finite entries for neighbours"
     )
-    rho, sigma, floored, gap, trace = _bandwidths(values, k, local_connectivity, tol, max_iter)
+    rho, sigma, floored, gap, trace = _bandwidths(values, k, rank, tol, max_iter)
     found = certificate("umap_membership", float(gap.max()), trace, tol, on_failure)
     near = Nearest(values, columns, n, whole.block, ranks=whole.ranks)
     return UMAPMembership(cost=near, rho=rho, sigma=sigma, floored=floored, passes=1.0, **found)
 
 
 def _bandwidths(
-    values: Tensor, k: int, local_connectivity: float, tol: float, max_iter: int
+    values: Tensor, k: int, rank: int, tol: float, max_iter: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, list[float]]:
     """rho, sigma, where sigma is the floor, and the error of the sum, (b,); errors by iteration.
 
     From the costs of the k - 1 nearest other points, ascending.
     """
     distances = values.sqrt()
-    rho = _nearest_positive(distances, local_connectivity)
+    # the positive distance of that rank, the last if there are too few
+    place = (distances == 0).sum(dim=1, keepdim=True) + rank
+    padded = torch.cat([torch.zeros_like(place).to(distances), distances], dim=1)
+    rho = padded.gather(1, place.clamp_max(k - 1) if rank else torch.zeros_like(place)).squeeze(1)
     excess = (distances - rho[:, None]).clamp_min_(0.0)
     sigma, trace = _solve(excess, math.log2(k), tol / 2, max_iter)  # sums below round anew
     # means over k entries: the distance of a point to itself counts, as in umap-learn
@@ -147,26 +147,13 @@ def _bandwidths(
     return rho, sigma, floored, gap, trace
 
 
-def membership_rows(cost: Tensor, n_neighbors: int, local_connectivity: float) -> Tensor:
+def membership_rows(cost: Tensor, n_neighbors: int, local_connectivity: int) -> Tensor:
     """Rows (b, n) of :func:`umap_membership` for new points, from their costs to n others."""
     values, columns = torch.topk(cost, n_neighbors - 1, largest=False)
     tol, max_iter = read_limits(None, 100, "raise", cost.dtype)
     rho, sigma, *_ = _bandwidths(values, n_neighbors, local_connectivity, tol, max_iter)
     near = torch.exp(-(values.sqrt() - rho[:, None]).clamp_min_(0.0) / sigma[:, None])
     return torch.zeros_like(cost).scatter_(1, columns, near)
-
-
-def _nearest_positive(distances: Tensor, rank: float) -> Tensor:
-    """The positive distance of rank ``rank`` in each ascending row, (n,); the last if too few."""
-    zeros = (distances == 0).sum(dim=1, keepdim=True)  # (n, 1)
-    padded = torch.cat([torch.zeros_like(distances[:, :1]), distances], dim=1)  # rank 0: 0
-
-    def ranked(r: int) -> Tensor:
-        place = (zeros + r).clamp_max(distances.shape[1]) if r else torch.zeros_like(zeros)
-        return padded.gather(1, place).squeeze(1)
-
-    low = math.floor(rank)
-    return torch.lerp(ranked(low), ranked(low + 1), rank - low)
 
 
 def _solve(excess: Tensor, target: float, tol: float, max_iter: int) -> tuple[Tensor, list[float]]:

@@ -42,7 +42,7 @@ class Pairwise:
     block : int or None
         Rows per tile. ``None`` keeps the dense array after its first use.
     own : slice
-        The rows that this process meets: all, unless :func:`drot.shard` has shared them.
+        The rows that this process meets: all, unless :func:`drot.costs.shard` has shared them.
 
     Notes
     -----

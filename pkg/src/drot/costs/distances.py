@@ -21,7 +21,6 @@ from .._core.ranks import Ranks
 from .array import Block, Nearest, Pairwise, as_pairwise, fill_diagonal, smallest
 
 Kernel = Callable[[Tensor, Tensor], Tensor]
-Evaluate = Callable[[slice | Tensor], Tensor]
 
 
 def _clouds(X, Y) -> tuple[Tensor, Tensor]:
@@ -161,43 +160,6 @@ def student_cost(X, Y=None, *, block: Block = "auto") -> Pairwise:
     return _of_distances("student", X, Y, block)
 
 
-def gaussian_kernel(Z, *, block: Block = "auto") -> Pairwise:
-    r"""Gaussian kernel of points, of bandwidth 1.
-
-    .. math:: K_{ij} = e^{-\| z_i - z_j \|^2}.
-
-    Source: the similarity of SNE in Table 1 of Van Assel et al. (2024); book ``prp-low-rank``.
-
-    Parameters
-    ----------
-    Z : array_like, shape (k, d)
-        Points. Divide them by :math:`\sqrt\nu` for another bandwidth :math:`\nu`.
-    block
-        As in :func:`sqeuclidean`.
-
-    Returns
-    -------
-    Pairwise
-        Of shape (k, k); entries from 0 to 1, ones on the diagonal.
-
-    Raises
-    ------
-    ValueError
-        If Z is not a (k, d) array of finite numbers with k >= 2.
-
-    Examples
-    --------
-    >>> [round(x, 4) for x in gaussian_kernel([[0.0], [1.0]]).dense()[0].tolist()]
-    [1.0, 0.3679]
-    """
-    cost = sqeuclidean(as_points(Z, "Z"), block=block)
-    return cost.derive(partial(_gaussian, cost._evaluate))
-
-
-def _gaussian(distances: Evaluate, rows: slice | Tensor) -> Tensor:
-    return distances(rows).neg_().exp_()
-
-
 def _of_distances(kind: str, X, Y, block: Block) -> Pairwise:
     """The cost "sqeuclidean" or "student" between two clouds."""
     x, y = _clouds(X, Y)
@@ -257,8 +219,8 @@ def _tile(
     return tile.log1p_() if kind == "student" else tile
 
 
-def nearest(cost, k: int) -> Pairwise:
-    r"""Keep the k cheapest entries of each row; the others become infinitely costly.
+def nearest(cost, *, n_neighbors: int) -> Pairwise:
+    r"""Nearest neighbours: keep the cheapest entries of each row, the others cost infinity.
 
     An infinite cost forbids the pair, so a plan for this cost lives on the k-nearest-neighbour
     graph. Which of several entries tied at the k-th place are kept is not specified.
@@ -268,8 +230,8 @@ def nearest(cost, k: int) -> Pairwise:
     Parameters
     ----------
     cost : Pairwise or array_like, shape (n, m)
-    k : int
-        Entries kept per row, the diagonal included, 2 <= k <= m.
+    n_neighbors : int
+        k, entries kept per row, the diagonal included, from 2 to m.
 
     Returns
     -------
@@ -278,18 +240,18 @@ def nearest(cost, k: int) -> Pairwise:
 
     Examples
     --------
-    >>> nearest([[0.0, 1.0, 4.0], [1.0, 0.0, 2.0], [4.0, 2.0, 0.0]], 2).dense().tolist()
+    >>> nearest([[0.0, 1.0, 4.0], [1.0, 0.0, 2.0], [4.0, 2.0, 0.0]], n_neighbors=2).dense().tolist()
     [[0.0, 1.0, inf], [1.0, 0.0, inf], [inf, 2.0, 0.0]]
     """
     cost = as_pairwise(cost, square=False)
     m = cost.shape[1]
-    k = check_count("k", k, 2, m)
+    k = check_count("n_neighbors", n_neighbors, 2, m)
     values, columns = smallest(cost, k)  # (n, k) each
     return Nearest(values, columns, m, cost.block, ranks=cost.ranks)
 
 
 def shard(cost, *, group: dist.ProcessGroup | None = None) -> Pairwise:
-    r"""Share the rows of a cost among the processes of a ``torch.distributed`` group.
+    r"""Distribute the rows of a cost among the processes of a ``torch.distributed`` group.
 
     With r processes, process s meets the rows :math:`\lfloor sn / r \rfloor` to
     :math:`\lfloor (s + 1) n / r \rfloor`. Every process calls the same function with the same

@@ -103,7 +103,7 @@ class Factored(Pairwise):
 
 
 def gram(X, *, block: Block = None) -> Factored:
-    r"""Inner products of points, held as the points themselves.
+    r"""Gram matrix: inner products of points, held as the points themselves.
 
     .. math:: C = X X^\top.
 

@@ -1,26 +1,13 @@
 """Data sets: generated toys, digits, and the real data of the papers.
 
-Generators need no file and no network. The same seed gives the same bits. Loaders look in the
+Generators need no file and no network. The same seed gives the same bits. `load` looks in the
 folder named by ``DROT_DATA``, then in a cache (``DROT_CACHE`` names another one), then at the
-original address. They check a sha256 over the arrays wherever these come from. All return a
+original address. It checks a sha256 over the arrays wherever these come from. All return a
 `DataSet` with ``X`` in float64.
 """
 
 from .base import DataSet
-from .fetch import (
-    DataUnavailable,
-    available,
-    load,
-    load_coil20,
-    load_fashion_mnist,
-    load_mnist,
-    load_olivetti,
-    load_pbmc3k,
-    load_scgem,
-    load_snareseq,
-    load_umist,
-    load_zeisel,
-)
+from .fetch import DataUnavailable, available, load
 from .toys import (
     circles,
     digits,
@@ -32,7 +19,5 @@ from .toys import (
 
 __all__ = [
     "DataSet", "DataUnavailable", "available", "circles", "digits", "heteroscedastic_multinomials",
-    "load", "load_coil20", "load_fashion_mnist", "load_mnist", "load_olivetti", "load_pbmc3k",
-    "load_scgem", "load_snareseq", "load_umist", "load_zeisel", "stochastic_block_model",
-    "three_gaussians", "unbalanced_clusters",
+    "load", "stochastic_block_model", "three_gaussians", "unbalanced_clusters",
 ]  # fmt: skip

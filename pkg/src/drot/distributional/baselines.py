@@ -262,7 +262,7 @@ def coot_clustering(
         objective=found.state.value,
         residual=found.residual,
         n_iter=found.n_iter,
-        converged=found.settle("coot_clustering", tol, on_failure),
+        converged=found.reached("coot_clustering", tol, on_failure),
         trace=found.trace,
         values=found.values,
         products=0.0,

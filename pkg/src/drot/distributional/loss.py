@@ -27,7 +27,7 @@ from ..embeddings.plans import Plan
 from ..gromov.contraction import ratio, total
 from ..gromov.loss import Loss, LossName, as_loss
 
-Normalization = Literal["sum", "rows", "doubly_stochastic", "none"]
+Factors = Literal["sum", "rows", "doubly_stochastic", "none"]
 
 
 def log_kernel(Z: Tensor, kernel: str) -> Tensor:
@@ -55,7 +55,7 @@ def factors(
     kernel: Tensor | KernelMatrix,
     q: Tensor,
     r: Tensor,
-    normalization: Normalization,
+    normalization: Factors,
     warm: Tensor | None = None,
     tol: float = 0.0,
 ) -> tuple[Tensor, Tensor, float]:
@@ -109,7 +109,7 @@ def balanced(
 
 
 def structure(
-    log_K: Tensor, M: Tensor, q: Tensor, normalization: Normalization, loss: Loss
+    log_K: Tensor, M: Tensor, q: Tensor, normalization: Factors, loss: Loss
 ) -> tuple[Tensor, Tensor]:
     """Cbar (k, k) of a kernel with the best factors, and h2 of it, which is always finite."""
     K = log_K.exp()
@@ -127,14 +127,14 @@ def energy(C: Tensor, h2: Tensor, M: Tensor, q: Tensor, constant: float, loss: L
     return constant + total(torch.outer(q, q) * loss.f2(C)) - total(M * h2)
 
 
-def best_factors(loss: Loss) -> tuple[Normalization, ...]:
+def best_factors(loss: Loss) -> tuple[Factors, ...]:
     """The normalisations whose best factors are known for a loss, its usual one first."""
     if loss.log:
-        return get_args(Normalization)
+        return get_args(Factors)
     return ("sum", "none") if loss.free else ("none",)
 
 
-def forces(C: Tensor, M: Tensor, q: Tensor, loss: Loss) -> tuple[Tensor, Tensor]:
+def pair_forces(C: Tensor, M: Tensor, q: Tensor, loss: Loss) -> tuple[Tensor, Tensor]:
     """Weights (k, k) that attract and repel: minus their difference is dE / d log K."""
     pull = loss.pull(C)
     return pull * M, pull * (q[:, None] * q) * C
@@ -166,7 +166,7 @@ class PrototypeLoss(KernelLoss):
         q: Tensor,
         constant: float,
         kernel: str,
-        normalization: Normalization,
+        normalization: Factors,
         loss: LossName | Loss = "kl",
     ):
         self.M, self.q, self.offset = M, q, constant
@@ -195,7 +195,11 @@ class PrototypeLoss(KernelLoss):
         log_K = -self.profile.cost(D)
         C, h2 = structure(log_K, self.M, self.q, self.normalization, self.loss)
         value = energy(C, h2, self.M, self.q, self.offset, self.loss)
-        far = 1 - torch.eye(len(Z)).to(Z)  # who pulls at itself would hide who pulls at others
-        weights = (far * self.profile.slope(D) * w for w in forces(C, self.M, self.q, self.loss))
+        far = 1 - torch.eye(len(Z)).to(
+            Z
+        )  # who pair_forces at itself would hide who pair_forces at others
+        weights = (
+            far * self.profile.slope(D) * w for w in pair_forces(C, self.M, self.q, self.loss)
+        )
         attract, repel = (4 * (w.sum(dim=1, keepdim=True) * Z - w @ Z) for w in weights)
         return Evaluation(value=value, attraction=attract, repulsion=repel)

@@ -33,7 +33,7 @@ from ..gromov.loss import LossName, as_loss
 from ..gromov.moves import lowest_plan
 from ..gromov.semirelaxed import SemiRelaxedGW, clusters, spectral_labels
 from ..spectral.kernel_pca import coordinates
-from .loss import Normalization, PrototypeLoss, best_factors, energy, log_kernel, ratio, structure
+from .loss import Factors, PrototypeLoss, best_factors, energy, log_kernel, ratio, structure
 
 OutputKernel = Literal["student", "gaussian", "gram"]
 Clustering = Literal["spectral", "kmeans"]
@@ -50,7 +50,7 @@ class Terms(TypedDict, total=False):
 
     n_components: int
     kernel: OutputKernel
-    normalization: Normalization | None
+    normalization: Factors | None
     loss: LossName | None
     weights: ArrayLike | None
 
@@ -131,7 +131,7 @@ class Reduction:
         n_prototypes: int,
         n_components: int = 2,
         kernel: OutputKernel = "student",
-        normalization: Normalization | None = None,
+        normalization: Factors | None = None,
         loss: LossName | None = None,
         weights: ArrayLike | None = None,
     ):
@@ -141,7 +141,7 @@ class Reduction:
         best = best_factors(terms)
         if normalization is None:
             normalization = "none" if gram else best[0]
-        check_choice("normalization", normalization, get_args(Normalization))
+        check_choice("normalization", normalization, get_args(Factors))
         if normalization not in (("none",) if gram else best) or (gram and not terms.free):
             raise ValueError(
                 "kernel='gram' has entries of both signs and goes with loss='square' and "
@@ -155,7 +155,7 @@ class Reduction:
             )
         self.kernel, self.normalization, self.loss = kernel, normalization, terms
         self.cost = as_cost(similarity, "similarity", terms)
-        cure = "of squared distances D pass drot.symmetric_entropic_affinity(D, perplexity)"
+        cure = "of squared distances D pass drot.symmetric_entropic_affinity(D, perplexity=...)"
         refuse_distances(self.cost, "similarity", cure)
         self.n = self.cost.shape[0]
         self.k = check_count("n_prototypes", n_prototypes, 2, self.n)
@@ -320,7 +320,7 @@ class Reduction:
             objective=trace[-1],
             residual=residual,
             n_iter=found.n_iter,
-            converged=found.settle(where, tol, on_failure),
+            converged=found.reached(where, tol, on_failure),
             trace=trace,
             values=found.values,
             products=self.products,

@@ -16,7 +16,7 @@ from .._core.threads import by_size
 from ..embeddings.embed import TOL as ALL_TOL
 from ..gromov.loss import LossName
 from ..gromov.semirelaxed import as_init
-from .loss import Normalization
+from .loss import Factors
 from .reduction import (
     Clustering,
     DistributionalReduction,
@@ -51,7 +51,7 @@ def distributional_reduction(
     *,
     n_components: int = 2,
     kernel: OutputKernel = "student",
-    normalization: Normalization | None = None,
+    normalization: Factors | None = None,
     loss: LossName | None = None,
     weights: ArrayLike | None = None,
     init: Init | Sequence[Init] | ArrayLike | DistributionalReduction = (

@@ -1,6 +1,6 @@
 """Embeddings: objectives, starts and the descent (Chapters 5, 6 and 9)."""
 
 from .embed import Embedding
-from .losses import BernoulliLoss, SNEkhornLoss, SNELoss
+from .losses import BernoulliLoss, SNEkhornLoss, SNELoss, attraction_repulsion
 
-__all__ = ["BernoulliLoss", "Embedding", "SNELoss", "SNEkhornLoss"]
+__all__ = ["BernoulliLoss", "Embedding", "SNELoss", "SNEkhornLoss", "attraction_repulsion"]

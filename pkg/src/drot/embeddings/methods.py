@@ -148,8 +148,8 @@ def tsne(
     Parameters
     ----------
     plan : Affinity or array_like, shape (n, n), symmetric, non-negative
-        :math:`P`; t-SNE's own is ``entropic_affinity(cost, perplexity, diagonal="drop")``, which
-        stands for its mean with its transpose.
+        :math:`P`; t-SNE's own is ``entropic_affinity(cost, perplexity=..., diagonal="drop")``,
+        which stands for its mean with its transpose.
     diagonal : {"drop", "keep"}
         Whether pairs i = j count; ``"drop"`` needs a plan without them.
     init, n_components, solver, learning_rate, tol, max_iter, random_state, callback, on_failure
@@ -196,7 +196,7 @@ def largevis(
     Parameters
     ----------
     plan : Affinity or array_like, shape (n, n), entries from 0 to ``repulsion``
-        :math:`P`, diagonal 0. LargeVis' own is ``entropic_affinity(cost, perplexity,
+        :math:`P`, diagonal 0. LargeVis' own is ``entropic_affinity(cost, perplexity=...,
         diagonal="drop")``, symmetrised or not: the objective is the same.
     kernel : {"student", "curve"}
         :math:`Q = 1 / (2 + d^2)`, of the derivation, or :math:`1 / (1 + d^2)`, of the software.

@@ -143,7 +143,7 @@ class Estimator(BaseEstimator):
         try:
             with progress("affinity", self.verbose) as callback:
                 found = symmetric_entropic_affinity(
-                    cost, perplexity, callback=callback, on_failure="ignore"
+                    cost, perplexity=perplexity, callback=callback, on_failure="ignore"
                 )
         except Interrupted:
             raise KeyboardInterrupt from None  # an affinity is no result of an estimator

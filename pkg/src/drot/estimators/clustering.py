@@ -17,7 +17,7 @@ from ..affinities.umap import membership_rows, umap_membership
 from ..costs.array import as_pairwise, check_symmetric
 from ..costs.distances import sqeuclidean
 from ..costs.factored import factored_sqeuclidean, gram
-from ..distributional.loss import Normalization
+from ..distributional.loss import Factors
 from ..distributional.reduction import Clustering, DistributionalReduction, OutputKernel
 from ..distributional.solve import distributional_reduction
 from ..graphs.graph import fuzzy_union
@@ -101,7 +101,7 @@ class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
                 half = cost[~same] - square
                 return (half.mean(dim=1, keepdim=True) - half) / 2
             case "umap":
-                return membership_rows(cost[~same], round(self.perplexity), 1.0)
+                return membership_rows(cost[~same], round(self.perplexity), 1)
         return super()._rows(cost, same, first)
 
     def _cost(self, points: Tensor):
@@ -115,10 +115,12 @@ class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
             case "entropic" | "symmetric_entropic":
                 return self._sea(self._distances(points), self.perplexity).plan
             case "symmetrized_entropic":
-                return symmetrize(entropic_affinity(self._distances(points), self.perplexity))
+                return symmetrize(
+                    entropic_affinity(self._distances(points), perplexity=self.perplexity)
+                )
             case "umap":
                 cost = self._distances(points)
-                return fuzzy_union(umap_membership(cost, round(self.perplexity)))
+                return fuzzy_union(umap_membership(cost, n_neighbors=round(self.perplexity)))
         if points.shape[0] != points.shape[1]:
             raise ValueError(
                 "X must be square (n, n) with similarity='precomputed'; got shape "
@@ -316,7 +318,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     _: KW_ONLY
     similarity: Affinities | None = None
     kernel: OutputKernel | None = None
-    normalization: Normalization | None = None
+    normalization: Factors | None = None
     loss: LossName | None = None
     init: Any = ("cluster_then_reduce", "reduce_then_cluster")
     n_starts: int = 2

@@ -102,7 +102,9 @@ class EmbeddingEstimator(PlacesNewPoints):
         if self.init == "pca":
             return pca_start(points, n_components=self.n_components)
         if self.init == "ccpca":
-            graph = entropic_affinity(cost, getattr(self, self._neighbors), diagonal="drop")
+            graph = entropic_affinity(
+                cost, perplexity=getattr(self, self._neighbors), diagonal="drop"
+            )
             return ccpca(points, graph, n_components=self.n_components, random_state=seed).start
         return self.init
 
@@ -183,7 +185,7 @@ class SNE(EmbeddingEstimator):
     _symmetric: ClassVar[bool] = False
 
     def _plan(self, cost):
-        affinity = entropic_affinity(cost, self.perplexity, diagonal="drop")
+        affinity = entropic_affinity(cost, perplexity=self.perplexity, diagonal="drop")
         if cost.block is not None:
             return affinity.symmetrized() if self._symmetric else affinity
         return symmetrize(affinity) if self._symmetric else affinity.plan
@@ -300,7 +302,7 @@ class UMAP(EmbeddingEstimator):
     min_dist, spread : float
         Of the curve; see :func:`drot.umap_curve`. The embedding at another spread, for the same
         ``min_dist / spread``, is the same one enlarged.
-    local_connectivity : float
+    local_connectivity : int
         Neighbours that are joined for certain; see :func:`drot.umap_membership`.
     repulsion : float
         :math:`\gamma`, at least 1: the weight of the repulsion.
@@ -338,12 +340,14 @@ class UMAP(EmbeddingEstimator):
     _: KW_ONLY
     min_dist: float = 0.1
     spread: float = 1.0
-    local_connectivity: float = 1.0
+    local_connectivity: int = 1
     repulsion: float = 1.0
 
     def _plan(self, cost):
         return fuzzy_union(
-            umap_membership(cost, self.n_neighbors, local_connectivity=self.local_connectivity)
+            umap_membership(
+                cost, n_neighbors=self.n_neighbors, local_connectivity=self.local_connectivity
+            )
         )
 
     def _objective(self, plan):
@@ -545,7 +549,7 @@ class CCPCA(PlacesNewPoints):
         self._points = points.cpu().numpy()
         # with a block, tiles are computed when met: nothing of size n x n is kept
         cost = sqeuclidean(points, block=len(points))
-        affinity = entropic_affinity(cost, self.perplexity, diagonal="drop")
+        affinity = entropic_affinity(cost, perplexity=self.perplexity, diagonal="drop")
 
         def solve(callback, on_failure):  # which it cannot: the number of graphs is given
             return ccpca(

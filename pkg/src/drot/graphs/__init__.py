@@ -1,5 +1,8 @@
 """Random graphs, their priors and their coupling (Part II)."""
 
-from .graph import Components, Graph
+from .graph import Components, Graph, mrf_log_density
+from .priors import graph_log_normalizer, graph_log_probability
 
-__all__ = ["Components", "Graph"]
+__all__ = [
+    "Components", "Graph", "graph_log_normalizer", "graph_log_probability", "mrf_log_density",
+]  # fmt: skip

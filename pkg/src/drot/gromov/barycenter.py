@@ -46,10 +46,10 @@ class SemiRelaxedBarycenter(SemiRelaxedGW):
 
 @by_size
 def srgw_barycenter(
-    cost_x,
+    similarity,
     n_clusters: int,
     *,
-    weights_x: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
     loss: LossName = "square",
     init: Clusters | Sequence[Clusters] | ArrayLike | SemiRelaxedGW = "kmeans",
     n_starts: int = 4,
@@ -80,11 +80,11 @@ def srgw_barycenter(
 
     Parameters
     ----------
-    cost_x : array_like, Pairwise or Factored, shape (n, n), symmetric
+    similarity : array_like, Pairwise or Factored, shape (n, n), symmetric
         :math:`C`. Non-negative for ``"kl"``.
     n_clusters : int
         :math:`k`, from 1 to n. Some clusters may stay empty.
-    weights_x : array_like, shape (n,), optional
+    weights : array_like, shape (n,), optional
         :math:`w`, of sum 1. Default: uniform.
     loss : {"square", "kl"}
     init : {"kmeans", "spectral", "random"}, several of them, (n, k) plan, or result
@@ -133,12 +133,12 @@ def srgw_barycenter(
     >>> found.structure.sort(dim=1).values.tolist(), abs(found.objective) < 1e-12
     ([[0.0, 1.0], [0.0, 1.0]], True)
     """
-    cost = as_cost(cost_x, "cost_x", loss)
+    cost = as_cost(similarity, "similarity", loss)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     n, _ = cost.shape
     k = check_count("n_clusters", n_clusters, 1, n)
     n_starts = check_count("n_starts", n_starts, 1)
-    w, rng = as_weights(weights_x, n, cost), as_rng(random_state)
+    w, rng = as_weights(weights, n, cost), as_rng(random_state)
     kinds = as_init(init, w, k, get_args(Clusters))
     seen, unit = standard(cost, w, loss)
     problem = Reduced(seen, w, k)
@@ -166,7 +166,7 @@ def srgw_barycenter(
         objective=unit.objectives([found.state.value])[0],
         residual=found.residual,
         n_iter=found.n_iter,
-        converged=found.settle("srgw_barycenter", tol, on_failure),
+        converged=found.reached("srgw_barycenter", tol, on_failure),
         trace=unit.objectives(found.trace),
         values=unit.objectives(found.values),
         products=problem.products,

@@ -263,7 +263,7 @@ def as_weights(weights, n: int, like: Pairwise | Tensor, name: str = "weights_x"
     return w / w.sum()
 
 
-def as_plan(plan, name: str, n: int, k: int, like: Pairwise | Tensor, **sums: Tensor) -> Tensor:
+def as_coupling(plan, name: str, n: int, k: int, like: Pairwise | Tensor, **sums: Tensor) -> Tensor:
     """A plan of mass 1; ``weights_x`` and ``weights_z`` are the sums of its rows and columns.
 
     Its rows come to sum to ``weights_x`` as they do there.

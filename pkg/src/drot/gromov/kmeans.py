@@ -17,7 +17,7 @@ from .barycenter import Cell, Reduced, reassign, reduced_descent
 from .contraction import (
     Contraction,
     as_cost,
-    as_plan,
+    as_coupling,
     as_weights,
     centred,
     hard_plan,
@@ -42,10 +42,10 @@ class KernelKMeans(NamedTuple):
 
 @by_size
 def kernel_kmeans(
-    gram,
+    similarity,
     n_clusters: int,
     *,
-    weights_x: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
     init: Clusters | Sequence[Clusters] | ArrayLike | SemiRelaxedGW = "kmeans",
     n_starts: int = 4,
     tol: float | None = None,
@@ -72,11 +72,11 @@ def kernel_kmeans(
 
     Parameters
     ----------
-    gram : array_like, Pairwise or Factored, shape (n, n), symmetric
+    similarity : array_like, Pairwise or Factored, shape (n, n), symmetric
         :math:`C`, positive semi-definite, or conditionally so: only differences count.
     n_clusters : int
         :math:`k`, from 1 to n.
-    weights_x : array_like, shape (n,), optional
+    weights : array_like, shape (n,), optional
         :math:`w`, of sum 1. Default: uniform.
     init : {"kmeans", "spectral", "random"}, several of them, (n, k) plan, or result
         As for :func:`srgw_barycenter`.
@@ -114,13 +114,13 @@ def kernel_kmeans(
     >>> found.objective, bool(found.labels[0] == found.labels[1])
     (0.25, True)
     """
-    cost = as_cost(gram, "gram", "square")
-    refuse_distances(cost, "gram", "of squared distances D pass -D / 2")
+    cost = as_cost(similarity, "similarity", "square")
+    refuse_distances(cost, "similarity", "of squared distances D pass -D / 2")
     n, _ = cost.shape
     k = check_count("n_clusters", n_clusters, 1, n)
     n_starts = check_count("n_starts", n_starts, 1)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
-    w = as_weights(weights_x, n, cost)
+    w = as_weights(weights, n, cost)
     kinds = as_init(init, w, k, get_args(Clusters))
     draw = clusters(cost, w, k, as_rng(random_state))
     plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
@@ -135,7 +135,7 @@ def kernel_kmeans(
     gain = -float(problem.changes(found.state, labels, mass).min())
     rounding = torch.finfo(w.dtype).eps * float(w @ cost.diagonal().abs())  # of equal points
     found = replace(found, residual=max(0.0, gain) / (problem.scale + rounding or 1.0))
-    converged = found.settle("kernel_kmeans", tol, on_failure)
+    converged = found.reached("kernel_kmeans", tol, on_failure)
     end = labels, found.state.value, found.n_iter, found.values, found.residual, converged
     return found.give(KernelKMeans(*end))
 
@@ -178,7 +178,7 @@ class Coarsening(NamedTuple):
     normalized: Tensor  # (k, k) diag(q)^1/2 Cbar diag(q)^1/2
 
 
-def coarsen(cost_x, membership, *, weights_x: ArrayLike | None = None) -> Coarsening:
+def coarsen(similarity, membership, *, weights: ArrayLike | None = None) -> Coarsening:
     r"""Coarsen a graph: contract clusters of nodes into single nodes, with mean similarities.
 
     With T the plan that sends :math:`w_i` to the cluster of i and :math:`q = T^\top \mathbf 1`,
@@ -193,11 +193,11 @@ def coarsen(cost_x, membership, *, weights_x: ArrayLike | None = None) -> Coarse
 
     Parameters
     ----------
-    cost_x : array_like, Pairwise or Factored, shape (n, n), symmetric
+    similarity : array_like, Pairwise or Factored, shape (n, n), symmetric
         :math:`C`.
     membership : array_like, shape (n,) of labels from 0, or (n, k) plan
         Clusters, none of them empty; a plan has row sums w.
-    weights_x : array_like, shape (n,), optional
+    weights : array_like, shape (n,), optional
         :math:`w`, of sum 1. Default: uniform.
 
     Returns
@@ -216,9 +216,9 @@ def coarsen(cost_x, membership, *, weights_x: ArrayLike | None = None) -> Coarse
     >>> coarsen(C, [0, 0, 1]).structure.tolist()
     [[3.0, 0.5], [0.5, 4.0]]
     """
-    cost = as_cost(cost_x, "cost_x", "square")
+    cost = as_cost(similarity, "similarity", "square")
     n, _ = cost.shape
-    w = as_weights(weights_x, n, cost)
+    w = as_weights(weights, n, cost)
     T = as_real(membership, "membership").to(w.device)
     if T.ndim != 2:
         if T.shape != (n,) or not bool(((T >= 0) & (T.round() == T)).all()):
@@ -227,7 +227,7 @@ def coarsen(cost_x, membership, *, weights_x: ArrayLike | None = None) -> Coarse
             raise ValueError(f"membership has the label {int(T.max())}; {n} points have fewer")
         T = hard_plan(T.long(), w, int(T.max()) + 1)
     else:
-        T = as_plan(T, "membership", n, T.shape[1], w, weights_x=w)
+        T = as_coupling(T, "membership", n, T.shape[1], w, weights=w)
     q = T.sum(dim=0)
     if bool((q == 0).any()):
         empty = int((q == 0).nonzero()[0])

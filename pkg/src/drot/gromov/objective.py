@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._core.run import OnFailure, read_limits, settle
 from .._core.threads import by_size
-from .contraction import Contraction, as_plan, as_weights, contraction, standard
+from .contraction import Contraction, as_coupling, as_weights, contraction, standard
 from .descent import Problem
 from .loss import LossName
 
@@ -57,7 +57,7 @@ def gw_objective(cost_x, cost_z, plan, *, loss: LossName = "square") -> float:
     Notes
     -----
     :math:`O(n^2 k + n k^2)`, or :math:`O(n r k + n k^2)` for a factored :math:`C`. Not
-    differentiable; see :func:`gw_gradient`.
+    differentiable; see :func:`drot.gromov.gw_gradient`.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def gw_objective(cost_x, cost_z, plan, *, loss: LossName = "square") -> float:
     0.5
     """
     problem = contraction(cost_x, cost_z, loss)
-    return _value(problem, as_plan(plan, "plan", problem.n, problem.k, problem.cost))
+    return _value(problem, as_coupling(plan, "plan", problem.n, problem.k, problem.cost))
 
 
 def _value(problem: Contraction, T: Tensor) -> float:
@@ -111,7 +111,7 @@ def gw_gradient(cost_x, cost_z, plan, *, loss: LossName = "square") -> Tensor:
     [[0.0, 2.0], [2.0, 0.0]]
     """
     problem = contraction(cost_x, cost_z, loss)
-    T = as_plan(plan, "plan", problem.n, problem.k, problem.cost)
+    T = as_coupling(plan, "plan", problem.n, problem.k, problem.cost)
     w, q = T.sum(dim=1), T.sum(dim=0)
     half = problem.f1_times(w)[:, None] + problem.f2 @ q - problem.product(T)
     return 2 * half.masked_fill(problem.forbidden(T), math.inf)
@@ -249,7 +249,7 @@ def gromov_wasserstein(
     # POT holds a start to its marginals closer than float32 can, or than is asked for here
     w, q, start = w.double(), q.double(), None
     if init is not None:
-        start = as_plan(init, "init", problem.n, problem.k, w, weights_x=w, weights_z=q)
+        start = as_coupling(init, "init", problem.n, problem.k, w, weights_x=w, weights_z=q)
         w, q = start.sum(dim=1), start.sum(dim=0)
     try:
         from ot.gromov import gromov_wasserstein as solve

@@ -22,7 +22,7 @@ from .._core.saving import Saved
 from .._core.threads import by_size
 from ..costs.array import Pairwise
 from .contraction import (
-    as_plan,
+    as_coupling,
     as_weights,
     contraction,
     hard_plan,
@@ -243,7 +243,7 @@ def semi_relaxed_gw(
         objective=unit.objectives([objective])[0],
         residual=found.residual,
         n_iter=found.n_iter,
-        converged=found.settle("semi_relaxed_gw", tol, on_failure),
+        converged=found.reached("semi_relaxed_gw", tol, on_failure),
         trace=unit.objectives((*found.trace[:-1], objective)),
         values=unit.objectives(objective if end == least else end for end in found.values),
         products=problem.products,
@@ -262,7 +262,7 @@ def as_init(
             check_choice("init", name, names)
         return tuple(init)
     plan = getattr(init, "plan", init)
-    return as_plan(plan, "init", len(w), k, w, weights_x=w)
+    return as_coupling(plan, "init", len(w), k, w, weights_x=w)
 
 
 def clusters(

@@ -197,7 +197,7 @@ def ccpca(
     X : array_like, shape (n, p)
     log_kernel : Affinity or array_like, shape (n, n)
         :math:`\log K_X`, whose graph posterior is drawn from; see :func:`drot.sample_graph`.
-        t-SNE's is ``entropic_affinity(sqeuclidean(X), perplexity, diagonal="drop")``.
+        t-SNE's is ``entropic_affinity(sqeuclidean(X), perplexity=..., diagonal="drop")``.
     n_components : int
         :math:`q`, at most min(n, p).
     prior : {"row", "binary", "edges"}

@@ -32,7 +32,7 @@ class SpectralEmbedding:
 
 
 @by_size
-def kernel_pca(kernel, n_components: int = 2, *, weights=None) -> SpectralEmbedding:
+def kernel_pca(similarity, n_components: int = 2, *, weights=None) -> SpectralEmbedding:
     r"""Kernel PCA: the points whose inner products are closest to a centred kernel.
 
     .. math::
@@ -50,7 +50,7 @@ def kernel_pca(kernel, n_components: int = 2, *, weights=None) -> SpectralEmbedd
 
     Parameters
     ----------
-    kernel : array_like, shape (n, n), symmetric
+    similarity : array_like, shape (n, n), symmetric
         :math:`K`. Need not be positive: directions of negative eigenvalue get coordinate 0.
     n_components : int
         :math:`q`, from 1 to n.
@@ -66,7 +66,7 @@ def kernel_pca(kernel, n_components: int = 2, *, weights=None) -> SpectralEmbedd
     Raises
     ------
     ValueError
-        If the kernel is not symmetric and finite, or a weight is not positive.
+        If the similarity is not symmetric and finite, or a weight is not positive.
 
     Notes
     -----
@@ -79,7 +79,7 @@ def kernel_pca(kernel, n_components: int = 2, *, weights=None) -> SpectralEmbedd
     >>> torch.allclose(found.Z, X - 2)  # the mean is 2
     True
     """
-    kernel = as_symmetric(kernel, "kernel")
+    kernel = as_symmetric(similarity, "similarity")
     n = kernel.shape[0]
     n_components = check_count("n_components", n_components, 1, n)
     weights = torch.ones_like(kernel[0]) if weights is None else as_real(weights, "weights")

@@ -28,6 +28,7 @@ from .._core.threads import by_size
 from ..affinities.base import Affinity
 from ..costs.array import as_pairwise
 from ..costs.distances import sqeuclidean
+from ..graphs.graph import Graph
 from .kernel_pca import (
     SpectralEmbedding,
     at_unit_variance,
@@ -185,7 +186,7 @@ def _check_connected(graph: csr_array, remedy: str) -> None:
 
 @by_size
 def laplacian_eigenmaps(
-    weights, n_components: int = 2, *, normalized: bool = True
+    graph, n_components: int = 2, *, normalized: bool = True
 ) -> SpectralEmbedding:
     r"""Laplacian eigenmaps: kernel PCA of the pseudo-inverse of the graph Laplacian.
 
@@ -201,7 +202,7 @@ def laplacian_eigenmaps(
 
     Parameters
     ----------
-    weights : Affinity or array_like, shape (n, n), symmetric, non-negative
+    graph : Graph, Affinity or array_like, shape (n, n), symmetric, non-negative
         :math:`W`; the diagonal does not count.
     n_components : int
         At most n - 1.
@@ -226,7 +227,7 @@ def laplacian_eigenmaps(
     >>> bool((Z.diff() > 0).all() or (Z.diff() < 0).all())
     True
     """
-    W = _graph(weights)
+    W = _weights(graph)
     n_components = check_count("n_components", n_components, 1, W.shape[0] - 1)
     dtype, W = W.dtype, W.double().fill_diagonal_(0)
     degrees = W.sum(dim=1)
@@ -241,17 +242,18 @@ def laplacian_eigenmaps(
     return found
 
 
-def _graph(weights) -> Tensor:
+def _weights(graph) -> Tensor:
     """Symmetric weights of a connected graph, with their diagonal: a new array, (n, n)."""
-    W = as_symmetric(weights.plan if isinstance(weights, Affinity) else weights, "weights")
-    check_non_negative(W, "weights")
+    array = graph.dense() if isinstance(graph, Graph) else graph
+    W = as_symmetric(array.plan if isinstance(array, Affinity) else array, "graph")
+    check_non_negative(W, "graph", "weight")
     _check_connected(csr_array(W.cpu().numpy()), "the perplexity")
     return W / 2 + W.T / 2
 
 
 @by_size
 def diffusion_map(
-    weights, n_components: int = 2, *, time: float = 1.0, alpha: float = 1.0
+    graph, n_components: int = 2, *, time: float = 1.0, alpha: float = 1.0
 ) -> SpectralEmbedding:
     r"""Diffusion map: kernel PCA of the transition densities of a random walk.
 
@@ -265,7 +267,7 @@ def diffusion_map(
 
     Parameters
     ----------
-    weights : Affinity or array_like, shape (n, n), symmetric, non-negative
+    graph : Graph, Affinity or array_like, shape (n, n), symmetric, non-negative
         :math:`W`; here the diagonal counts, since a walk may stay.
     n_components : int
         At most n - 1.
@@ -291,7 +293,7 @@ def diffusion_map(
     >>> bool((Z[0] - Z[1]).abs() < (Z[0] - Z[2]).abs())
     True
     """
-    W = _graph(weights)
+    W = _weights(graph)
     time = check_positive("time", time)
     alpha = as_number("alpha", alpha)
     if not 0 <= alpha <= 1:

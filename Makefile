@@ -3,11 +3,12 @@ PYTHON ?= python3
 PORT ?= 8000
 PY := .venv/bin/python
 STAMP := .venv/installed-in
-PYTEST := PYTHONUNBUFFERED=1 $(PY) -m pytest -n 2
+# As many workers as cores (conftest.py).
+PYTEST := PYTHONUNBUFFERED=1 $(PY) -m pytest -n auto --durations=10 --durations-min=1
 
 export PYTHON
 export PYTHONNOUSERSITE := 1
-# Both workers of pytest list the same tests in the same order.
+# All workers of pytest list the same tests in the same order.
 export PYTHONHASHSEED := 0
 export JUPYTER_PLATFORM_DIRS := 1
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -16,11 +17,12 @@ ifdef DROT_DATA
   export DROT_DATA := $(shell cd "$(DROT_DATA)" && pwd || echo "$(DROT_DATA)")
 endif
 
-.PHONY: help book test bench setup serve clean .book .test .bench .setup
+.PHONY: help book check test bench setup serve clean .book .check .test .bench .setup
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make book    execute the chapters that have changed, build the site in _build/html"
+	@echo "make check   what a change of the package needs while you work: no chapters, no browser"
 	@echo "make test    pass every test: package, chapters, site, browser"
 	@echo "make bench   compare with other software, on a quiet machine: 22 minutes"
 	@echo "make serve   show the built site on 127.0.0.1 (PORT=$(PORT))"
@@ -29,7 +31,7 @@ help:
 	@echo "PYTHON=python3.12 make ...  uses another Python (3.11 or later) for a new .venv"
 
 # One make at a time in this folder, where the system has flock.
-book test bench setup:
+book check test bench setup:
 	@mkdir -p _build
 	@$(if $(shell command -v flock),flock -n -E 99 _build/.lock) $(MAKE) --no-print-directory .$@ || { \
 	  [ $$? != 99 ] || echo "another make is at work in this folder: wait for it, or end it"; exit 1; }
@@ -67,6 +69,9 @@ endef
 	@DROT_REUSE=1 $(PYTEST) -q book || [ $$? = 5 ]  # none has changed
 	$(build_site)
 	@echo "the book: _build/html/index.html, or make serve"
+
+.check: $(STAMP)
+	@$(PYTEST) -q -m "not slow" tests/theorems tests/properties tests/contracts pkg/src
 
 .test: $(STAMP)
 	@echo "== tests, doctests, and every chapter"

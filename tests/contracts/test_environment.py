@@ -79,7 +79,7 @@ def test_addresses_come_from_one_file():
     assert PROJECT["urls"] == {"Book": site, "Source": repository}
     owner = repository.removeprefix("https://github.com/")
     ours = re.compile(r"(?:https://github\.com|mybinder\.org/v2/gh)/(?!TorchDR/)([\w-]+/[\w-]+)")
-    for name in ("README.md", "CONTRIBUTING.md", "book/index.md", "book/preface.md"):
+    for name in ("README.md", "ENGINEERING.md", "book/index.md", "book/preface.md"):
         text = (ROOT / name).read_text("utf8")
         assert set(ours.findall(text)) <= {owner}, name
         addresses = re.findall(r"https://[\w-]+\.github\.io/[\w/]*", text)

@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 from myst_nb.core.read import read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
-from sklearn.manifold import SpectralEmbedding
-from sklearn.metrics import homogeneity_score, silhouette_score
+from sklearn.metrics import silhouette_score
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "book" / "reproductions"
@@ -198,50 +197,7 @@ def test_released_losses_are_those_of_the_package(script):
     assert found == pytest.approx(wanted, rel=1e-9)
 
 
-def test_released_ascent_ends_at_the_affinity(script):
-    """Where it converges, its plan is that of the package, to its own tolerance."""
-    C = drot.sqeuclidean(drot.random_start(40, n_components=5, random_state=0))
-    plan, steps = script("released_settings").ascend(C.dense(), 8, 0.1, 5000)
-    exact = drot.symmetric_entropic_affinity(C, perplexity=8).plan
-    assert steps < 5000
-    assert (plan - exact).abs().max() < 0.01 * exact.max()
-
-
-# --------------------------------------------------------------------------------- graph coupling
-
-
-def test_a_random_start_scores_nothing():
-    """R_n has mean 0 for a picture made without the data."""
-    rows = grouped(read("graph_coupling_tables"), "method", "start")["start", "random"]
-    assert rows and all(abs(float(row["half"])) < 1 for row in rows)
-
-
-def test_laplacian_start_is_that_of_scikit_learn(script):
-    """By another eigensolver: the same columns up to sign and scale."""
-    X = drot.datasets.digits(400, random_state=0).X
-    ours = script("graph_coupling_tables").laplacian_start(X).numpy()
-    theirs = SpectralEmbedding(random_state=0).fit_transform(X.numpy())
-    sizes, wanted = ours.std(axis=0), theirs.std(axis=0)
-    assert sizes[0] == pytest.approx(1, abs=1e-9)
-    assert sizes[1] / sizes[0] == pytest.approx(wanted[1] / wanted[0], rel=1e-3)
-    for column in range(2):
-        cosine = np.corrcoef(ours[:, column], theirs[:, column])[0, 1]
-        assert abs(cosine) == pytest.approx(1, abs=1e-4)
-
-
 # ------------------------------------------------------------------------------------------ DistR
-
-
-def test_homogeneity_of_a_draw(script):
-    """The script's counting against scikit-learn's score of the same draws."""
-    distr, rng, again = script("distr_tables"), *(np.random.default_rng(0) for _ in range(2))
-    y = rng.integers(5, size=300)
-    labels = (y * 3 + rng.integers(5, size=300)) % 12
-    draws = [again.choice(300, 30, replace=False) for _ in range(distr.DRAWS)]
-    want = np.mean([homogeneity_score(y[some], labels[some]) for some in draws])
-    assert distr.first_homogeneity(labels, y, 30) == pytest.approx(want, abs=1e-12)
-    everything = distr.first_homogeneity(labels, y, 300)
-    assert everything == pytest.approx(homogeneity_score(y, labels), abs=1e-12)
 
 
 def test_the_script_computes_what_the_package_does(script, monkeypatch):

@@ -295,28 +295,6 @@ def test_other_forms(name, form):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
-CLOUDS = {"cloud", "ranked", "table"}
-COSTS = {"cost", "matrix", "distances", "symmetric"}
-
-
-@pytest.mark.parametrize(
-    "name", [n for n in ROWS if any(kind(n, p) in CLOUDS | COSTS for p in parameters(n))]
-)
-def test_duplicates_work(name):
-    """Copies of points need no jitter: each point, or row of a cost, two times."""
-    given = ROWS[name].good() | ({"X": points()} if is_estimator(name) else {})
-    for parameter, value in given.items():
-        if kind(name, parameter) in CLOUDS | COSTS and len(value) == N:
-            given[parameter] = np.concatenate([value[:5], value[:5]])
-            if kind(name, parameter) in COSTS:
-                given[parameter] = np.hstack([given[parameter][:, :5]] * 2)
-    with watched(10 * SECONDS):
-        found = call(name, given)
-    assert not any(value.isnan().any() for value in results(found))
-    if isinstance(found, drot.affinities.Affinity):
-        np.testing.assert_allclose(found.plan[5:, 5:], found.plan[:5, :5], atol=1e-8)
-
-
 def test_one_column_turned_round():
     """A view with a negative stride over one entry is an array like any other, as is a leaf."""
     assert drot.sqeuclidean(points(5, 1)[:, ::-1]).shape == (5, 5)

@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 import torch
 from drot import Interrupted, hyperbolic
-from drot.affinities.symmetric_dual import Dual
 from drot.distributional import baselines
 from drot.estimators import base
 from drot.gromov.kmeans import Means
@@ -182,23 +181,11 @@ def test_an_interrupt_inside_the_affinity(name, ended_in):
     assert type(stop.value) is KeyboardInterrupt and not hasattr(model, "result_")
 
 
-def test_an_interrupt_inside_an_affinity_of_its_own(monkeypatch):
-    """Also where it comes between two looks."""
-    monkeypatch.setattr(Dual, "measured", at_call(2, Dual.measured))
-    with pytest.raises(KeyboardInterrupt) as stop:
-        drot.TSNEkhorn(perplexity=6.0).fit(X)
-    assert type(stop.value) is KeyboardInterrupt
-
-
 # ------------------------------------------------------------------------------ loops
 LOOPS = {
     "seeds": """
 for seed in range(10_000):
     kept = drot.TSNEkhorn(perplexity=6.0, tol=1e-9, random_state=seed).fit(X)
-""",
-    "functions": """
-for seed in range(10_000):
-    kept = drot.srgw_barycenter(C, 4, init="random", random_state=seed, on_failure="ignore")
 """,
     "grid": """
 from sklearn.model_selection import GridSearchCV

@@ -90,7 +90,7 @@ torch.set_num_threads(int(sys.argv[1]))
 import drot
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(700, 5)) + 4 * rng.integers(0, 3, size=(700, 1))
+X = rng.normal(size=(200, 5)) + 4 * rng.integers(0, 3, size=(200, 1))
 cost = drot.sqeuclidean(X)
 P = drot.entropic_affinity(cost, perplexity=20.0, diagonal="drop").plan
 S = drot.symmetric_entropic_affinity(cost, perplexity=20.0)

@@ -86,19 +86,6 @@ def test_a_cost_does_not_follow_its_cloud():
         assert torch.equal(affinity.plan, plan)
 
 
-@pytest.mark.parametrize("solve", RESULTS.values(), ids=RESULTS)
-def test_same_call_same_bits(solve, device):
-    """The same call twice gives the same bits, on the device of its input."""
-    X = points(40).to(device)
-    for make in COSTS.values():
-        first, second = solve(make(X)), solve(make(X))
-        same(first, second)
-        assert first.plan.device.type == device
-        for field in dataclasses.fields(first):
-            value = getattr(first, field.name)
-            assert not isinstance(value, torch.Tensor) or value.device.type == device
-
-
 # ---------------------------------------------------------------------------------- results
 @pytest.mark.parametrize("solve", RESULTS.values(), ids=RESULTS)
 def test_results_are_frozen(solve):
@@ -119,9 +106,7 @@ def test_a_plan_is_the_readers_own():
     """Changing what `.plan` or `.tiles` gave does not change the result."""
     affinity = drot.entropic_affinity(drot.sqeuclidean(points()).dense(), perplexity=4.0)
     plan = affinity.plan.clone()
-    affinity.plan.zero_()
-    affinity.log_plan.zero_()
-    for _, tile in [*affinity.tiles(), *affinity.log_tiles()]:
+    for _, tile in [(0, affinity.plan), *affinity.tiles(), *affinity.log_tiles()]:
         tile.zero_()
     assert torch.equal(affinity.plan, plan)
 

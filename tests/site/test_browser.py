@@ -15,7 +15,7 @@ from widget_page import AXE
 ROOT = Path(__file__).resolve().parents[2]
 PROBE = Path(__file__).with_name("probe.js").read_text("utf8")
 PAGES = re.findall(r"^\s*(?:- file|root): (\S+)", (ROOT / "_toc.yml").read_text("utf8"), re.M)
-WIDTHS = {"desk": 1440, "phone": 390}
+DESK, PHONE = ({"width": width, "height": 900} for width in (1440, 390))
 CHAPTER = "book/02_entropic_affinity"  # formulas, statements, solutions and a widget
 
 
@@ -28,28 +28,22 @@ def settle(page) -> None:
 
 
 @pytest.fixture(scope="module")
-def contexts(browser):
-    """One context for each width, for all pages."""
-    opened = {
-        name: browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme="light", reduced_motion="reduce"
-        )
-        for name, width in WIDTHS.items()
-    }
-    yield opened
-    for context in opened.values():
-        context.close()
+def context(browser):
+    """One for all pages."""
+    context = browser.new_context(viewport=DESK, color_scheme="light", reduced_motion="reduce")
+    yield context
+    context.close()
 
 
 @pytest.fixture(scope="module")
-def visit(contexts, site_url):
-    """What a page at a width tells, loaded once for all tests that ask about it."""
+def visit(context, site_url):
+    """What a page tells, at both widths and in both themes: one visit for all questions."""
     inside = (site_url, "data:", "blob:", "about:")
 
     @cache
-    def load(name: str, width: str) -> dict:
+    def load(name: str) -> dict:
         outside, failed, messages = [], [], []
-        page = contexts[width].new_page()
+        page = context.new_page()
         page.on("request", lambda r: r.url.startswith(inside) or outside.append(r.url))
         page.on("requestfailed", lambda r: failed.append(r.url))
         page.on("response", lambda r: r.status >= 400 and failed.append(r.url))
@@ -58,17 +52,16 @@ def visit(contexts, site_url):
         page.goto(f"{site_url}{name}.html")
         settle(page)
         seen = {"outside": outside, "failed": failed, "messages": messages}
-        seen |= page.evaluate("probe.facts()")
-        if width == "phone":
-            seen |= page.evaluate("probe.cut()")
-        else:
-            seen["cost"] = page.evaluate("probe.cost()")
-            page.evaluate(AXE.read_text("utf8"))
-            seen["axe"] = page.evaluate("probe.axe()")
-            for theme in ("light", "dark"):
-                page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
-                seen["faint", theme] = page.evaluate("probe.faint()")
-                seen["keyboard", theme] = page.evaluate("probe.keyboard(5)")
+        seen |= page.evaluate("probe.facts()") | {"cost": page.evaluate("probe.cost()")}
+        page.evaluate(AXE.read_text("utf8"))
+        seen["axe"] = page.evaluate("probe.axe()")
+        for theme in ("light", "dark"):
+            page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+            seen["faint", theme] = page.evaluate("probe.faint()")
+            seen["keyboard", theme] = page.evaluate("probe.keyboard(5)")
+        page.set_viewport_size(PHONE)
+        seen["phone"] = page.evaluate("probe.facts()")
+        seen |= page.evaluate("probe.cut()")
         page.close()
         return seen
 
@@ -80,14 +73,12 @@ def source(name: str) -> str:
 
 
 every_page = pytest.mark.parametrize("name", PAGES)
-every_width = pytest.mark.parametrize("width", WIDTHS)
 
 
-@every_width
 @every_page
-def test_page_is_whole(visit, name, width):
+def test_page_is_whole(visit, name):
     """Nothing complains, nothing comes from elsewhere, every picture and formula is there."""
-    seen = visit(name, width)
+    seen = visit(name)
     # the theme says this at the first visit, before it stores its mode
     said = [text for text in seen["messages"] if "Got invalid theme mode" not in text]
     assert not said, "the console is not clean"
@@ -96,26 +87,22 @@ def test_page_is_whole(visit, name, width):
     assert not seen["errors"], "MathJax refused a formula"
     assert not seen["plain"], "formulas left as text"
     assert not seen["broken"], "pictures did not load"
-    assert seen["overflow"] <= 0, seen["wide"]
     blocks = r"^(`{3,})[^\n]*(?:code|raw|bash|python).*?^\1|`[^`\n]*`"
     prose = re.sub(blocks, "", source(name), flags=re.M | re.S)
     assert seen["formulas"] > 0 or not re.search(r"\$[^$\n]+\$|^\$\$", prose, re.M)
-
-
-@every_page
-def test_nothing_is_cut_on_a_phone(visit, name):
-    """Formulas of chapters need no scrolling; figures that do can be scrolled by keyboard."""
-    seen = visit(name, "phone")
-    assert not seen["cut"] or not re.match(r"book/(\d\d_|reproductions/)", name)
-    assert not seen["stuck"]
-
-
-@every_page
-def test_proofs_and_solutions_start_closed(visit, name):
-    seen = visit(name, "phone")
-    assert not seen["open"] and not seen["shown"]
+    assert not seen["open"] and not seen["shown"], "a proof or a solution starts open"
     written = re.findall(r"\{solution(?:-start)?\}.*\n:class: dropdown", source(name))
     assert seen["solutions"] == len(written)
+
+
+@every_page
+def test_page_fits(visit, name):
+    """Formulas of chapters need no scrolling; figures that do can be scrolled by keyboard."""
+    seen = visit(name)
+    for width in (seen, seen["phone"]):
+        assert width["overflow"] <= 0, width["wide"]
+    assert not seen["cut"] or not re.match(r"book/(\d\d_|reproductions/)", name)
+    assert not seen["stuck"]
 
 
 @every_page
@@ -124,7 +111,7 @@ def test_page_is_accessible(visit, name):
 
     The keyboard tries up to five of each kind of link, button, fold and slider.
     """
-    seen = visit(name, "desk")
+    seen = visit(name)
     assert seen["lang"] == "en"
     assert not seen["unnamed"] and not seen["silent"], "pictures without words"
     levels = seen["headings"]
@@ -139,16 +126,14 @@ def test_page_is_accessible(visit, name):
 @every_page
 def test_page_keeps_its_budget(visit, name, site, site_url):
     """What it fetches, but formulas, in bytes as GitHub Pages sends them; no preview's picture."""
-    cost = visit(name, "desk")["cost"]
+    cost = visit(name)["cost"]
     addresses = [url.removeprefix(site_url).partition("?")[0] for url in cost["fetched"]]
     files = [site / unquote(a) for a in addresses if not a.startswith("_static/mathjax/")]
     weights = {file.name: sent(file) for file in files}
     page = (site / f"{name}.html").read_text("utf8")
     assert all(f.name in page for f in files if f.parent.name == "_images"), "not on the page"
     assert sum(weights.values()) < 2e6, sorted(weights.items(), key=lambda w: -w[1])[:5]
-    assert len(files) <= 60
-    assert cost["elements"] <= 15_000
-    assert cost["loaded"] < 10_000
+    assert len(files) <= 60 and cost["elements"] <= 15_000 and cost["loaded"] < 10_000
 
 
 @cache
@@ -162,8 +147,8 @@ def sent(file: Path) -> int:
 
 
 @pytest.fixture
-def page(contexts, site_url):
-    page = contexts["desk"].new_page()
+def page(context, site_url):
+    page = context.new_page()
     page.goto(f"{site_url}{CHAPTER}.html")
     settle(page)
     yield page

@@ -267,7 +267,7 @@ NAMED = {
     "positive": "tol bandwidth learning_rate gamma epsilon scale spread time regularization "
     "repulsion guard a b separation",
     # not data: a wrong one fails in the reader's own code, or is a plain yes or no
-    "other": "callback function objective refine normalized download verbose keep_affinity",
+    "other": "callback function centres objective refine normalized download verbose keep_affinity",
     **{kind: kind for kind in ("y", "cost", "log_kernel", "init", "sizes", "dtype", "device")},
     "block": "block",
     "membership": "membership",

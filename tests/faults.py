@@ -259,11 +259,10 @@ NAMED = {
     "seed": "random_state",
     "perplexities": "perplexity",
     "scales": "spreads radii",
-    "not_negative": "noise min_dist",
+    "not_negative": "noise local_connectivity min_dist",
     "share": "p_within p_between alpha damping",
     "count": "n n_components n_clusters n_neighbors n_prototypes n_samples n_starts max_iter "
-    "n_per_cluster n_per_circle n_trials n_high dimension "
-    "local_connectivity",
+    "n_per_cluster n_per_circle n_trials n_high dimension",
     "positive": "tol bandwidth learning_rate gamma epsilon scale spread time regularization "
     "repulsion guard a b separation",
     # not data: a wrong one fails in the reader's own code, or is a plain yes or no

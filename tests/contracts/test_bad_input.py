@@ -170,7 +170,6 @@ NUMBERS = {
 }
 ARRAYS = {*NUMBERS, "table", "cost", "matrix", "distances", "kl", "signed", "symmetric_plan"}
 FOLLOW = {  # the first argument moves to the other, which is larger or what is differentiated
-    ("drot.graphs.graph_log_probability", "log_kernel"),
     ("drot.spectral.precision_coupling_loss", "Z"),
 }
 

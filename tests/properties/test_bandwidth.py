@@ -11,26 +11,10 @@ import oracles
 import pytest
 import torch
 from clouds import cloud
-from drot._core.roots import first_bandwidth, halley
-from drot.affinities import doubly_stochastic
-
-INF = math.inf
 
 
 def squares(kind: str, seed: int, n: int, p: int = 3) -> torch.Tensor:
     return drot.sqeuclidean(cloud(kind, seed, n, p)).dense()
-
-
-def test_search_starts_at_a_tenth_of_the_mean():
-    """One evaluation is made there: of each row, or at the geometric mean of the rows'."""
-    C = torch.tensor([[1.0, 3, 6, 2], [0, 0, 5, 1], [7, 8, 9, 20], [1, 3, 6, 2]]).double()
-    start = 0.1 * (C - C.amin(dim=1, keepdim=True)).mean(dim=1)
-    ask = {"max_iter": 1, "on_failure": "ignore", "tol": 1e-14}
-    torch.testing.assert_close(drot.entropic_affinity(C, perplexity=3.0, **ask).eps, start)
-    found = drot.gaussian_affinity(C, perplexity=3.0, **ask)
-    assert found.nu == pytest.approx(float(start.log().mean().exp()))
-    inf = torch.tensor([[0.0, 1.0, INF, 4.0], [0.0, INF, INF, 2.0]])
-    torch.testing.assert_close(first_bandwidth(inf), torch.tensor([0.5 / 3, 0.1]).log())
 
 
 # Both solvers of one perplexity, for a cost whose rows are alike.
@@ -44,19 +28,6 @@ def log_bandwidth(found) -> float:
     return math.log(float(found.nu if hasattr(found, "nu") else found.eps[0]))
 
 
-@pytest.mark.parametrize("name", SOLVERS)
-def test_strides_grow_where_the_row_is_flat(name):
-    """Without a slope to follow, log eps moves by 2, 3, 4, ... in the direction of the root."""
-    row = np.arange(10.0)
-    row[-1] = 1e300  # the start is far above all other entries, whose variance is 0 from there
-    C = np.tile(row, (10, 1))
-    met = [
-        log_bandwidth(SOLVERS[name](C, 3.0, max_iter=k, on_failure="ignore")) for k in range(1, 9)
-    ]
-    assert met[0] == pytest.approx(math.log(1e298), rel=1e-12)
-    np.testing.assert_allclose(np.diff(met), -np.arange(2.0, 9.0), rtol=1e-9)
-
-
 @pytest.mark.parametrize("xi", [1.45, 1.5, 1.54, 1.58, 1.61])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_stairs_are_bracketed(name, xi):
@@ -67,15 +38,6 @@ def test_stairs_are_bracketed(name, xi):
     assert found.converged and found.n_iter <= 20
     expected = oracles.bandwidth_by_bisection(row, xi)
     assert math.exp(log_bandwidth(found)) == pytest.approx(expected, rel=1e-7)
-
-
-@pytest.mark.parametrize("gap", [0.3, -0.3])
-@pytest.mark.parametrize(("slope", "curvature"), [(0.0, 2.0), (0.0, -2.0), (1e-6, 0.0)])
-def test_flat_step_says_only_which_way(gap, slope, curvature):
-    """Without a slope the step is as long as allowed, and so is one that a tiny slope makes."""
-    t, *at_t = torch.tensor([[1.0], [gap], [slope], [curvature]])
-    end = torch.tensor([INF])
-    assert float(halley(t, at_t, (-end, end), 2.5, end)) == 1 - math.copysign(2.5, gap)
 
 
 # Passes over the array at five perplexities together, and 1 % more.
@@ -115,33 +77,6 @@ def test_ends_of_the_range_are_out_of_reach(n):
         assert drot.gaussian_affinity(C, perplexity=(ties + n) / 2).converged
 
 
-@pytest.mark.parametrize("xi", [1.3, 3.0, 8.5])
-def test_rows_that_are_alike_have_one_search(xi):
-    """The mean of equal rows is each of them: the same steps, both ways."""
-    C = np.tile(np.random.default_rng(1).uniform(size=9), (9, 1))
-    rows, mean = (solve(C, xi) for solve in SOLVERS.values())
-    assert rows.n_iter == mean.n_iter and mean.passes == rows.passes + 2
-    np.testing.assert_allclose(mean.trace, rows.trace, rtol=1e-9, atol=1e-15)
-    assert mean.nu == pytest.approx(float(rows.eps[0]), rel=1e-12)
-
-
-def test_error_at_the_tolerance_is_within_it():
-    """One more evaluation would not be made, nor one less; rows that are done wait."""
-    C = np.tile([0.0, 1.0, 2.0, 5.0], (4, 1))
-    trace = drot.entropic_affinity(
-        C, perplexity=2.0, tol=1e-15, max_iter=4, on_failure="ignore"
-    ).trace
-    assert len(trace) == 4 and trace[-1] > 0
-    for k, error in enumerate(trace, start=1):
-        for solve in SOLVERS.values():
-            found = solve(C, 2.0, tol=error)
-            assert found.n_iter == k and found.converged
-    C = squares("gaussian", 7, 9)
-    trace = drot.doubly_stochastic_affinity(C, bandwidth=1.0).trace
-    for k in (1, 5, 9):
-        assert drot.doubly_stochastic_affinity(C, bandwidth=1.0, tol=trace[k - 1]).n_iter == k
-
-
 @pytest.mark.parametrize("kind", ["gaussian", "scales", "clusters"])
 def test_bandwidth_costs_less_than_a_second_plan(kind):
     """The potentials of one bandwidth start the next: to find it takes 1.6 times the iterations
@@ -170,43 +105,6 @@ def test_budget_of_a_bandwidth(max_iter):
     rows = float((found.plan.sum(dim=1) - 1).abs().max())
     mean = abs(float(found.perplexity.log().mean()) - math.log(6.0))
     assert found.residual == pytest.approx(max(rows, mean), rel=1e-6)
-
-
-def test_damping_is_two_thirds_unless_told():
-    C = squares("gaussian", 5, 12)
-    solve = functools.partial(drot.doubly_stochastic_affinity, C, bandwidth=1.0)
-    assert solve().trace == solve(damping=2 / 3).trace
-    for damping in (1e-3, 0.999):
-        solve(damping=damping, on_failure="ignore")
-
-
-@pytest.mark.parametrize("scale", [1e-3, 5.0, 1e3])
-def test_symmetry_of_a_cost_is_up_to_rounding(scale):
-    """One part in 10^8 of the entry, or of the median of the rows where that is more."""
-    C = squares("gaussian", 6, 9, 2)
-    C *= scale / C.max()
-    near = C.clone()
-    near[2, 5] = near[5, 2] = 0.1 * C.median(dim=1).values[[2, 5]].min()
-    for M, size in ((C, C[2, 5]), (near, near.median(dim=1).values[[2, 5]].min())):
-        assert size > 1.5 * near[2, 5]
-        good, bad = M.clone(), M.clone()
-        good[2, 5] += 0.9e-8 * size
-        bad[2, 5] += 1.1e-8 * size
-        assert drot.doubly_stochastic_affinity(good, bandwidth=scale, tol=1e-6).converged
-        with pytest.raises(ValueError, match=r"entries \(2, 5\) and \(5, 2\)"):
-            drot.doubly_stochastic_affinity(bad, bandwidth=scale)
-
-
-@pytest.mark.parametrize("start", [-8.0, 8.0])
-@pytest.mark.parametrize("xi", [1.3, 5.0, 11.0])
-def test_poor_start_costs_iterations_no_more(monkeypatch, start, xi):
-    """From e^8 times too much or too little the same bandwidth is reached."""
-    C = squares("scales", 3, 12)
-    wanted = drot.doubly_stochastic_affinity(C, perplexity=xi).nu
-    far = (math.log(wanted) + start, [0.0])
-    monkeypatch.setattr(doubly_stochastic, "mean_bandwidth", lambda *_: far)
-    found = drot.doubly_stochastic_affinity(C, perplexity=xi)
-    assert found.nu == pytest.approx(wanted, rel=1e-6) and found.n_iter < 120
 
 
 @pytest.mark.parametrize(

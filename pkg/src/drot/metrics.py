@@ -215,17 +215,12 @@ def weighted_silhouette(Z, plan, y) -> float:
     0.8997
     """
     Z = as_points(Z, "Z").double()
-    distances = (Z[:, None] - Z).norm(dim=2)
-    return silhouette_of(distances, plan, y)
-
-
-def silhouette_of(distances: Tensor, plan, y) -> float:
-    """The same for any distances (k, k) between the prototypes."""
-    T, classes = _plan_and_classes(plan, y, len(distances))
+    T, classes = _plan_and_classes(plan, y, len(Z))
     q = T.sum(axis=0)
     used = q > 0
     label = _joint(T, classes).argmax(axis=0)[used]
-    q, D = q[used] / q.sum(), distances.cpu().numpy()[np.ix_(used, used)]
+    D = (Z[:, None] - Z).norm(dim=2).cpu().numpy()[np.ix_(used, used)]
+    q = q[used] / q.sum()
     classes = np.unique(label)[:, None] == label  # (c, k)
     if len(classes) < 2:
         raise ValueError("a silhouette needs prototypes of at least 2 classes; all have one")

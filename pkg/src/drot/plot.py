@@ -218,10 +218,13 @@ def scatter(
     wide = ax.figure.get_window_extent().width / ax.figure.dpi  # inches
     font = max(9.0, 2.1 * wide)  # 10 pixels where the figure is 350 wide
     look: dict[str, Any] = {"linewidths": 0.3, "edgecolors": ground, "alpha": 0.85}
+    above = "center" if weights is None else "bottom"
+    stroke = withStroke(linewidth=2, foreground=ground, alpha=0.8)
+    halo: dict[str, Any] = {"ha": "center", "path_effects": [stroke]}
     if images is not None:
         _place_images(ax, Z, images, plan, areas)
     elif numbers is not None:
-        shown = ax.scatter(Z[seen, 0], Z[seen, 1], s=areas[seen], c=numbers[seen], **look)
+        shown = ax.scatter(*Z[seen].T, s=areas[seen], c=numbers[seen], **look)
         ax.figure.colorbar(shown, ax=ax, shrink=0.7)
     for c in np.unique(kind[seen]).tolist():
         here = (kind == c) & seen
@@ -230,35 +233,16 @@ def scatter(
             color = [(part + 0.8) / 1.8 if dark else part for part in to_rgb(given)]
             marker = _MARKERS[max(c, 0) // len(COLORS) % len(_MARKERS)]
             label = classes[c] if c >= 0 else None
-            ax.scatter(
-                Z[here, 0],
-                Z[here, 1],
-                s=areas[here],
-                color=[color],
-                marker=marker,
-                label=label,
-                **look,
-            )
+            kind_of = {"color": [color], "marker": marker, "label": label}
+            ax.scatter(*Z[here].T, s=areas[here], **kind_of, **look)
         if c >= 0 and not legend:
             middle = np.median(Z[here], axis=0)
             place = Z[here][np.linalg.norm(Z[here] - middle, axis=1).argmin()]  # on a point of it
-            ax.text(
-                place[0],
-                place[1],
-                classes[c],
-                color=ink,
-                fontsize=font,
-                ha="center",
-                va="center" if weights is None else "bottom",
-                path_effects=[withStroke(linewidth=2, foreground=ground, alpha=0.8)],
-            )
+            ax.text(*place, classes[c], color=ink, fontsize=font, va=above, **halo)
     if legend and len(classes):
-        below: dict[str, Any] = {
-            "loc": "upper center",
-            "bbox_to_anchor": (0.5, 0),
-            "ncols": 2 + (len(classes) > 8),
-        }
-        ax.legend(fontsize=font, frameon=False, handletextpad=0.2, columnspacing=0.8, **below)
+        below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0)}
+        tight = {"handletextpad": 0.2, "columnspacing": 0.8, "ncols": 2 + (len(classes) > 8)}
+        ax.legend(fontsize=font, frameon=False, **tight, **below)
     if title is not None:
         ax.set_title(title, fontsize=font)
     ax.set_axis_on()

@@ -51,12 +51,17 @@ def _native(value) -> np.ndarray:
 
 def check_finite(tensor: Tensor, name: str) -> None:
     """Refuse NaN and infinite entries, and name the first row that has one."""
-    bad = ~torch.isfinite(tensor)
+    says = f"{name} has a non-finite entry ({{entry}}) at {{at}}; remove or impute it"
+    refuse_entries(~torch.isfinite(tensor), tensor, says)
+
+
+def refuse_entries(bad: Tensor, tensor: Tensor, says: str) -> None:
+    """Refuse an array with ``bad`` entries; the sentence names the first as ``{entry} {at}``."""
     if bad.any():
         where = bad.nonzero()[0].tolist()
-        entry = str(tensor[tuple(where)].item()).replace("nan", "NaN")  # as scikit-learn asks
-        at = f"row {where[0]}" + (f", column {where[1]}" if len(where) > 1 else "")
-        raise ValueError(f"{name} has a non-finite entry ({entry}) at {at}; remove or impute it")
+        entry = f"{tensor[tuple(where)].item():g}".replace("nan", "NaN")  # as scikit-learn asks
+        at = f"row {where[0]}" + (f", column {where[-1]}" if len(where) > 1 else "")
+        raise ValueError(says.format(entry=entry, at=at))
 
 
 def as_points(value, name: str) -> Tensor:
@@ -116,9 +121,7 @@ def as_device(device) -> torch.device | None:
 
 def check_non_negative(matrix: Tensor, name: str, what: str = "entry") -> None:
     """Refuse a matrix with a negative entry, and name the first."""
-    if (matrix < 0).any():
-        i, j = (matrix < 0).nonzero()[0].tolist()
-        raise ValueError(f"{name} has a negative {what} ({matrix[i, j]:g}) at row {i}, column {j}")
+    refuse_entries(matrix < 0, matrix, f"{name} has a negative {what} ({{entry}}) at {{at}}")
 
 
 def check_same_transposed(matrix: Tensor, name: str, *, strict: bool = False) -> None:

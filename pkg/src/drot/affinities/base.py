@@ -21,6 +21,7 @@ from .._core.checks import (
     check_fits,
     check_non_negative,
     check_same_device,
+    refuse_entries,
 )
 from .._core.kernels import exp, log_sum_exp
 from .._core.saving import Saved
@@ -218,12 +219,8 @@ def _non_negative(value, name: str) -> Tensor:
         raise ValueError(f"{name} must be a vector or matrix of non-negative numbers; got one")
     if plan.shape[-1] == 0:
         raise ValueError(f"{name} is empty, of shape {tuple(plan.shape)}; pass a row or more")
-    bad = ~((plan >= 0) & plan.isfinite())  # NaN too
-    if bad.any():
-        where = bad.nonzero()[0].tolist()
-        at = f"row {where[0]}" + (f", column {where[-1]}" if len(where) > 1 else "")
-        entry = plan[tuple(where)].item()
-        raise ValueError(f"{name} must hold finite non-negative numbers; it has {entry:g} at {at}")
+    says = f"{name} must hold finite non-negative numbers; it has {{entry}} at {{at}}"
+    refuse_entries(~((plan >= 0) & plan.isfinite()), plan, says)  # NaN too
     return plan
 
 

@@ -19,7 +19,7 @@ from .base import Callback
 from .rows import entropic_affinity
 from .symmetric_dual import Point, SymmetricEntropicAffinity, read_dual
 
-Optimizer = Literal["adam", "lbfgs", "gradient"]
+Optimizer = Literal["adam", "lbfgs"]
 
 
 @by_size
@@ -49,7 +49,7 @@ def symmetric_dual_ascent(
     ----------
     cost, perplexity
         As in :func:`symmetric_entropic_affinity`.
-    optimizer : {"adam", "lbfgs", "gradient"}
+    optimizer : {"adam", "lbfgs"}
         PyTorch's Adam, its L-BFGS with 10 pairs and strong Wolfe conditions, or plain ascent.
     learning_rate : float
         Of Adam and of plain ascent, dimensionless.
@@ -106,8 +106,7 @@ def symmetric_dual_ascent(
         wolfe = "strong_wolfe"
         engine = torch.optim.LBFGS([theta, level], history_size=10, line_search_fn=wolfe)
     else:
-        ascent = torch.optim.Adam if optimizer == "adam" else torch.optim.SGD
-        engine = ascent([theta, level], lr=learning_rate)
+        engine = torch.optim.Adam([theta, level], lr=learning_rate)
 
     def steps() -> Iterator[tuple[Point, float]]:
         least, best = math.inf, None

@@ -126,11 +126,10 @@ def doubly_stochastic_affinity(
     least = cost.join(tile.amin(dim=1) for _, tile in plain.tiles(tile_rows(cost)))
     base = base + least.clamp_max(0.0) / 2
     plain = less_base(cost, base)
-    extra = 2.0 * (cost.block is not None)
-    nu = bandwidth
+    nu, extra = bandwidth, 0.0
     if perplexity is not None:
         log_nu, errors = mean_bandwidth(plain, perplexity, 1e-2, 100)  # of rows normalised alone
-        nu, extra = math.exp(log_nu), extra + len(errors) + 1
+        nu, extra = math.exp(log_nu), len(errors) + 1.0
     steps = _sinkhorn(plain, nu, perplexity, damping, tol)
     where = "doubly_stochastic_affinity"
     course = iterate(where, steps, tol, max_iter, callback, on_failure, first=1)

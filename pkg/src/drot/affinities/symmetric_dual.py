@@ -102,7 +102,7 @@ def times(blocks: Tensor, step: Tensor) -> Tensor:
 
 
 class Dual:
-    """The dual function of one cost and its least entropies, and a count of the passes it took.
+    """The dual function of one cost and its least entropies, and how often it was evaluated.
 
     It is that of ``cost`` = (C_ij - base_i - base_j) / scale, which is 0 on the diagonal: the same
     problem. The scale is 1, or a power of 2 where costs are so large or small that squares of the
@@ -132,7 +132,6 @@ class Dual:
 
     def _extremes(self, cost: Pairwise) -> Tensor:
         """C_ii, the least and largest entry of each row, its first column at no cost; (4, n)."""
-        self.passes += cost.block is not None  # what is kept was computed before
         columns = (
             (
                 tile.diagonal(rows.start),
@@ -150,7 +149,6 @@ class Dual:
         alone = torch.arange(len(least), device=least.device)
         if (least >= -rounding).all() and (self.group == alone).all():
             return
-        self.passes += self.cost.block is not None
         for rows, tile in self.cost.tiles(tile_rows(self.cost)):
             together = self.group[rows, None] == self.group
             wrong = ((tile <= 0) != together) | (tile < -rounding[rows, None])

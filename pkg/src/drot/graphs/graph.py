@@ -23,6 +23,7 @@ from .._core.checks import (
     check_fits,
     check_non_negative,
     check_same_device,
+    refuse_entries,
 )
 from ..affinities.base import Affinity
 from ..costs.kernels import KERNELS, KernelName
@@ -308,10 +309,6 @@ def fuzzy_union(graph) -> Tensor:
     [[0.0, 0.75], [0.75, 0.0]]
     """
     P = as_graph(graph).dense()
-    if (P > 1).any():
-        i, j = (P > 1).nonzero()[0].tolist()
-        raise ValueError(
-            f"graph has an entry above 1 ({P[i, j]:g}) at row {i}, column {j}; a union needs a "
-            "binary graph or probabilities"
-        )
+    says = "graph has an entry above 1 ({entry}) at {at}; a union needs a binary graph or "
+    refuse_entries(P > 1, P, says + "probabilities")
     return (P + P.T - P * P.T).fill_diagonal_(0)

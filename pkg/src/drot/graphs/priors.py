@@ -23,6 +23,7 @@ from .._core.checks import (
     check_fits,
     check_same_device,
     check_square,
+    refuse_entries,
 )
 from .._core.threads import by_size
 from ..affinities.base import Affinity, read_plan
@@ -45,13 +46,8 @@ def log_weights(log_kernel, prior: Prior, diagonal: Diagonal) -> Pairwise:
     else:
         matrix = as_real(log_kernel, "log_kernel")
         check_square(matrix, "log_kernel")
-        bad = ~(matrix < torch.inf)  # NaN too
-        if bad.any():
-            i, j = bad.nonzero()[0].tolist()
-            raise ValueError(
-                f"log_kernel is {matrix[i, j]:g} at row {i}, column {j}; logarithms of weights are "
-                "finite, or -inf for an edge that cannot be"
-            )
+        says = "log_kernel is {entry} at {at}; logarithms of weights are finite, or -inf for an "
+        refuse_entries(~(matrix < torch.inf), matrix, says + "edge that cannot be")  # NaN too
         array = Pairwise(matrix.__getitem__, (len(matrix), len(matrix)), matrix, block=1)
 
     def evaluate(rows) -> Tensor:
@@ -469,9 +465,7 @@ def _check_support(P: Tensor, c: Tensor, prior: Prior) -> None:
     twice = "with prior='binary' an edge is there once or not at all; pass probabilities"
     most = 1 + _SLACK if prior == "binary" else torch.inf
     for bad, says in (((P > 0) & (c == -torch.inf), none), (most < P, twice)):
-        if bad.any():
-            i, j = bad.nonzero()[0].tolist()
-            raise ValueError(f"plan has {P[i, j]:g} at row {i}, column {j}, but {says}: {why}")
+        refuse_entries(bad, P, f"plan has {{entry}} at {{at}}, but {says}: {why}")
     n, sums = len(P), P.sum(dim=1, dtype=torch.float64)
     off, mass = (sums - 1).abs() > _SLACK, float(sums.sum())
     if prior == "row" and off.any():

@@ -138,7 +138,7 @@ def srgw_barycenter(
     n, _ = cost.shape
     k = check_count("n_clusters", n_clusters, 1, n)
     n_starts = check_count("n_starts", n_starts, 1)
-    w, rng = as_weights(weights, n, cost), as_rng(random_state)
+    w, rng = as_weights(weights, n, cost, "weights"), as_rng(random_state)
     kinds = as_init(init, w, k, get_args(Clusters))
     seen, unit = standard(cost, w, loss)
     problem = Reduced(seen, w, k)

@@ -264,9 +264,9 @@ def as_weights(weights, n: int, like: Pairwise | Tensor, name: str = "weights_x"
 
 
 def as_coupling(plan, name: str, n: int, k: int, like: Pairwise | Tensor, **sums: Tensor) -> Tensor:
-    """A plan of mass 1; ``weights_x`` and ``weights_z`` are the sums of its rows and columns.
+    """A plan of mass 1, with ``weights_z`` the sums of its columns and others those of its rows.
 
-    Its rows come to sum to ``weights_x`` as they do there.
+    Its rows come to sum to these as they do there.
     """
     T = as_real(plan, name).to(like.device, like.dtype)
     if T.shape != (n, k):
@@ -277,14 +277,15 @@ def as_coupling(plan, name: str, n: int, k: int, like: Pairwise | Tensor, **sums
     if bool((T < 0).any()):
         raise ValueError(f"{name} has negative entries")
     for which, wanted in sums.items():
-        found = T.sum(dim=1 if which == "weights_x" else 0)
+        line, dim = ("column", 0) if which == "weights_z" else ("row", 1)
+        found = T.sum(dim=dim)
         i = int((found - wanted).abs().argmax())
         if float((found - wanted).abs()[i]) > 1e-5 * float(wanted.max()):
-            line = "row" if which == "weights_x" else "column"
             raise ValueError(
                 f"{name} must be a plan with the {line} sums {which}; {line} {i} sums to "
                 f"{float(found[i]):g}, not {float(wanted[i]):g}"
             )
     if abs(total(T) - 1) > 1e-5:
         raise ValueError(f"{name} must have total mass 1; got {total(T):g}. Divide by the sum")
-    return with_rows(T, sums["weights_x"]) if "weights_x" in sums else T
+    rows = [wanted for which, wanted in sums.items() if which != "weights_z"]
+    return with_rows(T, *rows) if rows else T

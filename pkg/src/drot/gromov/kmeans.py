@@ -120,7 +120,7 @@ def kernel_kmeans(
     k = check_count("n_clusters", n_clusters, 1, n)
     n_starts = check_count("n_starts", n_starts, 1)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
-    w = as_weights(weights, n, cost)
+    w = as_weights(weights, n, cost, "weights")
     kinds = as_init(init, w, k, get_args(Clusters))
     draw = clusters(cost, w, k, as_rng(random_state))
     plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
@@ -218,7 +218,7 @@ def coarsen(similarity, membership, *, weights: ArrayLike | None = None) -> Coar
     """
     cost = as_cost(similarity, "similarity", "square")
     n, _ = cost.shape
-    w = as_weights(weights, n, cost)
+    w = as_weights(weights, n, cost, "weights")
     T = as_real(membership, "membership").to(w.device)
     if T.ndim != 2:
         if T.shape != (n,) or not bool(((T >= 0) & (T.round() == T)).all()):

@@ -232,8 +232,8 @@ ARGUMENTS = {
     "drot.CCPCA": "perplexity=1.5 n_samples=5 random_state=0 n_components<=3",
     "drot.SemiRelaxedGWClustering": "n_clusters=2 n_starts=1 random_state=0 similarity=entropic "
     "perplexity=3.0 init:start_plan=kmeans",
-    "drot.DistR": "n_prototypes=3 perplexity=3.0 max_iter=50 tol=1.0 n_starts=1 random_state=0 "
-    "init:start_plan=cluster_then_reduce clustering=kmeans",
+    "drot.DistR": "n_prototypes=3 perplexity=3.0 n_neighbors=4<=10 max_iter=50 tol=1.0 n_starts=1 "
+    "random_state=0 init:start_plan=cluster_then_reduce clustering=kmeans",
 }
 
 # Public names without a row, and why.

@@ -182,15 +182,6 @@ def test_certificate_of_an_unfinished_plan(max_iter):
         assert not found.converged and found.n_iter == max_iter == len(found.trace)
 
 
-def test_passes_count_evaluations():
-    """`passes` counts evaluations of the whole array: rows that are done drop out."""
-    easy = np.tile(np.linspace(0, 1, 40), (40, 1))
-    hard = np.concatenate([easy[:-1], [np.geomspace(1e-9, 1e9, 40)]])
-    first, second = (drot.entropic_affinity(C, perplexity=10.0) for C in (easy, hard))
-    assert first.passes == pytest.approx(first.n_iter) and second.n_iter > first.n_iter
-    assert second.passes == pytest.approx((39 * first.n_iter + second.n_iter) / 40, rel=1e-12)
-
-
 def test_perplexity_of_a_result():
     """`.perplexity` is Shannon's, of each row divided by its mass, for every kind of result."""
     C = squares("scales", 10, 14, 2)
@@ -216,16 +207,6 @@ def test_trace_does_not_see_the_tiles(n_neighbors):
     assert len({drot.entropic_affinity(C[[i] * 40], perplexity=6.0).n_iter for i in range(40)}) > 1
     np.testing.assert_allclose(parts.trace, whole.trace, rtol=1e-6, atol=1e-13)
     torch.testing.assert_close(parts.plan, whole.plan, rtol=1e-12, atol=1e-12)
-
-
-def test_self_tuning_solves_nothing():
-    """Seven neighbours by default; one pass, no iteration, and a certificate that says so."""
-    cost = drot.sqeuclidean(cloud("scales", 13, 12, 2))
-    found = drot.self_tuning_affinity(cost)
-    assert torch.equal(found.plan, drot.self_tuning_affinity(cost, n_neighbors=7).plan)
-    for one in (found, drot.gaussian_affinity(cost, bandwidth=1.0)):
-        assert (one.residual, one.n_iter, one.passes, one.trace) == (0.0, 0, 1.0, ())
-        assert one.converged is True
 
 
 def test_self_tuning_takes_free_pairs():

@@ -12,7 +12,6 @@ import oracles
 import pytest
 import torch
 from clouds import KINDS, cloud, clouds, quick
-from drot._core.ranks import Alone
 from drot.costs.array import as_pairwise
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,15 +109,6 @@ def test_nearest_keeps_the_k_cheapest(k, block):
     np.testing.assert_allclose(D[np.isfinite(D)], C[np.isfinite(D)], rtol=1e-11)
 
 
-def test_dense_is_a_copy():
-    """Changing what dense() returned does not change the cost."""
-    for block in (None, 2):
-        cost = drot.sqeuclidean(cloud("gaussian", 6, 5, 2), block=block)
-        kept = cost.dense().clone()
-        cost.dense().fill_(math.nan)
-        assert torch.equal(cost.dense(), kept)
-
-
 @pytest.mark.parametrize("given_type", ["float32", "float64", "int64", "uint8", "bool"])
 def test_dtypes(given_type):
     """float32 and float64 are kept; integers, booleans and lists become float64."""
@@ -135,28 +125,6 @@ def test_dtypes(given_type):
         assert affinity.plan.dtype == affinity.log_plan.dtype == affinity.perplexity.dtype == kept
     assert drot.row_entropy(X / 4 if kept == X.dtype else X).dtype == kept
     assert float(drot.row_entropy([0.5, 0.5])) == pytest.approx(math.log(2) + 1, rel=1e-15)
-
-
-class Share(Alone):
-    """The process that owns some of the rows."""
-
-    def __init__(self, start: int, stop: int):
-        self.own = slice(start, stop)
-
-    def rows(self, n: int) -> slice:
-        return self.own
-
-
-def test_costs_say_what_they_are():
-    """Shape, dtype, device, tiles, and the rows of this process where it has not all."""
-    X, of_tiles = torch.zeros(8, 2), "8 x 8, torch.float32, cpu, tiles of 5 rows"
-    tiles = drot.sqeuclidean(X, block=5)
-    for cost, says in (
-        (drot.sqeuclidean(X, X[:3]), "8 x 3, torch.float32, cpu, dense"),
-        (tiles, of_tiles),
-        (tiles.shared(Share(4, 8)), f"{of_tiles}, rows 4 to 8 here"),
-    ):
-        assert repr(cost) == f"Pairwise({says})"
 
 
 POINTS = torch.randn(9, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

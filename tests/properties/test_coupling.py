@@ -215,21 +215,6 @@ def test_the_metric_of_the_first_step(name):
     torch.testing.assert_close(weights, P, rtol=1e-12, atol=0)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "student"])
-def test_tolerances_by_default(kernel):
-    """1e-6 for a step of the descent, 1e-9 for the plan and the forces."""
-    ring = torch.eye(7, dtype=torch.float64)
-    plan = 0.4 * ring + 0.3 * ring.roll(1, dims=0) + 0.3 * ring.roll(-1, dims=0)
-    loss, Z = SNEkhornLoss(plan, kernel), 2 * random_start(7)
-    few, plain, many = (loss.evaluate(Z, **ask) for ask in ({"tol": 1.0}, {}, {"tol": 1e-9}))
-    assert few.products < plain.products < many.products
-    assert plain.products == loss.evaluate(Z, tol=1e-6).products
-    for ask in (loss.latent_plan, lambda Z, **t: attraction_repulsion(loss, Z, **t)[1]):
-        assert torch.equal(ask(Z), ask(Z, tol=1e-9))
-        assert not torch.equal(ask(Z), ask(Z, tol=1e-12))
-    assert (loss.latent_plan(Z).sum(dim=1) - 1).abs().max() <= 1e-9
-
-
 def test_which_plans_count_as_symmetric():
     """In one sum an array is; row by row no plan does; in tiles by its formula."""
     for P, ask, symmetric in (
@@ -341,28 +326,3 @@ def test_membership_of_duplicates():
     same = umap_membership(torch.zeros(5, 5), n_neighbors=5)
     assert same.floored.all() and (same.rho == 0).all()
     assert torch.equal(same.plan, torch.ones(5, 5) - torch.eye(5))
-
-
-def test_membership_in_tiles_single_precision_and_files(tmp_path):
-    """The same graph; float32 stays float32; saved and loaded to the bit."""
-    X = cloud("gaussian", 0, 30, 4)
-    whole = umap_membership(drot.sqeuclidean(X).dense(), n_neighbors=8)
-    parts = umap_membership(drot.sqeuclidean(X, block=7), n_neighbors=8)
-    torch.testing.assert_close(parts.plan, whole.plan, rtol=1e-9, atol=1e-12)
-    single = umap_membership(drot.sqeuclidean(X.astype(np.float32)), n_neighbors=8)
-    assert single.plan.dtype == single.sigma.dtype == torch.float32
-    torch.testing.assert_close(single.plan.double(), whole.plan, rtol=0, atol=1e-4)
-    whole.save(tmp_path / "graph.npz")
-    back = drot.load(tmp_path / "graph.npz")
-    assert type(back) is drot.affinities.UMAPMembership
-    for name in ("plan", "floored", "sigma"):
-        assert torch.equal(getattr(back, name), getattr(whole, name))
-    assert torch.equal(whole.log_plan.exp(), whole.plan)
-    assert ((whole.plan > 0).sum(dim=1) == 7).all() and whole.n_iter <= 5  # of third order
-
-
-def test_two_neighbors():
-    """k = 2: the nearest other point, certain; log2 2 = 1 whatever sigma."""
-    found = umap_membership(cost(9), n_neighbors=2)
-    assert torch.equal(found.plan.sum(dim=1), torch.ones(9, dtype=torch.float64))
-    assert ((found.plan == 0) | (found.plan == 1)).all() and found.residual == 0

@@ -345,7 +345,7 @@ def test_similarities(similarity):
         None: lambda: drot.gram(torch.from_numpy(X - X.mean(axis=0))),
     }[similarity]()
     options = FAST | ({} if similarity else {"kernel": "gram"})
-    model = DistR(4, 2, 6.0, similarity=similarity, random_state=1, **options)
+    model = DistR(4, 2, 6.0, similarity=similarity, n_neighbors=6, random_state=1, **options)
     model.fit(C.numpy() if similarity == "precomputed" else X)
     options |= {"kernel": "gram"} if similarity == "gram" else {}
     seed = np.random.RandomState(1).randint(2**31 - 1)

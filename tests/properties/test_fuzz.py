@@ -202,50 +202,6 @@ def test_doubly_stochastic(attempt, target, X, share, power):
         assert abs(row_logs(P).mean() - np.log(xi)) <= 3e-9
 
 
-@kept(0.25)
-@fuzz(80)
-@drawn(wild_clouds(), shares)
-def test_one_bandwidth(attempt, X, share):
-    """Gaussian rows of one bandwidth: sums of 1, and the perplexity on average."""
-    xi = perplexity_of(share, len(X))
-    cost = drot.sqeuclidean(X)
-    found = attempt(lambda: drot.gaussian_affinity(cost, perplexity=xi))
-    P = found.plan.numpy()
-    np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-9)
-    assert abs(row_logs(P).mean() - np.log(xi)) <= 3e-9
-
-
-@kept(0.15)
-@fuzz(80)
-@drawn(wild_clouds(), counts)
-def test_self_tuning(attempt, X, k):
-    """The formula, from sorted distances."""
-    cost = drot.sqeuclidean(X)
-    found = attempt(lambda: drot.self_tuning_affinity(cost, n_neighbors=k))
-    C = cost.dense().numpy()
-    off = C + np.diag(np.full(len(C), np.inf))
-    sigma = np.sqrt(np.sort(off, axis=1)[:, k - 1])
-    np.testing.assert_allclose(found.sigma, sigma, rtol=1e-14)
-    np.testing.assert_allclose(
-        found.plan, np.exp(-C / sigma[:, None] / sigma), rtol=1e-9, atol=1e-300
-    )
-
-
-@kept(0.25, 0.02)
-@fuzz(80)
-@drawn(wild_clouds(), st.integers(2, 10))
-def test_membership(attempt, X, k):
-    """Entries from 0 to 1, one certain edge, and sums of log2 k where the floor is not reached."""
-    cost = drot.sqeuclidean(X)
-    found = attempt(lambda: drot.umap_membership(cost, n_neighbors=k))
-    P, sums = found.plan.numpy(), found.plan.sum(dim=1).numpy()
-    assert ((P >= 0) & (P <= 1)).all() and (P.diagonal() == 0).all()
-    assert (P.max(axis=1) == 1).all()
-    floored = found.floored.numpy()
-    np.testing.assert_allclose(sums[~floored], np.log2(k), atol=1e-8)
-    assert (sums[floored] >= np.log2(k) - 1e-8).all()
-
-
 # ---------------------------------------------------------------------------------- spectra
 @pytest.mark.parametrize("method", ["pca", "classical_mds"])
 @kept(0.4)
@@ -433,21 +389,6 @@ def test_reduction(attempt, X, share, k, seed):
 
 
 # ------------------------------------------------------------------------------------ scores
-@fuzz(80)
-@given(wild_clouds(least=4), st.integers(1, 2), st.integers(0, 99))
-def test_scores(X, K, seed):
-    """1 for the cloud itself at another scale, within bounds for another one, brute force."""
-    Z = np.random.default_rng(seed).normal(size=(len(X), 2))
-    n = len(X)
-    assert drot.neighborhood_preservation(X, 4 * X, K) == 1
-    score = drot.neighborhood_preservation(X, Z, K)
-    assert -K / (n - 1 - K) - 1e-12 <= score <= 1
-    near = []
-    for cost in (drot.sqeuclidean(X).dense().numpy(), drot.sqeuclidean(Z).dense().numpy()):
-        np.fill_diagonal(cost, np.inf)
-        near.append([set(row) for row in np.argsort(cost, axis=1, kind="stable")[:, :K]])
-    common = np.mean([len(a & b) for a, b in zip(*near, strict=True)]) / K
-    assert score == pytest.approx(((n - 1) * common - K) / (n - 1 - K), abs=1e-12)
 
 
 # -------------------------------------------------------------------------------- estimators

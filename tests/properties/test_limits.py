@@ -8,7 +8,6 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.costs.array import Pairwise, as_pairwise
 
 LOOSE = {"on_failure": "ignore"}
 CLOUD = np.random.default_rng(5).normal(size=(40, 2))
@@ -20,23 +19,6 @@ def test_divergence_wants_equal_shapes(one, other):
     with pytest.raises(ValueError, match="differ in shape"):
         drot.kl_divergence(np.ones(one), np.ones(other))
     assert drot.row_entropy(np.ones((2, 1))).tolist() == [1, 1]
-
-
-@pytest.mark.parametrize("how", [{"bandwidth": 2.0}, {"perplexity": 5.0}], ids=str)
-@pytest.mark.parametrize(
-    ("solve", "checks"), [(drot.gaussian_affinity, 0), (drot.doubly_stochastic_affinity, 1)]
-)
-def test_passes_of_one_bandwidth_count_evaluations(solve, checks, how):
-    """``passes`` counts evaluations of the whole array; a check of symmetry comes on top."""
-    points, seen = torch.tensor(CLOUD[:24]), []
-
-    def evaluate(rows):
-        seen.append(len(points[rows]))
-        return torch.cdist(points[rows], points).square()
-
-    like = as_pairwise(torch.zeros(24, 24, dtype=torch.float64))
-    found = solve(Pairwise(evaluate, (24, 24), like, block=7), **how)
-    assert found.passes + checks == sum(seen) / 24
 
 
 def test_fewest_neighbours():
@@ -89,11 +71,6 @@ def test_barycentre_counts_its_iterations(refine):
     assert few.n_iter == len(few.trace) - 1 == 1 and not few.converged
     with pytest.raises(drot.NotConverged, match="after 1 iterations"):
         solve(max_iter=1, tol=1e-300)
-
-
-def test_one_start_of_each_kind_is_enough():
-    X = torch.tensor([[0.0], [1.0], [9.0], [10.0]], dtype=torch.float64)
-    assert drot.kernel_kmeans(X @ X.T, 2, n_starts=1).objective == pytest.approx(0.25)
 
 
 C = drot.symmetric_entropic_affinity(drot.sqeuclidean(CLOUD[:24]), perplexity=6)

@@ -29,7 +29,8 @@ each = pytest.mark.parametrize(("estimator", "similarity", "loss"), CLUSTERINGS 
 
 def fitted(estimator, similarity, loss, k):
     model = estimator(k, similarity=similarity, perplexity=6.0, random_state=0)
-    return model.set_params(loss=loss).fit(rbf_kernel(X) if similarity == "precomputed" else X)
+    model.set_params(loss=loss, **({"n_neighbors": 6} if similarity == "umap" else {}))
+    return model.fit(rbf_kernel(X) if similarity == "precomputed" else X)
 
 
 def rows(similarity, new) -> np.ndarray:

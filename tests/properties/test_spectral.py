@@ -391,16 +391,6 @@ def test_ccpca_seeds_and_inputs(prior):
     )
 
 
-@pytest.mark.parametrize("power", [-100, 100])
-def test_ccpca_at_every_scale(power):
-    """Coordinates in other units; the error, relative, stays."""
-    X, unit = torch.tensor(blobs(), dtype=torch.float32), 2.0**power
-    logs = -drot.sqeuclidean(X).dense() / 2
-    plain, found = (ccpca(s * X, logs, n_samples=20) for s in (1.0, unit))
-    assert torch.equal(found.Z / unit, plain.Z) and torch.equal(found.means / unit, plain.means)
-    assert found.standard_error == plain.standard_error
-
-
 def test_ccpca_dtype_and_callback():
     X = blobs()
     affinity = entropic_affinity(drot.sqeuclidean(X), perplexity=5, diagonal="drop")

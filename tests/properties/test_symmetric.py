@@ -98,25 +98,6 @@ def test_tiles_stay_tiles(kind, monkeypatch):
     torch.testing.assert_close(torch.cat(parts), expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("xi", [3.0, 12.0])
-def test_passes_count_evaluations(xi):
-    """`passes` and `products` together say how often the tiles of a cloud were computed."""
-    X, rows = cloud("gaussian", 6, 40, 3), []
-
-    def distances(x, y):
-        rows.append(len(x))
-        return (x[:, None] - y).square().sum(dim=-1)
-
-    affinity = solve(drot.pairwise(distances, X, block=8), perplexity=xi)
-    # once for symmetry, once for the start, which iterates on a tile at a time, and once for the
-    # diagonal; then one evaluation at least
-    spent = affinity.passes + affinity.products - affinity.work[0] + 1
-    assert not affinity.slack.any() and sum(rows) / 40 == 3 + spent
-    # a dense array is computed once, and as many passes less one diagonal are made over it
-    dense = solve(drot.sqeuclidean(X).dense(), perplexity=xi)
-    assert dense.passes == affinity.passes - 1 and dense.products == affinity.products
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_trace_and_work(kind):
     """The callback sees the trace; the work never falls and ends at passes + products."""

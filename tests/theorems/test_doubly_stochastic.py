@@ -183,22 +183,6 @@ def test_thm_sinkhorn_rate_undamped():
             at_bandwidth(C, nu, damping=damping)
 
 
-def test_thm_sinkhorn_rate_iterates():
-    """The first residuals of the solver are those of the map of the statement, from f = 0."""
-    C, nu, theta = cloud_cost(9, 8), 0.9, 0.4
-    f, expected, step = np.zeros(8), [], sweep(C, nu, theta)
-    for _ in range(6):
-        P = np.exp((f[:, None] + f - C) / nu)
-        expected.append(np.abs(P.sum(axis=1) - 1).max())
-        f = step(f)
-    seen = []
-    affinity = at_bandwidth(C, nu, 1e-9, damping=theta, callback=lambda *step: seen.append(step))
-    assert_allclose(affinity.trace[:6], expected, rtol=1e-9)
-    assert seen == list(enumerate(affinity.trace, start=1))
-    assert affinity.residual == affinity.trace[-1]
-    assert sums_off(affinity) == pytest.approx(affinity.residual, rel=1e-4)
-
-
 # -------------------------------------------------------------------- prp-entropy-monotone
 @each_cost
 def test_prp_entropy_monotone(name):

@@ -88,46 +88,6 @@ def test_thm_birkhoff_mean_of_permutations(seed):
     assert total == pytest.approx(1, abs=1e-7) and 2 < steps <= (n - 1) ** 2 + 1
 
 
-def loop(P: np.ndarray) -> list[tuple[int, int]]:
-    """The loop of the proof: entries strictly between 0 and 1, along rows and columns in turn."""
-    split = (P > 1e-12) & (P < 1 - 1e-12)
-    walk = [tuple(map(int, np.argwhere(split)[0]))]
-    while True:
-        i, j = walk[-1]
-        if len(walk) % 2:
-            (j,) = [q for q in np.flatnonzero(split[i]) if q != j][:1]
-        else:
-            (i,) = [q for q in np.flatnonzero(split[:, j]) if q != i][:1]
-        walk.append((int(i), int(j)))
-        lines = [("row", a) if k % 2 == 0 else ("column", b) for k, (a, b) in enumerate(walk)]
-        if lines[-1] in lines[:-1]:  # back on a line along which the walk has left before
-            return walk[lines.index(lines[-1]) + 1 :]
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_thm_birkhoff_by_loops(seed):
-    """Steps along loops, never dearer, lead from a doubly stochastic matrix to a permutation."""
-    rng, n = np.random.default_rng(seed), 5
-    C, one = rng.random((n, n)), np.ones(n)
-    P = ot.sinkhorn(one, one, rng.random((n, n)), 0.5, stopThr=1e-15)
-    first = (P * C).sum()
-    for _ in range(n * n):
-        if np.isclose(P, 0, atol=1e-12).sum() == n * (n - 1):
-            break
-        cells = loop(P)
-        A = np.zeros((n, n))
-        for k, cell in enumerate(cells):
-            A[cell] = 1 if k % 2 else -1
-        assert not A.sum(axis=0).any() and not A.sum(axis=1).any() and len(cells) == abs(A).sum()
-        A *= -1 if (A * C).sum() > 0 else 1
-        before = (abs(P - 0.5) < 0.5 - 1e-12).sum()
-        P = P + A * P[A < 0].min()
-        assert (abs(P - 0.5) < 0.5 - 1e-12).sum() < before
-    assert_allclose(np.sort(P.ravel()), np.repeat([0, 1], [n * n - n, n]), atol=1e-10)
-    assert_allclose([P.sum(axis=0), P.sum(axis=1)], 1, atol=1e-10)
-    assert (P * C).sum() <= first + 1e-12
-
-
 # ----------------------------------------------------------------------- thm-kantorovich-duality
 def bill(C: np.ndarray, h: np.ndarray, h_bar: np.ndarray) -> float:
     """The largest h.f + h_bar.f_bar with f_i + f_bar_j <= C_ij: a linear program of its own."""

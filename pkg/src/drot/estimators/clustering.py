@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # pragma: no cover, as in base.py
     class ClusterMixin:
         similarity: Any
         perplexity: float
+        n_neighbors: int
         loss: Any
 
         def fit_predict(self, X: Any, y: Any = None) -> np.ndarray: ...
@@ -101,7 +102,7 @@ class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
                 half = cost[~same] - square
                 return (half.mean(dim=1, keepdim=True) - half) / 2
             case "umap":
-                return membership_rows(cost[~same], round(self.perplexity), 1)
+                return membership_rows(cost[~same], self.n_neighbors, 1)
         return super()._rows(cost, same, first)
 
     def _cost(self, points: Tensor):
@@ -120,7 +121,7 @@ class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
                 )
             case "umap":
                 cost = self._distances(points)
-                return fuzzy_union(umap_membership(cost, n_neighbors=round(self.perplexity)))
+                return fuzzy_union(umap_membership(cost, n_neighbors=self.n_neighbors))
         if points.shape[0] != points.shape[1]:
             raise ValueError(
                 "X must be square (n, n) with similarity='precomputed'; got shape "
@@ -248,13 +249,14 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     n_components : int
         :math:`q`, coordinates of the prototypes.
     perplexity : float
-        :math:`\xi` of an entropic similarity, below the number of points; of ``"umap"`` the
-        number of neighbours, rounded.
+        :math:`\xi` of an entropic similarity, below the number of points.
     similarity : {"symmetric_entropic", "symmetrized_entropic", "umap", "gram", "precomputed"}
         The symmetric entropic affinity, the mean of an entropic affinity and its transpose,
         the fuzzy graph of UMAP, inner products of the centred rows (in factors), or X itself,
         symmetric (n, n), large where points are alike: no distances. Default: the first, or
         ``"gram"`` where the kernel is.
+    n_neighbors : int
+        Of ``"umap"``; see :func:`drot.umap_membership`.
     kernel : {"student", "gaussian", "gram"}, optional
         Of the prototypes. Default: the first, or ``"gram"`` where the similarity is.
     normalization : {"sum", "rows", "doubly_stochastic", "none"}, optional
@@ -317,6 +319,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     perplexity: float = 30.0
     _: KW_ONLY
     similarity: Affinities | None = None
+    n_neighbors: int = 15
     kernel: OutputKernel | None = None
     normalization: Factors | None = None
     loss: LossName | None = None

@@ -224,7 +224,7 @@ def scatter(
     if images is not None:
         _place_images(ax, Z, images, plan, areas)
     elif numbers is not None:
-        shown = ax.scatter(*Z[seen].T, s=areas[seen], c=numbers[seen], **look)
+        shown = ax.scatter(Z[seen, 0], Z[seen, 1], s=areas[seen], c=numbers[seen], **look)
         ax.figure.colorbar(shown, ax=ax, shrink=0.7)
     for c in np.unique(kind[seen]).tolist():
         here = (kind == c) & seen
@@ -233,16 +233,16 @@ def scatter(
             color = [(part + 0.8) / 1.8 if dark else part for part in to_rgb(given)]
             marker = _MARKERS[max(c, 0) // len(COLORS) % len(_MARKERS)]
             label = classes[c] if c >= 0 else None
-            kind_of = {"color": [color], "marker": marker, "label": label}
-            ax.scatter(*Z[here].T, s=areas[here], **kind_of, **look)
+            kind_of: dict[str, Any] = {"color": [color], "marker": marker, "label": label}
+            ax.scatter(Z[here, 0], Z[here, 1], s=areas[here], **kind_of, **look)
         if c >= 0 and not legend:
             middle = np.median(Z[here], axis=0)
             place = Z[here][np.linalg.norm(Z[here] - middle, axis=1).argmin()]  # on a point of it
-            ax.text(*place, classes[c], color=ink, fontsize=font, va=above, **halo)
+            ax.text(place[0], place[1], classes[c], color=ink, fontsize=font, va=above, **halo)
     if legend and len(classes):
         below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0)}
-        tight = {"handletextpad": 0.2, "columnspacing": 0.8, "ncols": 2 + (len(classes) > 8)}
-        ax.legend(fontsize=font, frameon=False, **tight, **below)
+        below |= {"handletextpad": 0.2, "columnspacing": 0.8, "ncols": 2 + (len(classes) > 8)}
+        ax.legend(fontsize=font, frameon=False, **below)
     if title is not None:
         ax.set_title(title, fontsize=font)
     ax.set_axis_on()

@@ -11,7 +11,6 @@ import pytest
 import torch
 from clouds import cloud, quick
 from drot.affinities.umap import umap_membership
-from drot.embeddings.embed import embed
 from drot.embeddings.losses import BernoulliLoss, SNEkhornLoss, SNELoss, attraction_repulsion
 from drot.embeddings.starts import random_start
 from hypothesis import given
@@ -22,7 +21,6 @@ from objectives import (
     A,
     B,
     cost,
-    joint,
     objective,
     rows,
     stochastic,
@@ -140,22 +138,6 @@ def test_symmetries(name, seed, q):
     assert again.value == here.value and torch.equal(again.gradient, here.gradient)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_float32(name):
-    """Single precision: value and gradient to its digits, and a descent that ends as low."""
-    loss, Z = objective(name), random_start(12)
-    single = objective(name, like=torch.Tensor.float)
-    a, b = loss.evaluate(Z), single.evaluate(Z.float())
-    assert b.gradient.dtype == torch.float32
-    assert b.value == pytest.approx(a.value, rel=1e-6)
-    size = float(a.gradient.abs().max())
-    torch.testing.assert_close(b.gradient.double(), a.gradient, rtol=0, atol=1e-5 * size)
-    start = embed(loss, Z).Z + 0.01 * Z  # from afar, rounding may choose another minimum
-    ends = [embed(one, start) for one in (loss, single)]
-    assert ends[1].Z.dtype == torch.float32 and ends[1].converged
-    assert ends[1].value == pytest.approx(ends[0].value, rel=1e-4)
-
-
 def test_only_the_two_directions_together_count():
     """P and its mean with its transpose have one objective: LargeVis may symmetrise or not."""
     P, Z = rows().plan, random_start(12)
@@ -213,20 +195,6 @@ def test_the_metric_of_the_first_step(name):
         slope = loss.curve.b / loss.curve.guard  # of C at distance 0
         P = P * (loss.repulsion * slope * Q.sum() / P.sum())
     torch.testing.assert_close(weights, P, rtol=1e-12, atol=0)
-
-
-def test_which_plans_count_as_symmetric():
-    """In one sum an array is; row by row no plan does; in tiles by its formula."""
-    for P, ask, symmetric in (
-        (joint(), {}, True),
-        (rows(), {"normalization": "rows"}, False),
-        (stochastic(), {"normalization": "rows", "diagonal": "keep"}, False),
-        (stochastic(12, 4), {"diagonal": "keep"}, True),  # half the work, where it may be
-        (stochastic(12, 4), {"normalization": "rows", "diagonal": "keep"}, False),
-        (rows(12), {}, True),  # rows stand for their symmetric part
-        (rows(12, 4), {}, True),
-    ):
-        assert SNELoss(P, **ask).symmetric == symmetric
 
 
 @pytest.mark.parametrize(("normalization", "pairs"), [("sum", 9), ("rows", 3)])

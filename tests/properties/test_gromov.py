@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 import torch
 from drot._core.run import lowest
-from drot.costs import Factored
 from drot.estimators.clustering import SemiRelaxedGWClustering
 from drot.gromov.contraction import hard_plan
 from plans import LOSSES, cloud, energy, problem, soft, weights
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import check_estimator
 
 SOLVERS = ["conditional_gradient", "mirror_descent"]
 losses = pytest.mark.parametrize("loss", LOSSES)
@@ -155,16 +153,6 @@ SOLVES = {
 }
 
 
-@pytest.mark.parametrize("name", SOLVES)
-def test_default_seed_is_zero(name):
-    """Who says nothing gets what the seed 0 gives, and not what others give."""
-    what = "labels" if name == "kernel_kmeans" else "trace"
-    seeds = ({}, {"random_state": 0}, {"random_state": 1})
-    ends = (SOLVES[name](similarities(16)[0], init="random", n_starts=1, **seed) for seed in seeds)
-    said, zero, other = (list(getattr(end, what)) for end in ends)
-    assert said == zero != other
-
-
 @pytest.mark.parametrize("name", list(SOLVES)[:3])
 def test_results_are_kept(name, tmp_path):
     """Saved without pickle, equal to the bit."""
@@ -178,48 +166,6 @@ def test_results_are_kept(name, tmp_path):
         assert type(one) is type(other)
     size = "8 points, 4 of 4 prototypes" if name == "distributional_reduction" else "8 x 4"
     assert repr(found).startswith(f"{type(found).__name__}({size}, objective=")
-
-
-@pytest.mark.parametrize("solve", list(SOLVES.values())[:2])
-def test_runs_that_are_stopped(solve):
-    """No more starts are made or drawn."""
-    A, _ = similarities()
-    ask = dict(init="random", callback=lambda *_: True)
-    drawn = [np.random.default_rng(4) for _ in range(2)]
-    ends = [
-        solve(A, n_starts=n, random_state=rng, **ask) for n, rng in zip((1, 3), drawn, strict=True)
-    ]
-    assert [len(found.values) for found in ends] == [1, 1]
-    assert drawn[0].random() == drawn[1].random()
-
-
-def follow(ends, last=None, callback=None):
-    """Starts that end at once, at a value and a gap each; and what is done from the lowest."""
-
-    def begin():
-        for value, gap in ends:
-            yield [(SimpleNamespace(value=value), gap)]
-
-    def finish(state, gap):
-        return [(state, gap), (SimpleNamespace(value=last[0]), last[1])]
-
-    found = lowest("here", begin(), iter, 10, callback, finish if last else None)
-    return found, (found.state.value, found.residual, found.trace)
-
-
-def test_the_lowest_end_goes_on():
-    """What follows is kept unless it ends higher; each state is heard of once."""
-    ends, heard = [(3.0, 1e-6), (2.0, 1e-6)], []
-    found, end = follow([(3.0, 1e-6), (2.0, 1e-9)])
-    assert end == (2.0, 1e-9, (2.0,)) and found.values == (3.0, 2.0)
-    found, end = follow([(2.0, 1e-6), (3.0, 1e-7)], (1.0, 1e-10), lambda *a: heard.append(a))
-    assert end == (1.0, 1e-10, (2.0, 1.0)) and found.values == (2.0, 3.0)
-    assert heard == [(0, 1e-6), (1, 1e-7), (2, 1e-10)]
-    assert follow(ends, (2.5, 1e-10))[1] == (2.0, 1e-6, (2.0,))
-    found, _ = follow(ends, (1.0, 0.0), lambda k, *_: k == 0)
-    assert found.stopped and found.values == (3.0,) and found.settle("here", 1e-9, "raise") is False
-    with pytest.raises(drot.NotConverged, match=r"here: the residual is 1\.00e-06 after 0 it"):
-        follow(ends[:1])[0].settle("here", 1e-9, "raise")
 
 
 def test_an_interrupt_while_a_start_is_made():
@@ -259,24 +205,6 @@ def test_structure_of_a_kl_barycentre(kind, dtype):
             assert value == pytest.approx(found.objective, abs=close * D.mean())
 
 
-@pytest.mark.parametrize("how", ["kmeans", "spectral", "random", "plan"])
-def test_starts_are_what_their_names_say(how):
-    """k-means and eigenvectors find clear groups at once, chance does not; a plan is kept."""
-    y = torch.arange(30) % 3
-    X = cloud(30, 2) + 20 * torch.eye(3, 2, dtype=torch.float64)[y]
-    G = X @ X.T + 100 * (y[:, None] == y)
-    value = float((G**2).mean() - drot.gromov.coarsen(G, y).normalized.square().sum())
-    plan = (0.8 * torch.eye(3)[y] + 0.2 / 3).double() / 30
-    init = plan if how == "plan" else how
-    one = drot.kernel_kmeans(G, 3, init=init, n_starts=1, max_iter=1)
-    assert one.n_iter == (how == "random")
-    if how != "plan":
-        assert drot.kernel_kmeans(G, 1, init=how).objective >= one.objective
-        ask = dict(init=init, n_starts=1, refine=False, max_iter=1, on_failure="ignore")
-        first = barycenter(G, 3, **ask).trace[0]
-        assert (first == pytest.approx(value)) == (how != "random")
-
-
 def test_kernel_kmeans_that_is_not_done():
     """It says so as asked; the residual is what the best move of one point would gain."""
     G = cloud(80, 3) @ cloud(80, 3).T
@@ -304,14 +232,6 @@ def test_kernel_kmeans_that_is_not_done():
 BLOBS = cloud(60, 4).numpy() + 9 * np.eye(4)[np.arange(60) % 3]
 
 
-@pytest.mark.parametrize("similarity", ["sqeuclidean", "entropic"])
-def test_check_estimator(similarity):
-    model = SemiRelaxedGWClustering(3, similarity=similarity, perplexity=3.0)
-    results = check_estimator(model, on_skip=None)
-    assert {result["status"] for result in results} <= {"passed", "skipped"}
-    assert sum(result["status"] == "passed" for result in results) >= 40
-
-
 @pytest.mark.parametrize(
     ("similarity", "loss"),
     [
@@ -332,17 +252,6 @@ def test_estimator(similarity, loss):
     T = hard_plan(torch.from_numpy(model.labels_), torch.full((60,), 1 / 60).double(), 3)
     structure = drot.gromov.coarsen(model._cost(torch.from_numpy(X)), T).structure
     np.testing.assert_allclose(model.structure_, structure, rtol=1e-8, atol=1e-10)
-
-
-def test_wide_points_are_not_kept_in_factors(monkeypatch):
-    """p + 2 factors are more work than n columns where 2 (p + 2) > n; the clusters are the same."""
-    wide = np.c_[BLOBS, 0.1 * cloud(60, 40).numpy()]
-    model = SemiRelaxedGWClustering(3, similarity="sqeuclidean", random_state=0)
-    assert isinstance(model._cost(torch.from_numpy(BLOBS)), Factored)
-    assert not isinstance(model._cost(torch.from_numpy(wide)), Factored)
-    distances = drot.sqeuclidean(wide).dense().numpy()
-    other = SemiRelaxedGWClustering(3, similarity="precomputed", random_state=0).fit(distances)
-    assert model.fit(wide).objective_ == pytest.approx(other.objective_, rel=1e-9)
 
 
 def test_estimator_options(capsys):

@@ -8,10 +8,6 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.costs.array import as_pairwise
-from drot.gromov.barycenter import Reduced
-from drot.gromov.contraction import Contraction, contraction, standard
-from drot.gromov.descent import Problem
 from plans import LOSSES, cloud, energy, problem, soft, weights
 from sklearn.cluster import KMeans
 
@@ -78,39 +74,6 @@ def test_plan_of_similarities_with_an_offset(dtype, solver):
     short = drot.semi_relaxed_gw(offset + C, offset + B, refine=False, tol=1e-12, max_iter=3, **ask)
     assert short.residual == pytest.approx(gap(short.plan.double()), rel=1e-3)
     assert short.residual > 1e-4
-
-
-def test_a_step_of_mirror_descent_with_an_offset():
-    """T exp(-gradient / epsilon), rows rescaled, with epsilon in the unit of C squared."""
-    C, w, epsilon = distances(torch.float32), weights(40), 300.0
-    B, T = C[:4, :4], soft(w, 4)
-    found = drot.semi_relaxed_gw(
-        C + 4096, B + 4096, weights_x=w, init=T, solver="mirror_descent", epsilon=epsilon,
-        refine=False, max_iter=1, on_failure="ignore",
-    )  # fmt: skip
-    G = drot.gromov.gw_gradient(C.double(), B.double(), T)
-    wanted = torch.softmax(T.log() - G / epsilon, dim=1) * w[:, None]
-    torch.testing.assert_close(found.plan.double(), wanted, rtol=1e-4, atol=1e-7)
-
-
-@pytest.mark.parametrize("kind", ["matrix", "tiles", "factors", "two factors"])
-def test_what_a_descent_sees(kind):
-    """(C - m) / s with m the mean and s a power of 2 that no deviation exceeds."""
-    X, w = groups(), weights(40)
-    Y = X @ torch.diag(torch.tensor([2.0, 0.5, -1.0])).double()
-    cost, C = {
-        "matrix": (drot.sqeuclidean(X), distances()),
-        "tiles": (drot.sqeuclidean(X, block=7), distances()),
-        "factors": (drot.gram(X, block=7), X @ X.T),
-        "two factors": (drot.costs.Factored(X, Y), X @ Y.T),
-    }[kind]
-    seen, unit = standard(cost, w, "square")
-    m = float(w @ C @ w)
-    assert unit.offset == pytest.approx(m, rel=1e-12)
-    torch.testing.assert_close(seen.dense(), (C - m) / unit.size, rtol=1e-12, atol=1e-12)
-    assert np.log2(unit.size) % 1 == 0 and float(seen.dense().abs().max()) <= 1
-    assert seen.cost.block == cost.block and seen.cost.symmetric == (kind != "two factors")
-    torch.testing.assert_close(unit.entries(seen.dense()), C, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("size", [1.0, 0.1, 1e9 / 3])
@@ -226,12 +189,3 @@ def test_squares_that_no_float_holds():
     assert drot.gw_objective(2.0**490 * A, 2.0**490 * B, T) < math.inf
     mean = float(1e200 * A.mean())  # a mean needs no square
     assert float(drot.gromov.coarsen(1e200 * A, [0] * 6).structure) == pytest.approx(mean)
-
-
-def test_a_gap_that_is_not_a_number():
-    """It stays so, and counts as a failure."""
-    A, B = problem(0, 6, 3)
-    w, T = weights(6), soft(weights(6), 3) * math.nan
-    terms = Problem(contraction(A, B, "square"), w)
-    reduced = Reduced(Contraction(as_pairwise(A), B[:1, :1] * 0, "square"), w, 3)
-    assert math.isnan(terms.gap(terms.state(T))) and math.isnan(reduced.gap(reduced.cell(T)))

@@ -62,7 +62,7 @@ def test_reductions_of_blobs_converge(seed):
     C = symmetric_entropic_affinity(sqeuclidean(np.concatenate(parts)), perplexity=8.0).plan
     found = hyperbolic.reduce(C, 8, n_starts=1)
     assert found.converged and found.residual <= 1e-3
-    problem = _Hyperbolic(C, 8, 2, "student", "sum", "kl", None, scale=1.0)
+    problem = _Hyperbolic(C, 8)
     c, v = problem.couple(found.plan), found.Z[:, 1:]
     for i, angle in enumerate(torch.linspace(0, 6, 8)):  # each point by 1e-4 in some direction
         x = torch.zeros_like(v)

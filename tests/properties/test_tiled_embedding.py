@@ -16,7 +16,6 @@ from drot.embeddings.losses import BernoulliLoss, KernelLoss, SNEkhornLoss, SNEL
 from drot.embeddings.plans import Plan
 from drot.embeddings.starts import random_start, spectral_start
 from objectives import (
-    DEVICE,
     METHODS,
     OBJECTIVES,
     cost,
@@ -232,19 +231,3 @@ def test_scores_in_bounded_memory(monkeypatch):
 
 
 # ------------------------------------------------------------------------------------- devices
-@pytest.mark.parametrize("block", [None, 16])
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_devices_agree(name, block, monkeypatch, gpu):
-    """Another device gives the same value, forces, start and metric, to rounding."""
-    here, Z = objective(name, 45, block), random_start(45)
-    monkeypatch.setitem(DEVICE, "name", gpu)
-    there = objective(name, 45, block)
-    a, b = here.evaluate(Z, tol=1e-12), there.evaluate(Z.to(gpu), tol=1e-12)
-    assert b.value == pytest.approx(a.value, rel=1e-8) and b.gradient.device.type == gpu
-    for x, y, rtol in (
-        (b.attraction, a.attraction, 0),
-        (b.repulsion, a.repulsion, 0),
-        (spectral_start(there.plan), spectral_start(here.plan), 0),
-        (metric_of(there.attraction)(Z.to(gpu)), metric_of(here.attraction)(Z), 1e-4),
-    ):
-        torch.testing.assert_close(x.cpu(), y, rtol=rtol, atol=1e-4 if rtol else 1e-6)

@@ -6,7 +6,6 @@ plans and over orthonormal frames, scikit-learn.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from fractions import Fraction
 
@@ -16,9 +15,7 @@ import pytest
 import torch
 from drot.gromov.barycenter import (
     Reduced,
-    merge_and_split,
     merges,
-    promising,
     splits,
     upper_halves,
 )
@@ -570,46 +567,6 @@ def test_changes_by_merges_and_splits(loss):
     assert (halved[:3] < 0).all()
 
 
-def test_halves_lie_on_both_sides_of_the_mean():
-    """Along the direction in which a cluster is longest, whatever the size of the others."""
-    rng = np.random.default_rng(2)
-    sizes = ([1.0, 0.7, 1.6, 0.5], [0.9e-3, 0.3e-3, 0.2e-3, 0.7e-3], [9.0, 9.5, 4.0, 14.0])
-    turns = [np.linalg.qr(rng.normal(size=(4, 4)))[0] for _ in sizes]
-    X = np.concatenate([rng.normal(size=(60, 4)) * sizes[c] @ turns[c] + 50 * c for c in range(3)])
-    labels, w = torch.arange(3).repeat_interleave(60), rng.dirichlet(np.full(180, 4.0))
-    for unit in (1.0, 1e-30, 1e30):
-        upper = upper_halves(torch.from_numpy(unit * X), labels, torch.from_numpy(w), 3)
-        for mine in (labels == c for c in range(3)):
-            Y = X[mine] - np.average(X[mine], axis=0, weights=w[mine])
-            along = Y @ np.linalg.eigh(Y.T @ (w[mine, None] * Y))[1][:, -1] > 0
-            agree = float((along == upper[mine].numpy()).mean())
-            assert max(agree, 1 - agree) > 0.95
-
-
-def test_nothing_to_split():
-    """Clusters without a point, of one point, and of a point without mass."""
-    points, labels = torch.arange(32.0, dtype=torch.float64)[:, None], torch.arange(32) % 2
-    labels[31], labels[30] = 2, 4  # 3 and 5 are empty
-    w = torch.full((32,), 1 / 31, dtype=torch.float64)
-    w[31] = 0
-    for mass in (None, w):
-        problem = of_points(points.numpy(), 6, "square", mass)
-        halves = upper_halves(points, labels, problem.w, 6)
-        halved = splits(problem, problem.hard(labels), halves)
-        assert torch.isfinite(halved).tolist() == [True, True, False, False, False, False]
-
-
-def test_promising_pairs():
-    """Lowest sums first, the split cluster another one; nothing that cannot be done."""
-    inf = torch.inf
-    change = torch.tensor([[inf, 1.0, 4.0], [inf, inf, 2.0], [inf, inf, inf]])
-    assert promising(change, torch.tensor([-3.0, -9.0, -1.5])) == [(0, 2, 1), (1, 2, 0), (0, 1, 2)]
-    assert promising(change, torch.tensor([-3.0, inf, -1.5])) == [(1, 2, 0), (0, 1, 2)]
-    many = torch.arange(81.0).view(9, 9)
-    many[torch.ones(9, 9).tril() > 0] = inf
-    assert len(promising(many, -torch.arange(9.0))) == 16
-
-
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_out_of_a_local_minimum(loss, dtype):
@@ -625,46 +582,6 @@ def test_out_of_a_local_minimum(loss, dtype):
     assert [found.trace[-1], exact] == pytest.approx([found.objective] * 2, rel=1e-5)
     again = drot.srgw_barycenter(C, 4, loss=loss, init=found)
     assert torch.equal(again.labels, found.labels)
-
-
-def test_merging_keeps_to_its_limits():
-    """Not without `refine`, not below three clusters, not beyond the limit or a callback's word."""
-    X, y, wrong = by_blobs()
-    C, ask = drot.sqeuclidean(X), {"init": np.eye(4)[wrong] / len(y), "on_failure": "ignore"}
-    plain = drot.srgw_barycenter(C, 4, refine=False, **ask)
-    assert plain.objective == plain.values[0]
-    every = drot.srgw_barycenter(C, 4, **ask)
-    before = len([value for value in every.trace if value >= every.values[0] * (1 - 1e-9)])
-    assert before < len(every.trace)
-    stopped = drot.srgw_barycenter(C, 4, callback=lambda step, *_: step == before, **ask)
-    assert stopped.trace == every.trace[: before + 1]
-    assert stopped.objective < stopped.values[0]
-    spent = drot.srgw_barycenter(C, 4, max_iter=before, **ask)
-    assert spent.trace == stopped.trace
-    two = of_points(X, 2, "square")
-    cell = two.hard(torch.from_numpy(y % 2))
-    assert list(merge_and_split(two, cell, torch.from_numpy(X), lambda cell: [(cell, 0.0)])) == []
-
-
-def test_merging_takes_only_what_is_lower():
-    """All promising trials are made; none that is lower by rounding only is taken."""
-    X, y, _ = by_blobs()
-    points, labels, tried = torch.from_numpy(X), torch.from_numpy(y), []
-    problem = of_points(1e3 * X, 4, "square")
-    cell = problem.hard(labels)
-    rounding = dataclasses.replace(cell, value=cell.value - 1e-15 * problem.scale)
-
-    def settle(trial):
-        tried.append(trial.T.argmax(dim=1).tolist())
-        return [(rounding if len(tried) % 2 else trial, 0.0)]
-
-    assert list(merge_and_split(problem, cell, points, settle)) == []
-    upper = upper_halves(points, labels, problem.w, 4)
-    pairs = promising(merges(problem, cell), splits(problem, cell, upper))
-    assert len(pairs) >= 12 and tried == [
-        torch.where((labels == c) & upper, b, torch.where(labels == b, a, labels)).tolist()
-        for a, b, c in pairs
-    ]
 
 
 @pytest.mark.parametrize("seed", [1, 4])

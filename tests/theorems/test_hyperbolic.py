@@ -64,7 +64,9 @@ def test_gradient_and_value(kernel, normalization, loss):
     C, w = affinity(10), weights(10)
     T, v = soft(w, 4, 1), 1.5 * cloud(4, 2, 2)
     v[3] = v[2]  # two at one place
-    terms = _Hyperbolic(C, 4, 2, kernel, normalization, loss, w, scale=0.7)
+    terms = _Hyperbolic(
+        C, 4, kernel=kernel, normalization=normalization, loss=loss, weights=w, scale=0.7
+    )
     c = terms.couple(T)
     found = terms.around(v, c, torch.zeros_like(v))
     D = naive_distance(lift(v)) ** 2
@@ -116,7 +118,7 @@ def test_reduction(init):
 
 def test_centres():
     """Of two points the centre of a prototype is half way."""
-    terms = _Hyperbolic(affinity(8), 4, 2, "student", "sum", "kl", None, scale=1.0)
+    terms = _Hyperbolic(affinity(8), 4)
     v, T = 2 * cloud(8, 2), torch.eye(4, dtype=torch.float64).repeat_interleave(2, dim=0) / 8
     apart = hyperbolic.distance(torch.cat([lift(v), terms.centres(lift(v), terms.couple(T))]))
     for i in range(8):

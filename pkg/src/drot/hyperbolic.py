@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from typing import Unpack
 
 import numpy as np
 import torch
@@ -23,7 +24,13 @@ from ._core.run import OnFailure
 from ._core.threads import by_size
 from .costs.kernels import KERNELS, KernelName
 from .distributional.loss import Factors, pair_forces, ratio, structure
-from .distributional.reduction import Clustering, Coupling, DistributionalReduction, Reduction
+from .distributional.reduction import (
+    Clustering,
+    Coupling,
+    DistributionalReduction,
+    Reduction,
+    Terms,
+)
 from .distributional.solve import Callback, Init, solve
 from .embeddings.descent import lbfgs
 from .embeddings.losses import Evaluation
@@ -188,12 +195,11 @@ def reduce(
     """
     check_choice("kernel", kernel, KERNELS)
     scale = check_positive("scale", scale)
-    problem = _Hyperbolic(
-        similarity, n_prototypes, n_components, kernel, normalization, loss, weights, scale=scale
-    )
     return solve(
-        "hyperbolic.reduce", problem, init, n_starts=n_starts, clustering=clustering, tol=tol,
-        max_iter=max_iter, random_state=random_state, callback=callback, on_failure=on_failure,
+        "hyperbolic.reduce", similarity, n_prototypes, init, make=partial(_Hyperbolic, scale=scale),
+        n_components=n_components, kernel=kernel, normalization=normalization, loss=loss,
+        weights=weights, n_starts=n_starts, clustering=clustering, tol=tol, max_iter=max_iter,
+        random_state=random_state, callback=callback, on_failure=on_failure,
     )  # fmt: skip
 
 
@@ -205,8 +211,10 @@ def _size(v: Tensor) -> float:
 class _Hyperbolic(Reduction):
     """Positions Z (k, q + 1) in Lorentz coordinates, float64: far points need the digits."""
 
-    def __init__(self, *problem, scale: float):
-        super().__init__(*problem)
+    def __init__(
+        self, similarity, n_prototypes: int, *, scale: float = 1.0, **terms: Unpack[Terms]
+    ):
+        super().__init__(similarity, n_prototypes, **terms)
         self.scale = scale
 
     def log_kernel(self, Z: Tensor) -> Tensor:

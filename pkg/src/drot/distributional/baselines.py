@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple, Unpack, get_type_hints
+from typing import Any, NamedTuple, Unpack
 
 import torch
 from numpy.typing import ArrayLike
@@ -16,8 +16,8 @@ from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size, takes_options_of
 from ..embeddings.embed import TOL as ALL_TOL
 from ..gromov.contraction import as_weights
-from .reduction import DistributionalReduction, Terms, read_problem
-from .solve import TOL, Init, Options, distributional_reduction, solve
+from .reduction import DistributionalReduction
+from .solve import TOL, Options, distributional_reduction, solve
 
 
 @takes_options_of(distributional_reduction, Options)
@@ -78,15 +78,15 @@ def cluster_then_reduce(
     >>> sorted(round(z, 9) for z in cluster_then_reduce(X @ X.T, 2, **ask).Z[:, 0].abs().tolist())
     [1.0, 9.0]
     """
-    where: Init = "cluster_then_reduce"
+    where, k = "cluster_then_reduce", n_prototypes
+    ask: dict[str, Any] = {"tol": tol, "descend": False, **options}
     if centres is None:
-        return _in_turn(where, similarity, n_prototypes, tol, max_iter, **options)
-    quiet = options | {"on_failure": "ignore"}  # where only the plan counts, then the objective
-    clusters = _in_turn(where, similarity, n_prototypes, tol, 1, **quiet)
-    options.pop("weights", None)
-    drawn = _in_turn(where, centres(clusters.plan), n_prototypes, tol, max_iter, **options)
-    given = replace(clusters, Z=drawn.Z)
-    found = _in_turn(where, similarity, n_prototypes, tol, 1, given, **quiet)
+        return solve(where, similarity, k, where, max_iter=max_iter, **ask)
+    quiet = ask | {"max_iter": 1, "on_failure": "ignore"}  # the plan, and then E_L, is what counts
+    clusters = solve(where, similarity, k, where, **quiet)
+    ask.pop("weights", None)
+    drawn = solve(where, centres(clusters.plan), k, where, max_iter=max_iter, **ask)
+    found = solve(where, similarity, k, replace(clusters, Z=drawn.Z), **quiet)
     return replace(found, residual=drawn.residual, converged=drawn.converged)
 
 
@@ -138,19 +138,10 @@ def reduce_then_cluster(
     >>> sorted(round(z, 9) for z in found.Z[:, 0].tolist())
     [-4.5, 4.5]
     """
-    return _in_turn("reduce_then_cluster", similarity, n_prototypes, tol, max_iter, **options)
-
-
-def _in_turn(
-    where: Init, similarity, k: int, tol: float, max_iter: int,
-    init: DistributionalReduction | None = None, **options: Any,
-) -> DistributionalReduction:  # fmt: skip
-    """One start, of that kind or given, without the descent that could follow."""
-    terms = {name: options.pop(name) for name in get_type_hints(Terms) if name in options}
-    problem = read_problem(similarity, k, **terms)
     return solve(
-        where, problem, init or where, tol=tol, max_iter=max_iter, descend=False, **options
-    )
+        "reduce_then_cluster", similarity, n_prototypes, "reduce_then_cluster", tol=tol,
+        max_iter=max_iter, descend=False, **options,
+    )  # fmt: skip
 
 
 @by_size

@@ -36,10 +36,7 @@ def log_kernel(Z: Tensor, kernel: str) -> Tensor:
 
 
 def _squares(Z: Tensor) -> Tensor:
-    D = torch.zeros(len(Z), len(Z), dtype=Z.dtype, device=Z.device)
-    for z in Z.T:
-        D += (z[:, None] - z).square()
-    return D
+    return torch.cdist(Z, Z, compute_mode="donot_use_mm_for_euclid_dist").square()
 
 
 def _tiny(x: Tensor) -> float:
@@ -165,6 +162,7 @@ class PrototypeLoss(KernelLoss):
         M: Tensor,
         q: Tensor,
         constant: float,
+        *,
         kernel: str,
         normalization: Factors,
         loss: LossName | Loss = "kl",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
-from typing import Any, Literal, NamedTuple, TypedDict, get_args
+from typing import Literal, NamedTuple, TypedDict, Unpack, get_args
 
 import numpy as np
 import torch
@@ -94,7 +95,8 @@ class DistributionalReduction(SemiRelaxedGW):
         )
 
 
-class Coupling(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Coupling:
     """A plan, its product with C, and what the positions see of it."""
 
     T: Tensor  # (n, k)
@@ -129,6 +131,7 @@ class Reduction:
         self,
         similarity,
         n_prototypes: int,
+        *,
         n_components: int = 2,
         kernel: OutputKernel = "student",
         normalization: Factors | None = None,
@@ -165,12 +168,14 @@ class Reduction:
         self.constant, self.diagonal = self.base.constant(self.w), self.cost.diagonal()
         self.size, self.tol = self.base.scale(self.w, self.constant), _GAP[self.w.dtype]
         self.products = 0.0
-        self.forget()
+        # made once while the same positions and plan are asked for
+        self.seen = lru_cache(maxsize=1)(self.structure)
+        self.drawing = lru_cache(maxsize=1)(self._drawing)
 
     def forget(self) -> None:
         """Let go of what was made for the last positions and plan."""
-        self._last: tuple[Any, ...] = (None, None, None)
-        self._drawn: tuple[Any, ...] = (None, None)
+        self.seen.cache_clear()
+        self.drawing.cache_clear()
 
     # plans
 
@@ -195,7 +200,7 @@ class Reduction:
         if self.n == self.k:
             return self.hard(torch.arange(self.k, device=self.w.device))
         if how == "spectral" and (picture or not isinstance(self.cost, Factored)):
-            C = self.structure(*picture[:2])[0] if picture else self.cost.dense()
+            C = self.structure(picture.Z, picture.coupling)[0] if picture else self.cost.dense()
             if bool((C >= 0).all()):
                 weights = (C + C.T).mul_(self.w).mul_(self.w[:, None])
                 return self.hard(spectral_labels(weights, self.k, rng))
@@ -244,24 +249,18 @@ class Reduction:
         """Cbar (k, k), and what h2 makes of it."""
         return structure(self.log_kernel(Z), c.M, c.q, self.normalization, self.loss)
 
-    def seen(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
-        """The structure, made once while the same positions and plan are asked for."""
-        if self._last[0] is not Z or self._last[1] is not c:
-            self._last = Z, c, self.structure(Z, c)
-        return self._last[2]
-
     def objective(self, Z: Tensor, c: Coupling) -> float:
         return self.value(*self.seen(Z, c), c)
 
     def value(self, C: Tensor, h2: Tensor, c: Coupling) -> float:
         return energy(C, h2, c.M, c.q, self.constant, self.loss)
 
-    def drawing(self, c: Coupling) -> PrototypeLoss:
-        """E_L as a function of the positions alone, made once for a plan."""
-        if self._drawn[0] is not c:
-            terms = self.constant, self.kernel, self.normalization, self.loss
-            self._drawn = c, PrototypeLoss(c.M, c.q, *terms)
-        return self._drawn[1]
+    def _drawing(self, c: Coupling) -> PrototypeLoss:
+        """E_L as a function of the positions alone."""
+        return PrototypeLoss(
+            c.M, c.q, self.constant, kernel=self.kernel, normalization=self.normalization,
+            loss=self.loss,
+        )  # fmt: skip
 
     def place(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
         """Better positions for a plan, by L-BFGS."""
@@ -355,10 +354,10 @@ class InnerProducts(Reduction):
         return self.place(zero, c, 0.0, 1)
 
 
-def read_problem(similarity, n_prototypes: int, n_components=2, kernel="student", *terms, **named):
+def read_problem(similarity, n_prototypes: int, **terms: Unpack[Terms]) -> Reduction:
     """The problem for a kernel or for inner products."""
-    kind = InnerProducts if isinstance(kernel, str) and kernel == "gram" else Reduction
-    return kind(similarity, n_prototypes, n_components, kernel, *terms, **named)
+    kind = InnerProducts if terms.get("kernel", "") == "gram" else Reduction
+    return kind(similarity, n_prototypes, **terms)
 
 
 def _centred(Z: Tensor) -> Tensor:

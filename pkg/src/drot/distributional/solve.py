@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Literal, get_args
+from typing import Literal, Unpack, get_args
 
 from numpy.typing import ArrayLike
 from torch import Tensor
@@ -171,21 +171,21 @@ def distributional_reduction(
     >>> found.labels.unique().numel() <= 3, round(float(found.weights.sum()), 9)
     (True, 1.0)
     """
-    problem = read_problem(
-        similarity, n_prototypes, n_components, kernel, normalization, loss, weights
-    )
     return solve(
-        "distributional_reduction", problem, init, n_starts=n_starts, clustering=clustering,
-        tol=tol, max_iter=max_iter, random_state=random_state, callback=callback,
-        on_failure=on_failure,
+        "distributional_reduction", similarity, n_prototypes, init, n_components=n_components,
+        kernel=kernel, normalization=normalization, loss=loss, weights=weights, n_starts=n_starts,
+        clustering=clustering, tol=tol, max_iter=max_iter, random_state=random_state,
+        callback=callback, on_failure=on_failure,
     )  # fmt: skip
 
 
 def solve(
     where: str,
-    problem: Reduction,
+    similarity,
+    n_prototypes: int,
     init,
     *,
+    make: Callable[..., Reduction] = read_problem,
     n_starts: int = 1,
     clustering: Clustering = "spectral",
     tol: float | None = None,
@@ -194,8 +194,10 @@ def solve(
     callback: Callback | None = None,
     on_failure: OnFailure = "raise",
     descend: bool = True,
+    **terms: Unpack[Terms],
 ) -> DistributionalReduction:
     """The lowest end of the descents from all starts; without descents, the lowest start."""
+    problem = make(similarity, n_prototypes, **terms)
     tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
     every, most, rounds = tol, max_iter, 0
     if descend:

@@ -277,37 +277,18 @@ def reassign(problem: Reduced, cell: Cell, tol: float) -> Steps:
         # the first that gains as much: rounding does not choose between empty clusters
         target = (changes <= gain[:, None] + SMALL * problem.scale).int().argmax(dim=1)
         D = hard_plan(target, mass, problem.k) - hard_plan(source, mass, problem.k)
-        rows = (gain < -bound).nonzero()[:, 0]
-        found = together(rows, gain, most, partial(_moved, problem, cell, D))
-        if found is None:
-            return
-        cell, most = found
-
-
-def together(
-    rows: Tensor, gain: Tensor, most: int, move: Callable[[Tensor], tuple[Any, float]]
-) -> tuple[Any, int] | None:
-    """Move the rows that gain most, at most so many, or fewer where that does not pay.
-
-    ``move(rows)`` gives what they lead to, and the change of the objective. Returns the first and
-    how many may move next; None where not even one pays: what is left is rounding.
-    """
-    rows = rows[gain[rows].argsort()]
-    count = min(most, len(rows))
-    while count:
-        new, change = move(rows[:count])
-        if change <= _PAYS * float(gain[rows[0]]):
-            return new, 2 * count
-        count = count // 4 or int(count > 1)
-    return None
-
-
-def _moved(problem: Reduced, cell: Cell, D: Tensor, rows: Tensor) -> tuple[Cell, float]:
-    """The cell with D (n, k) added in some rows, and the change."""
-    T = cell.T.clone()
-    T[rows] += D[rows]
-    new = problem.cell(T, cell.CT + problem.contraction.columns(rows, D[rows]))
-    return new, new.value - cell.value
+        rows = gain.argsort()[: int((gain < -bound).sum())]  # those that gain most first
+        count = min(most, len(rows))
+        while count:
+            some, T = rows[:count], cell.T.clone()
+            T[some] += D[some]
+            new = problem.cell(T, cell.CT + problem.contraction.columns(some, D[some]))
+            if new.value - cell.value <= _PAYS * float(gain[rows[0]]):
+                break
+            count = count // 4 or int(count > 1)
+        else:
+            return  # what is left is rounding
+        cell, most = new, 2 * count
 
 
 def polish(problem: Reduced, cell: Cell, tol: float) -> Steps:

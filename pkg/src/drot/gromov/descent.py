@@ -21,9 +21,7 @@ from torch import Tensor
 from .contraction import Contraction, hard_plan, total, with_rows
 
 SMALL = 1e-14  # of the scale of E: a smaller decrease is rounding
-_PAYS = 0.3  # of the best gain of one row: what the moves of several together have to gain
 _SHORT = 0.02  # steps that gain less of what the gap promised are left to moves of rows
-_FACE = 50  # most steps of conjugate gradient, each a product, between rounds of moves
 
 
 Steps = Iterator[tuple[Any, float]]  # states, and their gaps
@@ -154,21 +152,14 @@ def end_of(steps: Iterable[tuple]):
 def conditional_gradient(problem: Problem, state: State) -> Steps:
     """Steps to the plan that the gradient likes best, each of the best length.
 
-    Yields the state and its gap; the caller stops. The product of C with a hard plan S follows from
-    that with the one before where few points moved.
+    Yields the state and its gap; the caller stops.
     """
-    contraction = problem.contraction
-    labels, P = torch.full_like(problem.w, -1, dtype=torch.long), state.P  # of the last S
     while True:
         g = problem.half_gradient(state)
-        last, (best, labels) = labels, g.min(dim=1)
+        best, labels = g.min(dim=1)
         yield state, problem.gap_at(state, g, best)
-        S, moved = hard_plan(labels, problem.w, problem.k), (labels != last).nonzero()[:, 0]
-        if 2 * len(moved) < problem.n:
-            change = contraction.h2[labels[moved]] - contraction.h2[last[moved]]  # (m, k)
-            P = P + contraction.columns(moved, change * problem.w[moved, None])
-        else:
-            P = contraction.product(S)
+        S = hard_plan(labels, problem.w, problem.k)
+        P = problem.contraction.product(S)
         D, PD = S - state.T, P - state.P
         line = problem.line(D, PD, g)
         t = line.minimum()

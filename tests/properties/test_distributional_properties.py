@@ -268,7 +268,7 @@ def test_distances_are_no_similarity(metric, n):
     for solve in (hyperbolic.reduce, drot.cluster_then_reduce, reduction):
         with pytest.raises(ValueError, match=words):
             solve(D, 3)
-    with pytest.raises(ValueError, match=r"gram holds .* of squared distances D pass -D / 2"):
+    with pytest.raises(ValueError, match=r"similarity holds .* of squared distances D pass -D / 2"):
         drot.kernel_kmeans(drot.sqeuclidean(X), 3)
     drot.kernel_kmeans(-drot.sqeuclidean(X).dense() / 2, 3)
 

@@ -41,7 +41,8 @@ def rows(part: str) -> list[list[str]]:
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 
 
-TABLES = {CITE.search(part)[1]: rows(part) for part in re.split(r"^## ", MAP, flags=re.M)[1:]}
+PARTS = [part for part in re.split(r"^## ", MAP, flags=re.M) if rows(part)]
+TABLES = {CITE.search(part)[1]: rows(part) for part in PARTS}
 MAPPED = {key: numbers("\n".join(row[0] for row in table)) for key, table in TABLES.items()}
 MAPPED["thesis"] = numbers("\n".join(row[1] for table in TABLES.values() for row in table))
 
@@ -87,7 +88,7 @@ def test_every_sourced_statement_is_on_the_map():
 def test_lines_lead_somewhere():
     """Each line names a place in this book, or is open; entries are those of the errata, all."""
     assert set(TABLES) == set(STYLE) - {"thesis"}
-    entries = set(re.findall(r"^\((err-[\w-]+)\)=$", CHAPTERS["errata"], re.M))
+    entries = set(re.findall(r"^(?:\* - )?\((err-[\w-]+)\)=$", CHAPTERS["errata"], re.M))
     for _, _, here, correction in (row for table in TABLES.values() for row in table):
         assert re.search(r"\{(prf:ref|eq|ref|numref)\}`|^open$", here)
         assert correction == "–" or set(re.findall(r"`([\w-]+)`", correction)) <= entries

@@ -131,6 +131,15 @@ def test_prp_eot_far_apart():
 
 
 # ----------------------------------------------------------------------- thm-sinkhorn-rate
+def test_kmeans_is_linear_in_a_doubly_stochastic_matrix():
+    """The cost of groups is half of <C, M>, and M is symmetric, of row sums 1 and trace k."""
+    X, labels = np.random.default_rng(0).normal(size=(9, 2)), np.array([0, 0, 0, 1, 1, 2, 2, 2, 2])
+    M = np.equal.outer(labels, labels) / np.bincount(labels)[labels]
+    cost = sum(np.square(X[labels == a] - X[labels == a].mean(axis=0)).sum() for a in range(3))
+    assert (drot.sqeuclidean(X).dense().numpy() * M).sum() / 2 == pytest.approx(cost)
+    assert (M == M.T).all() and [*M.sum(axis=1), np.trace(M)] == pytest.approx([1] * 9 + [3])
+
+
 @pytest.mark.parametrize("theta", [0.5, 2 / 3, 1.0])
 def test_thm_sinkhorn_rate(theta):
     """The Jacobian of the damped map at its fixed point is I - theta (I + P)."""

@@ -142,7 +142,7 @@ def test_prp_ea_ot_one_target_per_row():
     assert_allclose(affinity.plan, oracles.entropic_transport(C, xi).plan, atol=1e-6)
 
 
-def test_prp_ea_ot_counterexample():
+def test_err_ties():
     """Row (0, 0, 0, 1) at xi = 2 is not constant, yet has many optima and no softmax row."""
     row = np.array([[0.0, 0.0, 0.0, 1.0]])
     optima = np.array([[0.5, 0.5, 0, 0], [1 / 3, 1 / 3, 1 / 3, 0], [0.6, 0.2, 0.2, 0]])

@@ -408,7 +408,7 @@ def test_prp_kernel_kmeans():
         ([[1, 2], [1, 1], [2, 3], [1, 0], [2, 0]], 2, True, None, None),
     ],
 )
-def test_prp_kernel_kmeans_differs(points, k, inner, for_R, for_J):
+def test_err_kernel_kmeans(points, k, inner, for_R, for_J):
     """Part 3: memberships that are best for one and not for the other; the package finds both."""
     X = np.array(points, dtype=float)
     C, h = X @ X.T if inner else np.square(X - X.T), np.full(len(X), 1 / len(X))

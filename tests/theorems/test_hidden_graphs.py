@@ -216,6 +216,15 @@ def test_prp_mrf_gaussian(seed):
     assert formula == pytest.approx(exact, rel=1e-10)
 
 
+def test_every_gaussian_is_a_pairwise_field():
+    """eq-full-rank-field, for a precision of full rank with entries of both signs."""
+    root, x = np.random.default_rng(0).normal(size=(2, 6, 6))
+    theta, x = root @ root.T, x[0]
+    i, j = np.triu_indices(6, 1)
+    pairs = (theta[i, j] * (x[i] - x[j]) ** 2).sum()
+    assert x @ theta @ x == pytest.approx(theta.sum(axis=1) @ x**2 - pairs)
+
+
 @pytest.mark.parametrize(
     ("name", "weights", "s"),
     [
@@ -250,6 +259,13 @@ def test_cor_mrf_plane(n):
         assert fine == (len(set(heads)) == n)
         proper += fine
     assert proper == round(math.factorial(n) / math.e)  # derangements
+
+
+def test_err_mrf_student():
+    """Of the 56 graphs with three edges on three points 20 have a finite integral in the plane."""
+    pairs = list(itertools.permutations(range(3), 2))
+    found = itertools.combinations_with_replacement(pairs, 3)
+    assert [excess(graph(3, *edges), 1.0, 2) < 0 for edges in found].count(True) == 20
 
 
 def test_prp_diffuse_means():

@@ -121,7 +121,7 @@ def test_prp_sea_unique_perplexity_by_row(seed):
         assert_allclose(reached[held], xi[held], rtol=1e-8)
 
 
-def test_prp_sea_unique_erratum():
+def test_err_sea_unique():
     """Symmetric with zero diagonal is not enough: two plans of cost 0 where costs vanish."""
     C = np.zeros((4, 4))
     C[2, 3] = C[3, 2] = 1.0

@@ -1,0 +1,266 @@
+"""Rows of the tables of ``book/errata.md``: the right column holds, the printed form does not."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import math
+
+import drot
+import numpy as np
+import pytest
+import torch
+from scipy.stats import wishart
+from sklearn.manifold import spectral_embedding
+
+EYE = torch.eye(3, dtype=torch.float64)
+POINTS = np.random.default_rng(0).normal(size=(12, 2))
+PATH = [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]  # 0 - 1 - 2
+
+
+def sums(P: torch.Tensor) -> torch.Tensor:
+    return P.sum(dim=1)
+
+
+def test_err_sign():
+    C = drot.sqeuclidean(POINTS).dense()
+    affinity = drot.entropic_affinity(C, perplexity=3)
+    scaled = C / affinity.eps[:, None]
+    right = torch.exp(-scaled) / sums(torch.exp(-scaled))[:, None]
+    torch.testing.assert_close(right, affinity.plan, rtol=1e-8, atol=0)
+    assert abs(sums(torch.exp(-scaled)) / sums(torch.exp(scaled)) - 1).min() > 0.1
+
+
+@pytest.mark.parametrize(("n_high", "ratio"), [(2_000, 2), (10_000, 10)])
+def test_err_toy(n_high, ratio):
+    """Batches of p_1, of p_2, and of p_2 with more trials."""
+    X = drot.datasets.heteroscedastic_multinomials(n_high=n_high, random_state=0).X
+    spread = [float(torch.pdist(part).square().mean()) for part in (X[:500], X[500:750], X[750:])]
+    assert spread[1] / spread[2] == pytest.approx(ratio, rel=0.05)
+    assert spread[0] / spread[1] == pytest.approx(1, rel=0.05)
+
+
+def test_err_clustering_words():
+    assert inspect.signature(spectral_embedding).parameters["norm_laplacian"].default is True
+    printed = [  # Table 2: the symmetric entropic affinity, and the best of the other four
+        *((85.9, 84.9), (28.5, 30.0), (50.6, 49.7), (95.9, 95.9), (81.1, 83.3), (77.0, 74.7)),
+        *((79.3, 94.0), (49.5, 49.5), (17.4, 16.3), (44.2, 11.8), (71.6, 74.8), (96.6, 55.4)),
+    ]
+    assert len(printed) == 12 and sum(se >= best for se, best in printed) == 8
+    assert sum(se > best for se, best in printed) == 6
+
+
+def test_err_mrf_gaussian():
+    rng = np.random.default_rng(0)
+    X, W = rng.normal(size=(6, 3)), rng.integers(0, 3, size=(6, 6)).astype(float)
+    np.fill_diagonal(W, 0)
+    root = rng.normal(size=(3, 3))
+    inverse = torch.from_numpy(np.linalg.inv(root @ root.T + np.eye(3)))  # p x p
+    log_f = drot.graphs.mrf_log_density(X, W, kernel=lambda x: -((x @ inverse) * x).sum(dim=1) / 2)
+    trace = np.trace(inverse.numpy() @ X.T @ drot.laplacian(W).numpy() @ X)
+    assert float(log_f) == pytest.approx(-trace / 2) and float(log_f) != pytest.approx(-trace)
+
+
+def test_err_mrf_loops():
+    W = np.array([[0.0, 1.0], [0.0, 0.0]])
+    printed = np.diag(W.sum(axis=1)) - W
+    assert not np.array_equal(printed, printed.T)  # the Laplacian of W, not of W + W^T
+    log_kernel = -drot.sqeuclidean([[0.0], [1.0], [3.0]]).dense()
+    loops = torch.softmax(log_kernel, dim=1).diagonal()  # with k(0) = 1 among the choices
+    assert (1 - loops).prod() < 0.1  # the probability that there is none
+    assert drot.expected_graph(log_kernel, prior="row").diagonal().sum() == 0
+
+
+def test_err_inverses():
+    U = np.ones((3, 1)) / math.sqrt(3)
+    L, means = drot.laplacian(PATH).numpy(), 0.2 * U @ U.T
+    assert np.linalg.matrix_rank(L) == 2 and np.linalg.matrix_rank(means) == 1
+    parts = [np.linalg.pinv(part, rcond=1e-9) for part in (L, means)]
+    np.testing.assert_allclose(np.linalg.inv(L + means), sum(parts), atol=1e-9)
+
+
+def test_err_gamma():
+    """Minus the mean log density, under the posterior of Z, of draws from that of X."""
+    n, p, q, nu_x, nu_z = 5, 3, 1, 9, 24
+    X = np.random.default_rng(0).normal(size=(n, p))
+    X = X - X.mean(axis=0)
+    posterior = wishart(nu_x + p, np.linalg.inv(np.eye(n) + X @ X.T))
+    draws = np.moveaxis(posterior.rvs(2000, random_state=0), 0, -1)
+    d, V = np.linalg.eigh(X @ X.T)
+
+    def value(gamma: float, scale: float = 1.0) -> float:
+        Z = scale * V[:, -1:] * math.sqrt(max(0, gamma * (1 + d[-1]) - 1))
+        return -wishart(nu_z + q, np.linalg.inv(np.eye(n) + Z @ Z.T)).logpdf(draws).mean()
+
+    right, printed = (nu_z + q) / (nu_x + p), (nu_x + q) / (nu_z + p)
+    scales = np.linspace(0.5, 1.5, 11)
+    values = [value(right, scale) for scale in scales]
+    assert scales[np.argmin(values)] == pytest.approx(1, abs=0.11)  # up to Monte Carlo error
+    assert value(printed) > min(values) + 1
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.5, 2.0])
+@pytest.mark.parametrize("d_k", [3.0, 20.0])
+def test_err_epsilon(epsilon, d_k):
+    lengths = np.linspace(0, 60, 60_001)
+    trace, volume = lengths / (1 + epsilon * d_k), np.log(1 + epsilon * lengths)
+    right, printed = (lengths[np.argmin(a * trace - volume)] for a in (epsilon, 1))
+    assert right == pytest.approx(d_k, abs=1e-2)
+    assert printed == pytest.approx(max(0, epsilon * d_k + 1 - 1 / epsilon), abs=1e-2)
+    assert abs(printed - d_k) > 0.4
+
+
+def test_err_ties_rank():
+    line = np.arange(6.0)[:, None]
+    gaps = (line - line.T) ** 2
+    rank = (gaps[:, None, :] < gaps[:, :, None]).sum(axis=2)
+    assert (rank == 1).sum() > 6  # at K = 1, members of all neighbourhoods: Q is above 1
+    assert drot.neighborhood_preservation(line, line, 1) == 1
+
+
+def test_err_crossing():
+    """More than one edge in fifteen crosses; few pairs of two digits share a component."""
+    source = drot.datasets.digits(600, random_state=0)
+    rows = drot.entropic_affinity(drot.sqeuclidean(source.X), perplexity=30, diagonal="drop")
+    graph, y = drot.sample_graph(rows, random_state=0), source.y
+    part = drot.connected_components(graph).labels
+    apart = y[:, None] != y
+    assert (y[graph.edges[0]] != y[graph.edges[1]]).double().mean() > 1 / 15
+    assert (part[:, None] == part)[apart].double().mean() < 0.1
+
+
+def test_err_e_posterior():
+    w = np.random.default_rng(0).uniform(0.2, 2, size=6)  # three nodes, six possible edges
+    graphs = np.array([W for W in np.ndindex(4, 4, 4, 4, 4, 4) if sum(W) == 3])
+    share = 6 * np.prod((w / w.sum()) ** graphs, axis=1)
+    factorials = np.array([math.prod(map(math.factorial, W)) for W in graphs])
+    assert (share / factorials).sum() == pytest.approx(1)
+    assert (share / np.maximum(graphs, 1).prod(axis=1)).sum() > 1.01
+    log_w = torch.full((3, 3), -math.inf, dtype=torch.float64)
+    log_w[EYE == 0] = torch.from_numpy(w).log()
+    for edges, chance in zip(graphs, share / factorials, strict=True):
+        W = np.zeros((3, 3))
+        W[EYE.numpy() == 0] = edges
+        found = drot.graphs.graph_log_probability(W, log_w, prior="edges")
+        assert float(found) == pytest.approx(math.log(chance))
+
+
+@pytest.mark.parametrize("n", [10, 100])
+def test_err_sampling_time(n):
+    graph = drot.sample_graph(torch.zeros(n, n).double(), prior="edges", random_state=0)
+    assert graph.weights.sum() == n
+
+
+def test_err_isomap():
+    line = np.array([0.0, 1.0, 3.0, 6.0])
+    geodesic, H, centred = abs(line[:, None] - line), np.eye(4) - 0.25, line - line.mean()
+    np.testing.assert_allclose(-H @ geodesic**2 @ H / 2, np.outer(centred, centred), atol=1e-12)
+    assert np.linalg.matrix_rank(-H @ geodesic @ H / 2, tol=1e-6) == 3  # not the line
+
+
+def test_err_sne_input():
+    rows = drot.entropic_affinity(drot.sqeuclidean([[0.0], [1.0], [3.0]]), perplexity=2)
+    assert abs(sums(rows.plan) - 1).max() < 1e-9
+    assert abs(sums(drot.symmetrize(rows)) - 1).max() > 0.01
+
+
+def test_err_larger():
+    """Over the set of the one matrix I, which is closed under permutations."""
+    swap, identity = torch.eye(2).flip(0).double(), torch.eye(2).double()
+    left = drot.gw_objective(swap, identity, identity / 2)
+    right = drot.gw_objective(swap, identity, torch.full((2, 2), 0.25).double())
+    assert left == pytest.approx(1) and right == pytest.approx(0.5)
+
+
+def test_err_weak():
+    """A place without weight, whose row no M C_c M^T with fewer points can have."""
+    C, C_bar = torch.ones(2, 2).double(), torch.tensor([[1.0, 5.0], [5.0, 7.0]]).double()
+    found = drot.semi_relaxed_gw(C, C_bar)
+    assert found.objective == 0 and found.weights.tolist() == [1, 0]
+    assert not torch.equal(C_bar[0], C_bar[1])
+
+
+G, G_BAR, EVEN = drot.gram(POINTS), drot.gram(POINTS[:3] / 3), torch.full((12, 3), 1 / 36).double()
+
+
+def test_err_mirror():
+    gradient = drot.gromov.gw_gradient(G, G_BAR, EVEN)
+    kernels = EVEN.log() - gradient, gradient - EVEN.log()  # right, printed, at epsilon 1
+    down, up = (drot.gw_objective(G, G_BAR, torch.softmax(K, dim=1) / 12) for K in kernels)
+    assert down < drot.gw_objective(G, G_BAR, EVEN) < up
+
+
+def test_err_low_rank():
+    B, q = np.random.default_rng(2).normal(size=(3, 2)), EVEN.sum(dim=0).numpy()
+    np.testing.assert_allclose((q @ B) @ B.T, q @ (B @ B.T))
+    assert len(q) != len(POINTS)  # q @ A_1 does not exist
+
+
+def test_err_line_search():
+    G, G_bar, S = drot.gram(POINTS).dense(), G_BAR.dense(), EYE[np.arange(12) % 3] / 12
+
+    def first(T):
+        return T.sum(dim=0) @ G_bar**2 + 0 * T
+
+    def second(T):
+        return 2 * G @ T @ G_bar
+
+    grid = torch.linspace(0, 1, 5).double()
+    values = [float(drot.gw_objective(G, G_bar, EVEN + t * (S - EVEN))) for t in grid]
+    right, with_gradient = (
+        float(((first(S) - first(EVEN) - second(S) + last) * (S - EVEN)).sum())
+        for last in (second(EVEN), 2 * (first(EVEN) - second(EVEN)))
+    )
+    assert right == pytest.approx(np.polyfit(grid, values, 2)[0], abs=1e-9)
+    assert abs(with_gradient - right) > 0.2 * abs(right)
+
+
+# ---------------------------------------------------------------------------------------- remarks
+
+
+def test_err_losses():
+    a, b = np.random.default_rng(0).uniform(0.1, 2, size=(2, 1000))
+    np.testing.assert_allclose(a**2 + b**2 - a * 2 * b, (a - b) ** 2, atol=1e-12)
+    factored = (a * np.log(a) - a) + b - a * np.log(b)
+    np.testing.assert_allclose(factored, a * np.log(a / b) - a + b, atol=1e-12)
+    short = [float((a * np.log(a / (scale * b))).sum()) for scale in (1, 10, 100)]
+    assert factored.min() >= 0 and short[0] > short[1] > short[2] < 0
+
+
+def test_err_ce_constants():
+    """Over the 81 graphs with one edge out of each of four nodes."""
+    d = torch.tensor([[0.0], [0.7], [2.0], [4.5]]).double()
+    log_K = -drot.sqeuclidean(d).dense() / 2
+    K = torch.exp(log_K).fill_diagonal_(0)
+    P, Q = drot.expected_graph(0.5 * log_K, prior="row"), K / K.sum()
+    total = 0.0
+    for heads in itertools.product(range(3), repeat=4):
+        W = np.zeros((4, 4))
+        W[range(4), [h + (h >= i) for i, h in enumerate(heads)]] = 1
+        chance = drot.graphs.graph_log_probability(W, 0.5 * log_K, prior="row")
+        total -= math.exp(chance) * drot.graphs.graph_log_probability(W, log_K, prior="edges")
+    assert total == pytest.approx(-float(torch.xlogy(P, Q).sum()) - math.log(24))
+    S = (P + P.T) / 2
+    whole = float(torch.trace(d.T @ drot.laplacian(P) @ d))  # of P + P^T
+    definition = float(torch.trace(d.T @ (sums(S).diag() - S) @ d))
+    assert -float((P * log_K).sum()) == pytest.approx(whole / 2) == pytest.approx(definition)
+
+
+def test_err_combinations():
+    """The probability of an edge at which the binary cross-entropy is least."""
+    q = np.linspace(0.001, 0.999, 999)
+    for p in (0.4, 0.4 + 0.4 - 0.4 * 0.4):  # B, B; and the union of two, as in UMAP
+        assert q[np.argmin(-p * np.log(q) - (1 - p) * np.log(1 - q))] == pytest.approx(p)
+
+
+def test_err_normaliser():
+    """Z and its mirror image have the same value; half way between them it is larger."""
+    Z = np.array([[-1.0], [1.0]])
+    at = [float(torch.exp(-drot.sqeuclidean(z).dense()).sum()) for z in (Z, -Z, 0 * Z)]
+    assert at[0] == at[1] < at[2]
+
+
+def test_err_cpd_affinity():
+    cost, H = drot.sqeuclidean([[0.0], [1], [2], [5]]), np.eye(4) - 0.25
+    P = drot.symmetrize(drot.entropic_affinity(cost, perplexity=3.9))
+    assert np.linalg.eigvalsh(H @ P.numpy() @ H).min() < -5e-4

@@ -86,6 +86,15 @@ def test_addresses_come_from_one_file():
         assert all(address.startswith(site) for address in addresses), name
 
 
+def test_minutes_are_the_measured_ones():
+    """What the README promises, ``tests/records/minutes.csv`` holds with its date."""
+    lines = (ROOT / "tests" / "records" / "minutes.csv").read_text("utf8").splitlines()[1:]
+    told = re.findall(
+        r"^(make \w+) .*: about (\d+) min", (ROOT / "README.md").read_text("utf8"), re.M
+    )
+    assert sorted(told) == sorted(tuple(line.split(",")[1:]) for line in lines)
+
+
 def test_versions_agree():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf8"))
     assert drot.__version__ == PROJECT["version"] == str(citation["version"])

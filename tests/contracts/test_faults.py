@@ -17,7 +17,10 @@ import drot
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems"),
+]
 
 HEAD = """
 import os, sys, time, warnings

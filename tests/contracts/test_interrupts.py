@@ -208,6 +208,7 @@ threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
 @pytest.mark.parametrize("name", LOOPS)
 def test_one_interrupt_ends_a_loop(name):

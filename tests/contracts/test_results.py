@@ -355,6 +355,7 @@ for _, tile in found.tiles():
 """
 
 
+@pytest.mark.slow
 @needs_linux
 def test_tiles_bound_memory():
     """Duals in row tiles take a few tiles: under a quarter of the n x n array they never form."""

@@ -11,6 +11,8 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PKG = ROOT / "pkg"
 PROJECT = tomllib.loads((PKG / "pyproject.toml").read_text("utf8"))["project"]
@@ -34,6 +36,7 @@ def run(*command: object, cwd: Path) -> str:
     return answer.stdout
 
 
+@pytest.mark.slow
 def test_wheel_and_archive_hold_the_package_and_nothing_else(tmp_path):
     """Built offline, the wheel from the archive, by the setuptools that is here."""
     shutil.copytree(

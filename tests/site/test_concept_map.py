@@ -24,14 +24,11 @@ def test_every_chapter_stands_once_and_leads_to_it():
     assert MAP.find(f"{SVG}title").text and MAP.find(f"{SVG}desc").text
     toc = re.findall(r"^\s*- file: book/(\d\d_\w+)", (ROOT / "_toc.yml").read_text("utf8"), re.M)
     written = {name[:2]: f"{name}.html" for name in toc}
-    assert sorted(map(number, NODES)) == [f"{k:02d}" for k in range(17)]
+    assert sorted(map(number, NODES)) == sorted(written)
     assert {number(n): n.get("href") for n in NODES if n.tag == f"{SVG}a"} == written
     for node in NODES:
         texts = {text.get("class"): text.text for text in node.iter(f"{SVG}text")}
         assert texts["name"].startswith(number(node))
-        coming = number(node) not in written
-        assert texts["sub"].startswith("coming:") == coming, number(node)
-        assert ("coming" in node.get("class").split()) == coming, number(node)
 
 
 @pytest.mark.parametrize("width", [1440, 390, 320])

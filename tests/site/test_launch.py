@@ -29,17 +29,10 @@ OWNER = REPOSITORY.removeprefix("https://github.com/")
 every_chapter = pytest.mark.parametrize("name", CHAPTERS)
 
 
-def opened(site: Path, name: str) -> BeautifulSoup:
-    return BeautifulSoup((site / f"{name}.html").read_text("utf8"), "html.parser")
-
-
-def code_cells(notebook) -> list:
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
-
-
 @every_chapter
 def test_page_offers_binder_colab_and_the_notebook(site: Path, name: str):
-    page, html = opened(site, name), site / f"{name}.html"
+    html = site / f"{name}.html"
+    page = BeautifulSoup(html.read_text("utf8"), "html.parser")
     links = {a.get_text(strip=True): a["href"] for a in page.select(".article-header-buttons a")}
 
     binder = urlsplit(links["Binder"])
@@ -58,13 +51,10 @@ def test_page_offers_binder_colab_and_the_notebook(site: Path, name: str):
     for link in page.select('article a.download[href$=".ipynb"]'):
         assert (html.parent / unquote(link["href"])).read_bytes() == notebook.read_bytes()
 
-
-@every_chapter
-def test_notebook_is_executed(site: Path, name: str):
-    """Its outputs are those of the page, and its prose has numbers where the page has them."""
-    notebook = nbformat.read(site / "_sources" / f"{name}.ipynb", as_version=4)
+    # its outputs are those of the page, and its prose has numbers where the page has them
+    notebook = nbformat.read(notebook, as_version=4)
     nbformat.validate(notebook)
-    first, *cells = code_cells(notebook)
+    first, *cells = (cell for cell in notebook.cells if cell.cell_type == "code")
     assert first is notebook.cells[0] and first.metadata.tags == ["set-up"] and not first.outputs
     assert len(cells) == len(re.findall(r"^```\{code-cell\}", SOURCES[name], re.M))
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
@@ -76,7 +66,7 @@ def test_notebook_is_executed(site: Path, name: str):
     hidden = {"remove-cell", "remove-output"}
     kept = [cell for cell in cells if not hidden & set(cell.metadata.get("tags", []))]
     drawn = sum("image/png" in output.get("data", {}) for c in kept for output in c.outputs)
-    assert drawn == len(opened(site, name).select("article .cell_output img[src*=_images]"))
+    assert drawn == len(page.select("article .cell_output img[src*=_images]"))
     prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     assert not re.search(r"\{(glue:text|index|answer)\}", prose)
 

@@ -106,5 +106,6 @@ def test_pointing_and_focus(page, data, open_widget):
     assert_shows(page, data, least)
     phone = open_widget(WIDGET, width=390)  # where nothing hovers
     other = phone.locator(f'{phone.box} [data-prototype][aria-pressed="false"]').last  # on top
+    a = int(other.get_attribute("data-prototype"))
     other.tap()
-    assert_shows(phone, data, int(other.get_attribute("data-prototype")))
+    assert_shows(phone, data, a)

@@ -114,7 +114,7 @@ def pick(page, side: str, **wishes) -> None:
 def assert_agrees(page, cases: list[tuple[str, int, str]], at: int) -> None:
     """Places, rings, lines, images and sentences, against Python; `at`: the map pointed at."""
     i, Z = chosen(page), [unpack(case) for case in cases]
-    similar, near = nearest(IMAGES, n_neighbors=i), [nearest(z, n_neighbors=i) for z in Z]
+    similar, near = nearest(IMAGES, i), [nearest(z, i) for z in Z]
     for s, side in enumerate(SIDES):
         there = part(page, side, '[role="option"]').evaluate_all(
             "all => all.map(e => { const m = new DOMMatrix(getComputedStyle(e).transform);"
@@ -160,11 +160,7 @@ def test_first_view(page):
     assert_agrees(page, VIEW, 0)
     assert [part(page, side, '[role="option"]').count() for side in SIDES] == [N, N]
     common = np.mean(
-        [
-            len({*nearest(A, n_neighbors=i)} & {*nearest(B, n_neighbors=i)})
-            for A, B in [map(unpack, VIEW)]
-            for i in range(N)
-        ]
+        [len({*nearest(A, i)} & {*nearest(B, i)}) for A, B in [map(unpack, VIEW)] for i in range(N)]
     )
     shown = re.search(r"[\d.]+(?= %)", says(page, "common"))[0]
     assert float(shown) == pytest.approx(100 * common / K, abs=0.06)

@@ -52,7 +52,7 @@ def constraint_errors(plan, *, perplexity: float) -> ConstraintErrors:
 
     Parameters
     ----------
-    plan : array_like, shape (n, n), non-negative
+    plan : Affinity or array_like, shape (n, n), non-negative
     perplexity : float
         :math:`\xi`, the perplexity that every row should have.
 
@@ -90,7 +90,7 @@ def spectral_clustering_ari(
 
     Parameters
     ----------
-    plan : array_like, shape (n, n), symmetric, non-negative
+    plan : Affinity or array_like, shape (n, n), symmetric, non-negative
     y : array_like, shape (n,)
         The classes to find.
     n_clusters : int, optional

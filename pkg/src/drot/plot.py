@@ -67,7 +67,6 @@ def draw_graph(
     cmap: str = "viridis",
     vmin: float | None = None,
     vmax: float | None = None,
-    least: float = 1e-3,
 ) -> PathCollection:
     """Draw a weighted graph in the plane: points, and edges as dark as their weight.
 
@@ -77,11 +76,9 @@ def draw_graph(
     X : array_like, shape (n, 2)
     weights : array_like, shape (n, n)
         Read as symmetric: an edge shows the mean of its two directions. The darkest edge is
-        the heaviest one off the diagonal.
+        the heaviest one off the diagonal; edges below a thousandth of it are left out.
     color : array_like, shape (n,), optional
         One value per point, shown through ``cmap`` between ``vmin`` and ``vmax``.
-    least : float
-        Edges below this share of the heaviest are left out.
 
     Returns
     -------
@@ -96,7 +93,7 @@ def draw_graph(
     share = (weights[i, j] + weights[j, i]) / 2
     share = share / share.max()
     order = np.argsort(share)  # the heaviest on top
-    order = order[share[order] > least]
+    order = order[share[order] > 1e-3]
     edges = np.stack([X[i], X[j]], axis=1)[order]
     shades = [(0, 0, 0, shade) for shade in np.sqrt(share[order])]
     ax.add_collection(LineCollection(list(edges), colors=shades, linewidths=0.9, zorder=1))

@@ -90,8 +90,8 @@ def check_square(matrix: Tensor, name: str, least: int = 1) -> None:
 
 
 def as_square(value, name: str, least: int = 1) -> Tensor:
-    """A finite (n, n) array."""
-    matrix = as_real(value, name)
+    """A finite (n, n) array: a matrix, or what has one as ``dense()``."""
+    matrix = as_real(value.dense() if hasattr(value, "dense") else value, name)
     check_square(matrix, name, least)
     check_finite(matrix, name)
     return matrix

@@ -90,6 +90,10 @@ class Affinity(Saved):
         """P itself, shape (n, m)."""
         return self._whole(self.tiles())
 
+    def dense(self) -> Tensor:
+        """The plan, as costs and graphs give their arrays."""
+        return self.plan
+
     @property
     def perplexity(self) -> Tensor:
         """Exponential of Shannon's entropy of each row divided by its mass, shape (n,)."""
@@ -196,13 +200,13 @@ def symmetrize(plan) -> Tensor:
     >>> symmetrize([[0.0, 1.0], [0.5, 0.5]]).tolist()
     [[0.0, 0.75], [0.75, 0.5]]
     """
-    matrix = as_square(plan.plan if isinstance(plan, Affinity) else plan, "plan", 2)
+    matrix = as_square(plan, "plan", 2)
     return (matrix + matrix.T) / 2
 
 
 def read_plan(plan, name: str = "plan") -> Tensor:
     """A finite non-negative (n, n) tensor from an affinity or an array."""
-    matrix = as_square(plan.plan if isinstance(plan, Affinity) else plan, name, 2)
+    matrix = as_square(plan, name, 2)
     check_non_negative(matrix, name)
     return matrix
 

@@ -25,7 +25,6 @@ from .._core.checks import (
     check_same_device,
     refuse_entries,
 )
-from ..affinities.base import Affinity
 from ..costs.kernels import KERNELS, KernelName
 
 
@@ -93,7 +92,7 @@ def as_graph(graph) -> Graph:
     """
     if isinstance(graph, Graph):
         return graph
-    matrix = as_square(graph.plan if isinstance(graph, Affinity) else graph, "graph")
+    matrix = as_square(graph, "graph")
     check_non_negative(matrix, "graph", "weight")
     edges = matrix.nonzero().T.contiguous()
     return Graph(n=matrix.shape[0], edges=edges, weights=matrix[edges[0], edges[1]])

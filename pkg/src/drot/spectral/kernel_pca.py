@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._core.checks import as_real, as_symmetric, check_count
+from .._core.checks import as_real, as_symmetric, check_count, refuse_entries
 from .._core.threads import by_size
 
 
@@ -85,11 +85,10 @@ def kernel_pca(similarity, n_components: int = 2, *, weights=None) -> SpectralEm
     weights = torch.ones_like(kernel[0]) if weights is None else as_real(weights, "weights")
     weights = weights.to(kernel)
     bad = ~((weights > 0) & torch.isfinite(weights))
-    if weights.shape != (n,) or bad.any():
-        got = f"shape {tuple(weights.shape)}"
-        if weights.shape == (n,):
-            got = f"{float(weights[bad][0]):g} at row {int(bad.nonzero()[0])}"
-        raise ValueError(f"weights must be {n} positive numbers, one per point; got {got}")
+    says = f"weights must be {n} positive numbers, one per point; got "
+    if weights.shape != (n,):
+        raise ValueError(f"{says}shape {tuple(weights.shape)}")
+    refuse_entries(bad, weights, says + "{entry} at {at}")
     share = weights / weights.sum()
     means = kernel @ share  # (n,)
     centred = kernel - means[:, None] - means + share @ means

@@ -25,10 +25,8 @@ from .._core.checks import (
     check_positive,
 )
 from .._core.threads import by_size
-from ..affinities.base import Affinity
 from ..costs.array import as_pairwise
 from ..costs.distances import sqeuclidean
-from ..graphs.graph import Graph
 from .kernel_pca import (
     SpectralEmbedding,
     at_unit_variance,
@@ -244,8 +242,7 @@ def laplacian_eigenmaps(
 
 def _weights(graph) -> Tensor:
     """Symmetric weights of a connected graph, with their diagonal: a new array, (n, n)."""
-    array = graph.dense() if isinstance(graph, Graph) else graph
-    W = as_symmetric(array.plan if isinstance(array, Affinity) else array, "graph")
+    W = as_symmetric(graph, "graph")
     check_non_negative(W, "graph", "weight")
     _check_connected(csr_array(W.cpu().numpy()), "the perplexity")
     return W / 2 + W.T / 2

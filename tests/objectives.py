@@ -64,7 +64,7 @@ BERNOULLI = {
     "largevis-symmetric": (joint, partial(BernoulliLoss, repulsion=7.0)),
     "largevis-curve": (rows, partial(BernoulliLoss, kernel="curve", repulsion=2.0)),
     "umap": (fuzzy, curve),
-    "umap-strong": (fuzzy, partial(curve, guard=0.2, repulsion=3.0)),
+    "umap-strong": (fuzzy, partial(curve, repulsion=3.0)),
 }
 OBJECTIVES = SOFTMAX | BERNOULLI
 METHODS = {

@@ -20,7 +20,6 @@ from plans import cloud, energy
 from sklearn.base import clone
 from sklearn.cluster import SpectralClustering
 from sklearn.datasets import make_blobs
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score, pairwise_distances
 
 FAST = {"init": "cluster_then_reduce", "n_starts": 1}
@@ -306,16 +305,6 @@ def test_a_start_in_other_dimensions():
     assert hyperbolic.reduce(C, 4, init=first, **ask).Z.shape == (4, 3)
     with pytest.raises(ValueError, match=r"init has positions in 2 dimensions and n_comp.*=3"):
         hyperbolic.reduce(C, 4, n_components=3, init=first)
-
-
-def test_estimator_options(capsys):
-    """Options reach the function; a short run warns."""
-    X, _ = blobs()
-    with pytest.warns(ConvergenceWarning, match="DistR: the reduction stopped at a residual"):
-        DistR(4, perplexity=6.0, max_iter=1, tol=1e-30, **FAST).fit(X)
-    model = DistR(4, 3, 6.0, kernel="gaussian", normalization="rows", verbose=1, **FAST).fit(X)
-    assert model.prototypes_.shape == (4, 3) and "reduction" in capsys.readouterr().err
-    assert DistR(4, perplexity=6.0, dtype="float32", **FAST).fit(X).plan_.dtype == np.float32
 
 
 # ------------------------------------------------------------------------------------ far clusters

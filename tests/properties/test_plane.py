@@ -82,7 +82,7 @@ def test_curves_of_any_steepness(b, scale):
     log_w = b * np.log(u)
     value = (P.numpy() * log_w).sum() + np.logaddexp(0, -log_w)[off].sum()
     if b * np.log(1e-3) < -637:
-        with pytest.raises(ValueError, match=r"a guard\^b is below .* raise guard"):
+        with pytest.raises(ValueError, match=r"curve.s a 0.001\^b is below .* smaller b"):
             BernoulliLoss(P, "curve", b=b)
         return
     found = BernoulliLoss(P, "curve", b=b).evaluate(Z)

@@ -325,22 +325,6 @@ def test_plan_with_factors_that_follow(kind, first, places):
         assert terms.objective(Z, near) >= value - 1e-5 * gap * scale - 1e-9 * abs(value)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_gradient_by_the_plan(kind):
-    """At fixed factors the plan's gradient is that of the four-index sum, rows of Cbar included."""
-    C, w, Z = source(kind), weights(12), cloud(4, 2, 2)
-    terms = build(C, 4, kind, w)
-    c = terms.couple(soft(w, 4, 1))
-    structure = terms.structure(Z, c)[0]
-    problem, state = terms.plans(Z, c)
-    assert state.value == pytest.approx(energy(C, structure, c.T, kind[2]), rel=1e-9)
-    g = 2 * problem.half_gradient(state)
-    for seed in range(4):
-        D = soft(w, 4, 20 + seed) - c.T
-        up, down = (energy(C, structure, c.T + s * D, kind[2]) for s in (1e-5, -1e-5))
-        assert float((g * D).sum()) == pytest.approx((up - down) / 2e-5, rel=1e-5, abs=1e-9)
-
-
 @pytest.mark.parametrize("normalization", ["rows", "doubly_stochastic"])
 @pytest.mark.parametrize("kernel", ["student", "gaussian"])
 def test_factors_of_a_prototype_without_weight(kernel, normalization):

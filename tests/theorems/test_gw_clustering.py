@@ -23,7 +23,6 @@ from drot.gromov.contraction import Contraction, as_cost
 from plans import LOSSES, cloud, energy, problem, soft, weights
 from scipy.optimize import minimize
 from scipy.special import xlogy
-from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
@@ -165,27 +164,6 @@ def test_lem_reduced_barycenter(loss):
     assert abs(values[2] - values[3]) < 1e-4 and abs(values[0] - values[3]) < 1e-1
     assert values[3] == pytest.approx(value(A, thin, loss), abs=1e-12)
     assert (terms.cell(thin).structure[2] == 0).all()
-
-
-def test_lem_reduced_barycenter_of_squares():
-    """Two closed forms for C of both signs; entries of an empty column are free, no others."""
-    rng = np.random.default_rng(0)
-    for k in (1, 2, 4):
-        h = rng.dirichlet(np.full(6, 3.0))
-        C, T = symmetric(6, rng), spread(h, k, rng)
-        if k == 4:
-            T[:, 0] += T[:, 2]
-            T[:, 2] = 0
-        least, used, D = value(C, T), T.sum(axis=0) > 0, mean_structure(C, T)
-        assert fast(C, T) == pytest.approx(least, rel=1e-10)
-        found = drot.gromov.coarsen(C, T[:, used], weights=h)
-        np.testing.assert_allclose(found.structure, D[np.ix_(used, used)], atol=1e-12)
-        V = (T[:, used] / T[:, used].sum(axis=0)) @ T[:, used].T
-        assert h @ C**2 @ h - np.trace(V @ C @ V @ C) == pytest.approx(least, rel=1e-10)
-    D[2], D[:, 2] = 7.0, 7.0
-    assert energy(C, D, T) == pytest.approx(least, rel=1e-10)
-    D[0, 1] += 0.1
-    assert energy(C, D, T) > least + 1e-6
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -512,24 +490,6 @@ def test_prp_interlacing():
                 assert (mu <= lam[:k] + 1e-12).all() and not under
                 free += (plain > lam[:k] + 1e-9).any() or (plain < lam[n - k :] - 1e-9).any()
     assert below > 0 and free > 100  # without the weights nothing interlaces
-
-
-def test_kernel_kmeans_is_kmeans():
-    """scikit-learn's inertia on clear blobs, from a Gram matrix, factors or squared distances."""
-    X = cloud(90, 4) + 12 * torch.eye(4, dtype=torch.float64)[torch.arange(90) % 3]
-    inertia = KMeans(3, n_init=5, random_state=0).fit(X.numpy()).inertia_ / 90
-    each = np.full(90, 1 / 90)
-    for A in (X @ X.T, drot.gram(X), -drot.sqeuclidean(X).dense() / 2):
-        found = drot.kernel_kmeans(A, 3)
-        assert found.objective == pytest.approx(inertia, rel=1e-10)
-        assert found.objective == pytest.approx(kmeans(X, each, found.labels), rel=1e-10)
-    # from poor labels, moves of single points still end where no move helps
-    bad = drot.kernel_kmeans(X @ X.T, 3, init="random", n_starts=5)
-    assert bad.objective == min(bad.values)
-    for i, b in itertools.product(range(0, 90, 7), range(3)):
-        moved = bad.labels.clone()
-        moved[i] = b
-        assert kmeans(X, each, moved) >= bad.objective - 1e-12
 
 
 def by_blobs(k: int = 4, each: int = 25) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

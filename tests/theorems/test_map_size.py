@@ -107,14 +107,6 @@ def test_prp_size_scales(s):
     assert_allclose(ours.gradient, gradient(P, s * Z), rtol=1e-9, atol=1e-11)
 
 
-def test_prp_size_undecided():
-    """c = 0 says nothing: any size of a triangle is best, and none is."""
-    triangle, even = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]]), 1.0 - np.eye(3)
-    assert coefficient(even, triangle) == pytest.approx(0, abs=1e-12)
-    values = [value(even, s * triangle) for s in (0.1, 1.0, 10.0)]
-    assert values == pytest.approx([6 * np.log(6)] * 3, rel=1e-12)
-
-
 # ---------------------------------------------------------------------------------- prp-size, 2
 def lowest_on_a_line(P: np.ndarray, one: float = 1.0) -> tuple[float, np.ndarray]:
     """The least F, or F_inf, that descents from many starts reach; and where, from the centre."""
@@ -139,22 +131,6 @@ def test_prp_size_of_a_finite_map():
     entropy = -(pairs(P) * np.log(pairs(P) / P.sum())).sum()
     assert value(P, Z) == pytest.approx(entropy, rel=1e-12)  # KL = 0
     assert value(P, 100 * Z) < lowest_on_a_line(P, 0)[0]  # from below
-
-
-def test_prp_size_needs_every_map():
-    """c > 0 where F_inf is least, yet a map with 0 and 2 in one place is lower."""
-    P = np.array([[0, 3, 15, 3], [3, 0, 0, 1], [15, 0, 0, 0], [3, 1, 0, 0.0]])
-    least, shape = lowest_on_a_line(P, 0)
-    assert coefficient(P, shape / radius(shape)) > 0.05 * P.sum()
-    assert value(P, np.array([[0.0], [-2.84], [0.0], [2.84]])) < least - 0.004 * P.sum()
-
-
-def test_prp_size_needs_a_connected_graph():
-    """Parts that exchange no mass: from any map a better one, by moving one part out of the way."""
-    P, away = np.zeros((7, 7)), np.outer(np.arange(7) > 2, [1.0, 0.0])
-    P[:3, :3], P[3:, 3:] = plan(0, 3), plan(1, 4)
-    values = [value(P, points(0, 7) + far * away) for far in (0.0, 10.0, 110.0)]
-    assert values[0] > values[1] > values[2]
 
 
 # ---------------------------------------------------------------------------------- prp-size, 3

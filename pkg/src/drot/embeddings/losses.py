@@ -399,9 +399,9 @@ class BernoulliLoss(KernelLoss):
     ``"student"`` is the kernel of the papers' derivation, :math:`Q = 1 / (2 + d^2)`: no pair is
     more likely joined than not. ``"curve"`` is the software's, :math:`Q = 1 / (1 + a d^{2 b})`
     (LargeVis has a = b = 1). Its odds are infinite at d = 0, where F would be infinite for any
-    pair with :math:`P < \gamma`, with no gradient; the guard :math:`\delta` makes F smooth and
-    finite everywhere. It enters attraction and repulsion alike, so the gradient is that of F to
-    rounding. With a = b = :math:`\delta` = 1 the curve is Student's kernel.
+    pair with :math:`P < \gamma`, with no gradient; the guard :math:`\delta = 0.001`, a squared
+    distance, makes F smooth and finite everywhere. It is for a curve of spread 1, and enters
+    attraction and repulsion alike, where umap-learn adds it to the repulsion alone.
 
     The weight :math:`\gamma` of the repulsion changes the plan, not the model: F is
     :math:`\gamma` times the cross-entropy of :math:`P / \gamma` and Q.
@@ -419,11 +419,6 @@ class BernoulliLoss(KernelLoss):
         Of the embedding.
     a, b : float
         Of the curve, positive; idle otherwise. :func:`umap_curve` has UMAP's.
-    guard : float
-        :math:`\delta > 0`, a squared distance; of the curve. No Q is above
-        :math:`1 / (1 + a \delta^b)`, so it must be small beside :math:`a^{-1/b}`, where Q is 1/2:
-        a curve of spread s takes 0.001 :math:`s^2`. umap-learn adds 0.001, and only to the
-        repulsion.
     repulsion : float
         :math:`\gamma`, at least the largest entry of P. 1 is the cross-entropy; the software of
         LargeVis has 7, for the few pairs that it draws.
@@ -464,19 +459,17 @@ class BernoulliLoss(KernelLoss):
         *,
         a: float = 1.0,
         b: float = 1.0,
-        guard: float = GUARD,
         repulsion: float = 1.0,
     ):
         P, self.repulsion = as_plan(plan), check_positive("repulsion", repulsion)
         a, b = check_positive("a", a), check_positive("b", b)
-        guard = check_positive("guard", guard)
-        self.curve = Curve(a, b, guard) if kernel == "curve" else Curve()
+        self.curve = Curve(a, b, GUARD) if kernel == "curve" else Curve()
         super().__init__(P, kernel, symmetric=P.symmetric, diagonal=False, profile=self.curve)
         at = self.curve  # its inverse times b / guard is a number too
         if math.log(at.a) + at.b * math.log(at.guard) < 0.9 * math.log(torch.finfo(P.dtype).tiny):
             raise ValueError(
-                f"the curve's a guard^b is below the numbers of {P.dtype} for a={a:g}, b={b:g} "
-                f"and guard={guard:g}; raise guard, a squared distance, towards 1"
+                f"the curve's a {GUARD:g}^b is below the numbers of {P.dtype} for a={a:g} and "
+                f"b={b:g}; take a smaller b, or a map in other units"
             )
         if P.largest > self.repulsion:
             rows, p = next((rows, p) for rows, p in P.tiles() if p.max() > self.repulsion)

@@ -232,13 +232,13 @@ def umap(
     *,
     a: float | None = None,
     b: float | None = None,
-    guard: float = 1e-3,
     repulsion: float = 1.0,
     **options: Unpack[Options],
 ) -> Embedding:
     r"""UMAP without sampling: the whole cross-entropy of two fuzzy graphs.
 
-    :class:`BernoulliLoss` has the objective, with :math:`Q = 1 / (1 + a (d^2 + \epsilon)^b)`.
+    :class:`BernoulliLoss` has the objective, with :math:`Q = 1 / (1 + a (d^2 + 0.001)^b)`, for a
+    curve of spread 1: rather than to fit another spread, multiply Z by it.
     Every pair repels; the software draws five pairs for each edge, whose repulsion is weaker by
     a factor that grows with n (Damrich and Hamprecht, 2021), so its pictures are tighter.
 
@@ -251,9 +251,6 @@ def umap(
         :math:`P`, diagonal 0. UMAP's own is ``fuzzy_union(umap_membership(cost))``.
     a, b : float, optional
         Of the curve: both or neither. Default: ``umap_curve()``, which is for ``min_dist=0.1``.
-    guard : float
-        :math:`\epsilon`, a squared distance; see :class:`BernoulliLoss`. This one is for a
-        curve of spread 1: rather than to fit another spread, multiply Z by it.
     repulsion : float
         :math:`\gamma`, the weight of the repulsion.
     init, n_components, solver, learning_rate, tol, max_iter, random_state, callback, on_failure
@@ -281,5 +278,5 @@ def umap(
         raise ValueError("give both a and b of the curve, or neither")
     if a is None or b is None:
         a, b = umap_curve()
-    objective = BernoulliLoss(plan, "curve", a=a, b=b, guard=guard, repulsion=repulsion)
+    objective = BernoulliLoss(plan, "curve", a=a, b=b, repulsion=repulsion)
     return embed(objective, **options)

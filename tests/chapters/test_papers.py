@@ -136,7 +136,7 @@ def held() -> dict[tuple[str, str], set[str]]:
         at_hand["snekhorn", item] = part(len(sets(name) - one), printed, "sets")
     at_hand["snekhorn", "Figure 8"] = set()
     for data, name, printed in (  # multiples of 10 up to min(n, 300)
-        ("coil20", "COIL-20", 30), ("olivetti", "Olivetti", 30),
+        ("coil20", "COIL-20", 30), ("olivetti", "Olivetti", 30), ("umist", "UMIST", 30),
         ("chromatin", "SNAREseq", 30), ("scgem", "scGEM", 17),
     ):  # fmt: skip
         rows = record("table3_scores", data=data, method="t-SNEkhorn")

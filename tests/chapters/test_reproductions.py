@@ -142,22 +142,44 @@ def table3() -> dict[tuple[str, str, int], np.ndarray]:
     }
 
 
-def test_every_method_is_scored_with_five_seeds(table3):
-    """openTSNE up to a third of n, the others up to the end of the paper's grid."""
+def test_every_method_is_scored_with_five_seeds(table3, script):
+    """Of the paper's grid as much as the page says, none twice, none from another grid."""
+    run = script("table3_scores")
+    keys = [tuple(row.values())[:4] for row in read("table3_scores")]
+    grid = {tuple(map(str, case)) for case in run.grid()}
+    assert len(set(keys)) == len(keys) and set(keys) <= grid
     for data, n in SIZES.items():
-        settings = {xi for name, _, xi in table3 if name == data}
-        assert {10, 20, 30, 50, 100} <= settings and all(xi % 10 == 0 for xi in settings)
-        assert max(settings) == min(n // 10 * 10, 300)
-        for method, xi in product(METHODS, settings):
+        most = max(xi for name, _, xi in table3 if name == data)
+        assert most == min(n // 10 * 10, 300)
+        for method, xi in product(METHODS, run.GRID[data]):
             scored = method != "openTSNE" or xi <= (n - 1) / 3
             assert ((data, method, xi) in table3) == scored
             assert not scored or table3[data, method, xi].shape == (5,)
+        own = run.GRID[data] if data in run.SMALL else (run.PERPLEXITY[data],)
+        for kind, xi in product(run.PAPERS, own):  # to rest, and by the paper's rule
+            assert {(data, kind, xi), (data, f"{kind}, Adam 1", xi)} <= set(table3)
+    for data, kind in product(run.SMALL, ("t-SNE with loops", "t-SNEkhorn", "t-SNE")):
+        found = {xi for name, method, xi in table3 if (name, method) == (data, kind)}
+        assert found == set(range(10, min(SIZES[data], 300) + 1, 10))
+
+
+def test_paper_rule_stops_on_the_loss_of_the_paper(script):
+    """Two losses whose change is relative to KL and to KL + log n: the second is left earlier."""
+    run, X = script("table3_scores"), drot.datasets.digits(60, random_state=0).X
+    cost, start = drot.sqeuclidean(X), drot.random_start(60, random_state=0)
+    P = drot.symmetrize(drot.entropic_affinity(cost, perplexity=10))
+    loss = drot.SNELoss(P, "student", diagonal="keep")
+    found = run.ours(loss, start, 1.0)
+    values = np.array(found.values) + loss.constant + 60 * np.log(60)
+    change = np.abs(np.diff(values)) / np.abs(values[:-1])
+    assert change[-1] < run.CHANGE and (change[1:-1] >= run.CHANGE).all()
+    assert found.n_iter < run.STEPS
 
 
 def test_drawn_embeddings_are_the_scored_ones(table3):
     """The silhouettes of Figures 1 and 7, from their coordinates, are in the record."""
     drawn = grouped(read("table3_embeddings"), "data", "method")
-    assert len(drawn) == 7
+    assert len(drawn) == 9
     for (data, method), rows in drawn.items():
         names = ("class", "z0", "z1", "row_perplexity")
         values = np.array([[float(row[name]) for name in names] for row in rows])
@@ -165,8 +187,18 @@ def test_drawn_embeddings_are_the_scored_ones(table3):
         assert len(values) == SIZES[data]
         found = 100 * silhouette_score(values[:, 1:3], values[:, 0])
         assert found == pytest.approx(table3[data, method, xi][0], abs=0.2)
-        if method == "t-SNEkhorn":
+        if method.endswith("SNEkhorn"):
             assert values[:, 3] == pytest.approx(xi, abs=0.01)
+
+
+def test_large_neighbourhoods_are_scored(script):
+    """R_n of each method and seed, once of PCA."""
+    run, rows = script("table3_scores"), read("table3_ranks")
+    found = grouped(rows, "data", "method")
+    assert set(found) == set(product(run.PERPLEXITY, run.RANKED))
+    for (_, method), some in found.items():
+        assert len({row["seed"] for row in some}) == len(some) == (1 if method == "PCA" else 3)
+        assert all(-1 < float(row["half"]) <= 100 for row in some)
 
 
 def test_released_settings_are_recorded(script):

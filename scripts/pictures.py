@@ -1,34 +1,21 @@
-"""Draw the pictures of the README and of links to the book.
+"""Draw the pictures of links to the book, and of the README, after ``make book``.
 
 .venv/bin/python scripts/pictures.py
 """
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import drot
 import matplotlib.pyplot as plt
-from drot.plot import COLORS, draw_graph, style
+from drot.plot import COLORS, style
+from PIL import Image
+from playwright.sync_api import sync_playwright
 
-STATIC = Path(__file__).resolve().parents[1] / "book" / "_static"
-
-
-def readme() -> plt.Figure:
-    """Two affinities of three clouds."""
-    X = drot.datasets.three_gaussians().X
-    cost = drot.sqeuclidean(X)
-    each = drot.entropic_affinity(cost, perplexity=5)
-    average = drot.doubly_stochastic_affinity(cost, perplexity=5)
-    fig, axes = plt.subplots(1, 2, figsize=(8, 3.2))
-    shades = {"vmin": 0, "vmax": float(average.perplexity.max().log2())}
-    draw_graph(axes[0], X, each.plan, color=each.perplexity.log2(), **shades)
-    dots = draw_graph(axes[1], X, average.plan, color=average.perplexity.log2(), **shades)
-    axes[0].set_title("entropic: a perplexity of 5 for each point")
-    axes[1].set_title("doubly stochastic: 5 on average")
-    bar = fig.colorbar(dots, ax=axes, shrink=0.8, label="perplexity of the point")
-    bar.set_ticks(range(5), labels=["1", "2", "4", "8", "16"])
-    return fig
+ROOT = Path(__file__).resolve().parents[1]
+STATIC, SITE = ROOT / "book" / "_static", ROOT / "_build" / "html"
 
 
 def social() -> plt.Figure:
@@ -45,6 +32,24 @@ def social() -> plt.Figure:
     return fig
 
 
-for name, draw in {"readme": readme, "social": social}.items():
-    with style():
-        draw().savefig(STATIC / f"{name}.png", dpi=100, metadata={"Software": None})
+def page() -> None:
+    """A page of the built site, from its widget on."""
+    with sync_playwright() as playwright:
+        browser = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))))
+        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        view = chromium.new_page(viewport={"width": 880, "height": 660}, reduced_motion="reduce")
+        view.goto((SITE / "book" / "02_entropic_affinity.html").as_uri())
+        view.evaluate("() => window.MathJax?.startup?.promise")
+        view.locator(".drot-widget output").first.wait_for()
+        view.locator(".drot-widget").first.evaluate("e => e.scrollIntoView({block: 'center'})")
+        view.wait_for_timeout(500)
+        view.screenshot(path=STATIC / "page.png")
+        chromium.close()
+    with Image.open(STATIC / "page.png") as picture:
+        picture.convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(STATIC / "page.png")
+
+
+with style():
+    social().savefig(STATIC / "social.png", dpi=100, metadata={"Software": None})
+if (SITE / "index.html").exists():
+    page()

@@ -22,6 +22,7 @@ CHAPTERS = {
     "row": "02_entropic_affinity",
     "symmetric": "04_symmetric_affinity",
     "balance": "05_snekhorn",
+    "growth": "06_map_size",
     "drift": "08_hidden_graphs",
     "priors": "09_graph_priors",
     "match": "11_reduction_as_gw",
@@ -54,6 +55,12 @@ SEATS = {
     "together": 7,
 }
 
+CORNERS = drot.sqeuclidean([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+PLANS = {  # of a square, without self-loops and with them
+    key: drot.entropic_affinity(CORNERS, 5 * 2**-0.8, diagonal=diagonal).plan.tolist()
+    for key, diagonal in (("off", "drop"), ("on", "keep"))
+}
+
 
 def embedded(widget: str) -> str:
     """The element and the scripts in a chapter's cell; what the cell computes is still to come."""
@@ -71,6 +78,7 @@ def write_page(folder: Path, body: str) -> Path:
     body = body.replace("../_static", STATIC.as_uri()).replace("{costs}", json.dumps(COSTS))
     body = body.replace("{pixels}", PIXELS).replace("{classes}", CLASSES)
     body = body.replace("{town}", json.dumps(TOWN)).replace("{hall}", json.dumps(SEATS))
+    body = body.replace("{of_square}", json.dumps(PLANS))
     file = folder / "page.html"
     file.write_text(
         '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
@@ -113,7 +121,9 @@ def readout(page) -> dict[str, float]:
     ):
         numbers[name] = float(value)
         digits = len(text.partition(".")[2])
-        assert float(text) == pytest.approx(numbers[name], abs=0.51 * 10**-digits), name
+        assert float(text.replace("\u2212", "-")) == pytest.approx(
+            numbers[name], abs=0.51 * 10**-digits
+        ), name
         assert digits >= 2 or abs(numbers[name]) >= 100, f"{name} is told as {text}"
     return numbers
 

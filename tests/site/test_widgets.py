@@ -21,6 +21,7 @@ MARKS = {
     "row": CURVES | {".drot-probability": "fill", ".drot-cost": "stroke", ".drot-dot": "fill"},
     "symmetric": {**POINTS, ".drot-over": "fill", ".drot-under": "stroke"},
     "balance": {**POINTS, ".drot-over": "fill", ".drot-under": "stroke"},
+    "growth": CURVES | {".drot-too-near": "stroke", ".drot-point": "fill", ".drot-dot": "fill"},
     "drift": {**POINTS, ".drot-over": "fill", ".drot-edge": "stroke"},
     "priors": {**POINTS, ".drot-mean": "stroke", ".drot-last": "stroke"},
     "match": {".drot-too-near": "stroke", ".drot-too-far": "stroke", ".drot-frame": "stroke"},
@@ -35,6 +36,7 @@ WORDS = {
     "row": [".drot-axis", ".drot-tick"],
     "symmetric": [".drot-word"],
     "balance": [".drot-word"],
+    "growth": [".drot-axis", ".drot-tick"],
     "drift": [],
     "priors": [".drot-word"],
     "match": [".drot-axis", ".drot-ink"],
@@ -119,7 +121,7 @@ def test_accessible(open_widget, widget):
         assert one.get_attribute("id") in output.get_attribute("for").split()
         assert one.get_attribute("aria-valuetext")
     hints = box.locator("svg [aria-describedby], svg[aria-describedby]")
-    assert hints.count() or widget in ("prices", "row", "seats", "starts")
+    assert hints.count() or widget in ("prices", "row", "seats", "growth", "starts")
     for one in hints.all()[:1]:
         text = page.locator(f"#{one.get_attribute('aria-describedby')}").inner_text()
         assert {"match": "swap", "srgw": "next cluster"}.get(widget, "arrow keys") in text

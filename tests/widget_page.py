@@ -57,7 +57,7 @@ SEATS = {
 
 CORNERS = drot.sqeuclidean([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
 PLANS = {  # of a square, without self-loops and with them
-    key: drot.entropic_affinity(CORNERS, 5 * 2**-0.8, diagonal=diagonal).plan.tolist()
+    key: drot.entropic_affinity(CORNERS, perplexity=5 * 2**-0.8, diagonal=diagonal).plan.tolist()
     for key, diagonal in (("off", "drop"), ("on", "keep"))
 }
 

@@ -139,7 +139,7 @@ class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
 
 @dataclass(eq=False, repr=False)
 class SemiRelaxedGWClustering(SimilarityEstimator):
-    r"""Cluster points by the small similarity that is closest to theirs.
+    r"""Clustering by a semi-relaxed Gromov-Wasserstein (srGW) barycentre of the similarity.
 
     A similarity C between the rows of X is matched with one between k clusters,
     :math:`\min_{\bar C, T} E_L(C, \bar C, T)`, by :func:`drot.srgw_barycenter`; the

@@ -480,7 +480,7 @@ class TSNEkhorn(SNEkhorn):
 
 @dataclass(eq=False, repr=False)
 class CCPCA(PlacesNewPoints):
-    r"""Principal components of the connected components of a neighbourhood graph.
+    r"""ccPCA: principal components of the connected components of neighbourhood graphs.
 
     Entropic affinities between the rows of X are the probabilities of a random graph;
     :func:`drot.ccpca` replaces each point by the mean of its connected component, averages over

@@ -39,7 +39,7 @@ _POWERS = 8  # steps towards the leading direction of a cluster
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SemiRelaxedBarycenter(SemiRelaxedGW):
-    """A small similarity that stands for a large one, with the plan that joins them."""
+    """A barycentre: a small similarity that stands for a large one, and the plan between."""
 
     structure: Tensor  # (k, k) Cbar, 0 in the rows of an empty cluster
 

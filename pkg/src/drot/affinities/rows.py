@@ -9,6 +9,7 @@ from itertools import zip_longest
 from typing import Literal, get_args
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import as_perplexity, check_choice, check_count, check_positive, check_reach
@@ -116,7 +117,7 @@ def _log_softmax(cost: Tensor, scale: Tensor | float) -> Tensor:
 def entropic_affinity(
     cost,
     *,
-    perplexity,
+    perplexity: ArrayLike,
     diagonal: Diagonal = "keep",
     n_neighbors: int | None = None,
     tol: float | None = None,

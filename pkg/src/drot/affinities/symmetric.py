@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.run import OnFailure, iterate
@@ -20,7 +21,7 @@ _FALL = 0.7  # the largest share of a gamma that one step may take
 def symmetric_entropic_affinity(
     cost,
     *,
-    perplexity,
+    perplexity: ArrayLike,
     tol: float | None = None,
     max_iter: int = 100,
     callback: Callback | None = None,

@@ -38,11 +38,13 @@ def cluster_then_reduce(
 
     Parameters
     ----------
-    similarity, n_prototypes, n_components, kernel, normalization, loss, weights
+    similarity, n_prototypes
         As in :func:`distributional_reduction`.
     centres : callable, optional
         Makes a similarity (k, k) of the plan (n, k), that of the centres of the clusters: they are
         embedded instead, all with the same weight, and the objective is still that of C and T.
+    n_components, kernel, normalization, loss, weights
+        As in :func:`distributional_reduction`.
     clustering : {"spectral", "kmeans"}
         Of C: spectral clustering as scikit-learn defines it, or k-means of the points, where the
         similarity knows them, or of its leading eigenvectors as coordinates. A C with negative

@@ -179,22 +179,6 @@ def test_the_constant_makes_a_divergence(name):
     assert loss.evaluate(Z, tol=1e-12).value + loss.constant == pytest.approx(kl, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_the_metric_of_the_first_step(name):
-    """Symmetric weights in proportion to P + P^T; for pairs, of the total that the repulsion has
-    when all points coincide, both as second derivatives of F by the squared distances."""
-    loss = objective(name)
-    weights, P = loss.attraction, (loss.plan + loss.plan.T) / 2
-    torch.testing.assert_close(weights, weights.T, rtol=0, atol=0)
-    if name in BERNOULLI:
-        place = torch.zeros(12, 2, dtype=torch.float64)
-        assert (loss.evaluate(place).gradient == 0).all()
-        Q = loss.latent_plan(place)
-        slope = loss.curve.b / loss.curve.guard  # of C at distance 0
-        P = P * (loss.repulsion * slope * Q.sum() / P.sum())
-    torch.testing.assert_close(weights, P, rtol=1e-12, atol=0)
-
-
 @pytest.mark.parametrize(("normalization", "pairs"), [("sum", 9), ("rows", 3)])
 def test_loops_count_where_they_are_kept(normalization, pairs):
     """In the sums, also where the plan has none."""

@@ -69,19 +69,6 @@ def test_prp_envelope_finite_differences(name):
 
 
 @each_kernel
-def test_prp_envelope_laplacian(kernel):
-    """The gradient is 4 L(W) Z, W = P - Q divided by 1 + d^2 for Student's kernel."""
-    P, Z = balanced(8, 11), points(9, 11)
-    C = latent_cost(Z, kernel)
-    W = P.numpy() - oracles.sinkhorn(C, 1.0)
-    if kernel == "student":
-        W = W * np.exp(-C)
-    expected = 4 * (np.diag(W.sum(axis=1)) - W) @ Z.numpy()
-    found = SNEkhornLoss(P, kernel).evaluate(Z, tol=1e-12)
-    assert_allclose(found.gradient, expected, atol=1e-9)
-
-
-@each_kernel
 def test_prp_envelope_orders(kernel):
     """With f off by t, the value is off by O(t^2) and the gradient by O(t)."""
     P, Z = balanced(10, 20), points(11, 20)

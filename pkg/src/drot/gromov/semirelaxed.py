@@ -217,10 +217,7 @@ def semi_relaxed_gw(
         return descent(problem, steps(plan), max(tol, _ROUGH), moves)
 
     def finish(state: State, gap: float) -> Iterator[tuple]:
-        path = (
-            descent(problem, steps(state.T), tol, moves) if gap > tol else [(state, gap, state.T)]
-        )
-        for now, *more in path:
+        for now, *more in descent(problem, steps(state.T), tol, moves):
             yield now, *more
         if refine and problem.k > 1:
             for lower in dealt(problem, now, tol, most, rng):

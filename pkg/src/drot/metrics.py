@@ -173,7 +173,7 @@ def prototype_homogeneity(plan, y) -> float:
 
 
 def weighted_silhouette(Z, plan, y) -> float:
-    r"""Weighted silhouette of prototypes: are they nearer to their class than to the next.
+    r"""Weighted silhouette: how much nearer prototypes are to their own class than to the next.
 
     A prototype has the class c(k) that gives it most mass. With the weights :math:`q`, without
     prototypes of weight 0,

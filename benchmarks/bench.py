@@ -8,11 +8,11 @@
     python benchmarks/bench.py --cases race --large --cap 900   # the race at n = 10 000 too
 
 The cases are in ``cases/``: entropic affinity, symmetric entropic affinity, t-SNEkhorn, a race of
-t-SNE and UMAP, semi-relaxed Gromov-Wasserstein, one thread against the default, and the growth of
-time and memory with n. Ours and the peers run in turn in one process for each problem, on all
-cores: where that is the default, the package takes fewer for what is small. Three files are
-written, with ``_cuda`` in their names on a GPU: ``bench.csv`` (all cases but growth),
-``growth.csv``, ``machine.csv`` (the rates behind the floors).
+t-SNE and UMAP, semi-relaxed Gromov-Wasserstein, one thread against the default, new points into a
+fitted map, and the growth of time and memory with n. Ours and the peers run in turn in one process
+for each problem, on all cores: where that is the default, the package takes fewer for what is
+small. Three files are written, with ``_cuda`` in their names on a GPU: ``bench.csv`` (all cases but
+growth), ``growth.csv``, ``machine.csv`` (the rates behind the floors).
 
 ``seconds`` is the median of ``repeats`` runs, ``spread`` the longest minus the shortest, and
 ``cpu_seconds`` adds up all threads. ``floor_s`` is the time below which the passes and products
@@ -22,7 +22,7 @@ the code is from its machine, where ``passes`` and ``products`` say how good the
 A process that takes longer than the cap is stopped, and larger ones of its kind are not started.
 
 Prediction for two quiet cores: machine 10 s; ea 1 minute; sea 2; tsnekhorn 2; race 6; srgw 1;
-threads 2; growth 8: 22 minutes.
+threads 2; transform 1; growth 8: 23 minutes.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ CASES = {
     "race": "race",
     "srgw": "srgw",
     "threads": "threads",
+    "transform": "transform",
     "growth": "growth",
 }
 

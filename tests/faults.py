@@ -340,6 +340,8 @@ ROWS = {name: read(name) for name in ARGUMENTS}
 def also(name: str, parameter: str) -> dict:
     """What cells of a parameter change besides it."""
     kinds = ROWS[name].roles
+    if (name, parameter) == ("drot.DistR", "n_neighbors"):
+        return {"similarity": "umap"}  # which alone reads it
     if kinds.get("init") == "init":  # what only starts by name read
         found = {"n_components": {"init": "spectral"}, "random_state": {"init": "random"}}
         return found.get(parameter, {})

@@ -60,6 +60,7 @@ SOLVERS: dict[str, Callable] = {  # with a callback
 def test_every_solver_is_here():
     """All functions with a callback; that of ccPCA looks on, and ends nothing."""
     solvers = {name: getattr(drot, name) for name in drot.__all__ if name != "ccpca"}
+    solvers |= {name: getattr(drot.affinities, name) for name in drot.affinities.__all__}
     solvers |= {f"hyperbolic.{name}": getattr(hyperbolic, name) for name in hyperbolic.__all__}
     functions = {name: one for name, one in solvers.items() if inspect.isfunction(one)}
     names = {n for n, one in functions.items() if "callback" in inspect.signature(one).parameters}

@@ -39,7 +39,7 @@ def test_barycentre_of_similarities_with_an_offset(dtype, kind):
         X = groups().to(dtype)
         far = torch.full_like(X[:, :1], offset**0.5)
         C, moved = drot.gram(X), drot.costs.Factored(torch.cat([X, far], dim=1))
-    ask = dict(init="random", weights_x=weights(40))
+    ask = dict(init="random", weights=weights(40))
     plain, far = drot.srgw_barycenter(C, 4, **ask), drot.srgw_barycenter(moved, 4, **ask)
     tol = 1e-9 if dtype == torch.float64 else 1e-4
     assert far.objective == pytest.approx(plain.objective, rel=tol) and far.n_iter > 0

@@ -1,49 +1,72 @@
-"""Prototypes of six data sets: the tables and trade-offs of distributional reduction.
+"""Prototypes of eight data sets: the experiments of distributional reduction.
 
-    DROT_DATA=<folder of the data files> python benchmarks/distr_tables.py
+    DROT_DATA=<folder of the data files> python benchmarks/distr_tables.py [--turns 9]
 
-Three methods reduce each data set to k weighted prototypes: clusters first (CDR), reduction first
-(DRC), and distributional reduction (DistR), which descends from both and keeps the lower end: what
-``drot.distributional_reduction`` does with one start of each kind. Data of more than 50 dimensions
-are reduced by PCA before.
+Each data set is reduced to k weighted prototypes, the number of classes and 0, 20, ..., 100 more.
+Data of more than 50 dimensions are reduced by PCA before. The similarity of the points is
 
-    kernel student   the symmetric entropic affinity of some perplexity, Student's kernel in the
-                     plane, loss kl
-    kernel gram      inner products of the centred points and of the prototypes, loss square, in
-                     some number of components; a graph needs weights of one sign, so the clusters
-                     are by k-means
-    method COOT      co-optimal transport with 10 components, one start
+    sea, ea      the symmetric entropic affinity, or the symmetrised one, of perplexity 20, 50, 100
+                 or 200, for Student's kernel in the plane, loss kl
+    umap         UMAP's memberships of as many neighbours, for its fitted curve, loss kl in the
+                 place of binary cross-entropy, which no plan of fewer prototypes than points makes
+                 finite (drot.gromov.loss)
+    hyperbolic   as sea, for the Cauchy kernel of scale 0.2 in the hyperbolic plane; DistR from CDR
+    gram         inner products of the centred points, in 2, 5, 10 or 20 components, loss square;
+                 a graph needs weights of one sign, so the clusters are by k-means
 
-The perplexity is 50, and k the number of classes plus 0, 20, 40 and 90, with five seeds; with
-clusters by k-means in place of spectral clusters, three. Inner products have 2, 5, 10 and 20
-components, k is the number of classes plus 40, for COOT plus 0 as well, and there are three seeds.
-MNIST and Fashion-MNIST run in two ways. On 2000 images, the first 200 of each class, all of the
-above. On all 10 000 images, in single precision and with 50 prototypes: CDR, and DistR from CDR
-alone, since DRC embeds all points with n x n arrays and n^3 factorisations; and k-means of the
-points, to see how many prototypes it takes.
+and the methods are
+
+    CDR, DRC     clusters first, as drot.cluster_then_reduce; reduction first, where all points are
+                 embedded to a residual of 0.02
+    centres      CDR as the paper has it: centres of the clusters are embedded with one weight. A
+                 perplexity is then at most k / 2
+    DistR        descends from CDR and DRC and keeps the lower end
+    CG, MD       DistR from CDR alone with the paper's solvers of the plan, conditional gradient and
+                 mirror descent without moves of single rows, 200 steps a round
+    COOT         co-optimal transport with 2 or 10 components, one start
+    k-means      of the points alone, to see how many prototypes it takes
+    chance       each point has one of k labels drawn at random
+    CPD          no prototypes: the least eigenvalue of the similarity on vectors of sum 0, as a
+                 share of its largest
+
+MNIST and Fashion-MNIST are their first 200 images of each class, and again 10 000 images, in single
+precision and with 50 prototypes, for CDR and DistR from CDR alone.
 
 Scores, times 100: homogeneity, weighted silhouette and NMI of all points, and in ``first`` the
-homogeneity of as many points as prototypes have weight, drawn at random, in the mean of 200 draws.
-``cpu_seconds`` counts what a method needs once the affinity is there: for DRC the embedding of all
-points, for DistR both starts too.
+homogeneity of as many points as prototypes have weight, drawn at random, in the mean of 200 draws;
+in the hyperbolic plane by its distances. ``used`` counts prototypes with weight, ``shared`` points
+with mass on two or more. ``cpu_seconds`` counts what a method needs once the affinity is there: for
+DRC the embedding of all points, for DistR both starts. The seed draws the clusterings, of k-means
+too; embeddings of all points start at eigenvectors, once for all seeds and all k.
 
-The seed draws the clusterings. The embedding of all points starts at eigenvectors and draws
-nothing, so it is computed once for all seeds and all k. Each finished row is appended to the file,
-and rows that are there already are not computed again.
+The grid is long, so its cases have turns. The record has the first three; ``--turns 4`` and
+``--turns 9`` go on, the latter to four perplexities, six numbers, two clusterings and five seeds of
+everything.
 
-Prediction, measured first on one case of each kind, in CPU seconds: a case of the three methods
-takes 1.5 on SNAREseq, 2 on COIL-20, 4.5 on 2000 images, 5 on PBMC, half of that by k-means, and 0.6
-by inner products; the embedding of all points 4, 6 and 30, and 120 on PBMC; a case of 10 000 images
-30, its affinity 60. With 20 cases by spectral clusters and 12 by k-means on each set, 100 of inner
-products and COOT, and 10 of 10 000 images that is 24 minutes. The paper's grid has more
-perplexities and more numbers of prototypes; two more perplexities would be another 40 minutes.
+    1   sea at 50, spectral clusters, with 0, 20, 40 and 100 more prototypes than classes, CG and MD
+        with 40; inner products in 10 components with 0, 40 and 100; one seed each. On the six sets
+        of Table 2 moreover five seeds of CDR, DRC and DistR with 0, 20 and 40, three by k-means,
+        three of inner products with 40 and of COOT with 10 components. Labels by chance, least
+        eigenvalues, all images
+    2   sea at 20 and 200 with 40 and 100, one seed
+    3   ea and umap at 50 with 40 and 100, one seed
+    4   these with 0, sea at 100, Zeisel's cells by five seeds and by k-means, COOT with 2
+        components, the hyperbolic plane with 40
+    9   the rest
+
+The rows of CDR, DRC and DistR in turn 1 with several seeds, of COOT and of all images are two days
+older; their embedding of all points went to a residual of 0.001.
+
+Prediction, measured first on one case of each kind, in CPU seconds: a case of CDR, DRC and DistR
+takes 1.3 on SNAREseq, 1.8 on COIL-20, 4 on 2000 images, 7.5 on PBMC and 9 on Zeisel's cells; the
+embedding of all points 2, 2, 5, 31 and 35 at perplexity 20 and a quarter of it at 200. That makes 5
+minutes for what is new in turn 1, 5 each for turns 2 and 3, 12 for turn 4, and 6 hours for all.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
-import csv
 import functools
 import itertools
 import math
@@ -51,78 +74,119 @@ import time
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import drot
 import numpy as np
 import recording
+import sweep
 import torch
-from drot.distributional.reduction import Placed, Reduction, read_problem
+from drot.costs.kernels import KERNELS, Kernel
+from drot.distributional.reduction import Coupling, Placed, Reduction, read_problem
 from drot.distributional.solve import descent
-from drot.metrics import prototype_homogeneity, prototype_nmi, weighted_silhouette
+from drot.gromov.contraction import with_rows
+from drot.gromov.descent import conditional_gradient, mirror_descent
+from drot.gromov.descent import descent as plan_descent
+from drot.hyperbolic import _Hyperbolic, centres, squares
+from drot.metrics import (
+    prototype_homogeneity,
+    prototype_nmi,
+    weighted_silhouette,
+)
+from scipy.linalg import eigvalsh
 from sklearn.cluster import KMeans
+from sklearn.metrics import normalized_mutual_info_score
 from torch import Tensor
 
 OUT = Path(__file__).parent / "results" / "distr_tables.csv"
-FIELDS = [
-    *("data", "n", "kernel", "perplexity", "components", "clustering", "prototypes", "method"),
-    *("seed", "objective", "homogeneity", "silhouette", "nmi", "first", "used", "cpu_seconds"),
-]
-KEY = FIELDS[:9]
-SIZES = {
+SCORES = ("objective", "homogeneity", "silhouette", "nmi", "first", "used", "shared", "cpu_seconds")
+SIZES = {  # the smallest first
+    "expression": 1047,
+    "chromatin": 1047,
     "coil20": 1440,
     "mnist": 2000,
     "fashion": 2000,
-    "chromatin": 1047,
-    "expression": 1047,
     "pbmc3k": 2638,
+    "zeisel": 3005,
+    "zeisel_subclasses": 3005,
 }
-CLASSES = {"coil20": 20, "pbmc3k": 8, "chromatin": 4, "expression": 4}  # else 10
-COLUMNS = {"chromatin": 19, "expression": 10}  # else 50
-STEPS = (0, 20, 40, 90)  # prototypes beyond the number of classes
-COMPONENTS = (2, 5, 10, 20)  # of inner products
+CLASSES = {
+    "coil20": 20,
+    "pbmc3k": 8,
+    "chromatin": 4,
+    "expression": 4,
+    "mnist": 10,
+    "fashion": 10,
+    "zeisel": 7,
+    "zeisel_subclasses": 48,
+}
+FILES = {
+    "expression": "snareseq_expression",
+    "chromatin": "snareseq_chromatin",
+    "fashion": "fashion_mnist",
+}
+COLUMNS = {"chromatin": 19, "expression": 10}  # else 45 or 50
+PERPLEXITIES = (50, 20, 100, 200)
+STEPS = range(0, 101, 20)  # prototypes beyond the number of classes
+COMPONENTS = (10, 2, 5, 20)  # of inner products
 SEEDS = range(5)
-FEW = 3  # seeds of what is beside the point
+DONE = 3  # turns in the record
 WHOLE = 10_000
-TOL, MOST = 1e-3, 100  # of positions; rounds
+TOL, ALL_TOL, ROUNDS = 1e-3, 0.02, 100  # of prototypes, and of an embedding of all points
+STEPS_OF_PLAN = 200  # of the paper's solvers, in each round
+SCALE = 0.2  # of the hyperbolic kernel
 DRAWS = 200
+THREE = ("CDR", "DRC", "DistR")
 
 
 class Case(NamedTuple):
-    """What one computation takes; its methods share the clusterings."""
+    """One row of the record. Methods of one case share affinity, embedding and clusters."""
 
     data: str
     n: int
-    kernel: str
-    perplexity: int  # 0 for inner products
+    similarity: str
+    perplexity: int  # 0 without one
     components: int
     clustering: str
     prototypes: int
     seed: int
-    methods: tuple[str, ...] = ("CDR", "DRC", "DistR")
+    method: str
 
-    def key(self, method: str) -> tuple[str, ...]:
-        return (*(str(part) for part in self[:7]), method, str(self.seed))
+    @property
+    def place(self) -> tuple:
+        return self[:5]
+
+    @property
+    def step(self) -> int:
+        return self.prototypes - CLASSES[self.data]
 
 
-def classes(name: str) -> int:
-    return CLASSES.get(name, 10)
+class Fitted(Kernel):
+    """UMAP's curve 1 / (1 + a u^b), with a guard where its slope is infinite."""
+
+    def __init__(self) -> None:
+        self.a, self.b = drot.umap_curve()
+
+    def power(self, u: Tensor) -> Tensor:
+        return self.a * (u + 1e-3) ** self.b
+
+    def cost(self, u: Tensor) -> Tensor:
+        return torch.log1p(self.power(u))
+
+    def slope(self, u: Tensor) -> Tensor:
+        part = self.power(u)
+        return self.b * part / ((1 + part) * (u + 1e-3))
+
+
+KERNELS["umap"] = Fitted()
+KERNEL = {"gram": "gram", "umap": "umap"}  # else student
 
 
 @functools.cache
 def load(name: str, n: int) -> tuple[Tensor, Tensor]:
     """Points and classes; of fewer points than there are, the same number of each class."""
-    match name:
-        case "chromatin" | "expression":
-            source = drot.datasets.load(f"snareseq_{name}", download=False)
-        case "coil20":
-            source = drot.datasets.load("coil20", download=False)
-        case "pbmc3k":
-            source = drot.datasets.load("pbmc3k", download=False)
-        case "mnist":
-            source = drot.datasets.load("mnist", n_components=50, download=False)
-        case _:
-            source = drot.datasets.load("fashion_mnist", n_components=50, download=False)
+    more = {"n_components": 50} if name in ("mnist", "fashion") else {}
+    source = drot.datasets.load(FILES.get(name, name), download=False, **more)
     X, y = source.X.double(), source.y
     if n < len(X):
         kept = [(y == c).nonzero()[: n // len(y.unique()), 0] for c in y.unique()]
@@ -131,31 +195,126 @@ def load(name: str, n: int) -> tuple[Tensor, Tensor]:
     return X, y
 
 
+def similar(kind: str, X: Tensor, perplexity: int):
+    """The similarity of points."""
+    if kind == "gram":
+        return drot.gram(X - X.mean(dim=0))
+    D = drot.sqeuclidean(X)
+    if kind == "ea":
+        return drot.symmetrize(drot.entropic_affinity(D, perplexity=perplexity))
+    if kind == "umap":
+        return drot.fuzzy_union(drot.umap_membership(D, n_neighbors=perplexity).plan)
+    return drot.symmetric_entropic_affinity(D, perplexity=perplexity).plan
+
+
 @functools.lru_cache(1)
-def problem(name: str, n: int, kernel: str, perplexity: int, components: int) -> Reduction:
+def problem(name: str, n: int, kind: str, perplexity: int, components: int) -> Reduction:
     """The objective, with its similarity."""
     X = load(name, n)[0]
-    if kernel == "gram":
-        similarity = drot.gram(X - X.mean(dim=0))
-    else:
-        X = X.float() if n == WHOLE else X
-        similarity = drot.symmetric_entropic_affinity(
-            drot.sqeuclidean(X), perplexity=perplexity
-        ).plan
-    return read_problem(similarity, 2, components, kernel, None, None, None)
+    C = similar(kind, X.float() if n == WHOLE else X, perplexity)
+    if kind == "hyperbolic":
+        return _Hyperbolic(C, 2, n_components=components, scale=SCALE)
+    return read_problem(C, 2, n_components=components, kernel=KERNEL.get(kind, "student"))
+
+
+def task(case: Case) -> Reduction:
+    """The problem for the case's number of prototypes."""
+    found = copy.copy(problem(*case.place))
+    found.k = case.prototypes
+    return found
 
 
 @functools.lru_cache(1)
-def whole(name: str, n: int, kernel: str, perplexity: int, components: int):
+def whole(name: str, n: int, kind: str, perplexity: int, components: int):
     """All points embedded, with what the clustering sees of them, and CPU seconds."""
     begin = time.process_time()
-    task = problem(name, n, kernel, perplexity, components)
-    if kernel == "gram":  # the eigenvectors of the points' second moments, not of n x n products
-        Z, every = drot.spectral.pca(load(name, n)[0], components).Z, None
+    every = None
+    if kind == "gram":  # the eigenvectors of the points' second moments, not of n x n products
+        Z = drot.spectral.pca(load(name, n)[0], components).Z
     else:
-        every = task.identity()
-        Z = task.place(task.start(every, np.random.default_rng(0)), every, TOL, 2000)
+        terms = problem(name, n, kind, perplexity, components)
+        every = terms.identity()
+        Z = terms.place(terms.start(every, np.random.default_rng(0)), every, ALL_TOL, 2000)
     return Placed(Z, every, 0.0, ()), time.process_time() - begin
+
+
+@functools.lru_cache(2)
+def start(case: Case) -> tuple[Placed, float]:
+    """What CDR or DRC, the method of the case, makes, and its CPU seconds."""
+    terms, before = task(case), 0.0
+    if case.method == "DRC":
+        picture, before = whole(*case.place)
+    begin = time.process_time()
+    rng = np.random.default_rng(case.seed)
+    if case.method == "DRC":
+        coupling = terms.cluster(case.clustering if picture.coupling else "kmeans", rng, picture)
+        Z = terms.centres(picture.Z, coupling)
+    else:
+        coupling = terms.cluster(case.clustering, rng)
+        Z = terms.start(coupling, np.random.default_rng(case.seed))
+        Z = terms.place(Z, coupling, TOL, 2000)
+    placed = Placed(Z, coupling, math.inf, (terms.objective(Z, coupling),))
+    return placed, before + time.process_time() - begin
+
+
+def descended(case: Case, terms: Reduction, first: Placed) -> tuple[Placed, float]:
+    begin = time.process_time()
+    *_, (end, *_) = itertools.islice(descent(terms, first, TOL), ROUNDS + 1)
+    return end, time.process_time() - begin
+
+
+def embedded_centres(case: Case) -> tuple[Placed, float]:
+    """CDR as the paper has it, from the clusters of ours."""
+    (first, seconds), terms, begin = (
+        start(case._replace(method="CDR")),
+        task(case),
+        time.process_time(),
+    )
+    c, k = first.coupling, case.prototypes
+    X = load(case.data, case.n)[0].to(c.T)
+    C = similar(case.similarity, terms.centres(X, c), min(case.perplexity, k // 2))
+    kernel = KERNEL.get(case.similarity, "student")
+    few = read_problem(C, k, n_components=case.components, kernel=kernel)
+    each = few.identity()
+    Z = few.place(few.start(each, np.random.default_rng(case.seed)), each, TOL, 2000)
+    placed = Placed(Z, c, math.inf, (terms.objective(Z, c),))
+    return placed, seconds + time.process_time() - begin
+
+
+def by_papers_solver(case: Case) -> tuple[Placed, float]:
+    """DistR from CDR, with conditional gradient or mirror descent alone for the plan."""
+    (first, seconds), terms = start(case._replace(method="CDR")), task(case)
+
+    def transport(Z: Tensor, c: Coupling) -> Coupling:
+        plans, now = terms.plans(Z, c)
+        if case.method == "MD":  # which cannot leave zeros
+            now = plans.state(0.9 * now.T + 0.1 * terms.w[:, None] / terms.k)
+            steps = mirror_descent(plans, now, None)
+        else:
+            steps = conditional_gradient(plans, now)
+        *_, (state, *_) = itertools.islice(plan_descent(plans, steps, terms.tol), STEPS_OF_PLAN)
+        rounding = torch.finfo(terms.w.dtype).eps * terms.w[:, None]
+        return terms.couple(with_rows(state.T.masked_fill(rounding >= state.T, 0), terms.w))
+
+    terms.transport = transport
+    end, more = descended(case, terms, first)
+    return end, seconds + more
+
+
+def reduced(case: Case) -> tuple[Placed, float]:
+    """Where a method ends, and its CPU seconds."""
+    if case.method in ("CDR", "DRC"):
+        return start(case)
+    if case.method == "centres":
+        return embedded_centres(case)
+    if case.method in ("CG", "MD"):
+        return by_papers_solver(case)
+    alone = case.n == WHOLE or case.similarity == "hyperbolic"
+    kinds = ("CDR",) if alone else ("CDR", "DRC")
+    begun = [start(case._replace(method=kind)) for kind in kinds]
+    ends = [descended(case, task(case), first) for first, _ in begun]
+    spent = sum(seconds for _, seconds in (*begun, *ends))
+    return min((end for end, _ in ends), key=lambda end: end.value), spent
 
 
 def first_homogeneity(labels: np.ndarray, y: np.ndarray, number: int) -> float:
@@ -178,164 +337,210 @@ def entropy(counts: np.ndarray) -> float:
     return -float(np.sum(share * np.log(share)))
 
 
-def scores(case: Case, Z: Tensor, T: Tensor) -> list[str]:
+def hyperbolic_clusters(v: Tensor, k: int) -> np.ndarray:
+    """Labels by k-means in hyperbolic space, the best of ten starts."""
+    rng, best, kept = np.random.default_rng(0), math.inf, None
+    for _ in range(10):
+        m = v[torch.from_numpy(rng.permutation(len(v))[:k])]
+        for _ in range(100):
+            far = squares(v, m)
+            labels = far.argmin(dim=1)
+            member = torch.nn.functional.one_hot(labels, k).double().T
+            count = member.sum(dim=1, keepdim=True)
+            new = torch.where(count > 0, centres(v, member / count.clamp_min(1)), m)
+            if torch.equal(new, m):
+                break
+            m = new
+        value = float(far.min(dim=1).values.sum())
+        if value < best:
+            best, kept = value, labels.numpy()
+    return kept
+
+
+def hyperbolic_silhouette(v: Tensor, T: np.ndarray, y: np.ndarray) -> float:
+    """``drot.metrics.weighted_silhouette`` by hyperbolic distances."""
+    mass = np.eye(int(y.max()) + 1)[y].T @ T  # (c, k)
+    q, label = T.sum(axis=0), mass.argmax(axis=0)
+    D, total = squares(v).sqrt().numpy(), 0.0
+    for i in np.flatnonzero(q):
+        near = {}
+        for c in set(label[q > 0]):
+            at = (label == c) & (np.arange(len(q)) != i)
+            near[c] = np.average(D[i, at], weights=q[at]) if q[at].sum() else None
+        own, rest = near.pop(label[i]), min(near.values())
+        total += q[i] * (0 if own is None else (rest - own) / max(rest, own))
+    return float(total / q.sum())
+
+
+def scores(case: Case, Z: Tensor, T: Tensor) -> dict[str, Any]:
     y = load(case.data, case.n)[1].numpy()
-    used = int((T.sum(dim=0) > 0).sum())
+    used = T.sum(dim=0) > 0
     labels = T.argmax(dim=1).numpy()
-    found = [
-        prototype_homogeneity(T, y),
-        weighted_silhouette(Z, T, y),
-        prototype_nmi(Z, T, y),
-        first_homogeneity(labels, y, used),
-    ]
-    return [*(f"{100 * score:.3f}" for score in found), str(used)]
+    if case.similarity == "hyperbolic":
+        v = Z[:, 1:]
+        silhouette = hyperbolic_silhouette(v, T.numpy(), y)
+        clusters = np.zeros(len(v), dtype=int)
+        number = min(CLASSES[case.data], int(used.sum()))
+        clusters[used.numpy()] = hyperbolic_clusters(v[used], number)
+        nmi = normalized_mutual_info_score(y, clusters[labels])
+    else:
+        silhouette, nmi = weighted_silhouette(Z, T, y), prototype_nmi(Z, T, y)
+    return percents(
+        homogeneity=prototype_homogeneity(T, y),
+        silhouette=silhouette,
+        nmi=nmi,
+        first=first_homogeneity(labels, y, int(used.sum())),
+    ) | {"used": int(used.sum()), "shared": int(((T > 0).sum(dim=1) > 1).sum())}
 
 
-def compute(case: Case) -> Iterator[list[str]]:
-    """The rows of a case, method by method."""
+def percents(**found: float) -> dict[str, str]:
+    return {name: f"{100 * score:.3f}" for name, score in found.items()}
+
+
+def labelled(case: Case, labels: np.ndarray) -> dict[str, Any]:
+    """Scores of labels that no prototypes belong to."""
+    y, k = load(case.data, case.n)[1].numpy(), case.prototypes
+    return percents(
+        homogeneity=prototype_homogeneity(np.eye(k)[labels], y),
+        first=first_homogeneity(labels, y, k),
+    ) | {"used": k}
+
+
+def least_eigenvalue(case: Case) -> float:
+    """Of the similarity on vectors of sum 0, over the largest: below 0, it is not CPD."""
+    C = similar(case.similarity, load(case.data, case.n)[0], case.perplexity)
+    C = C - C.mean(dim=0) - C.mean(dim=1, keepdim=True) + C.mean()
+    most = float(torch.linalg.matrix_norm(C, ord=2)) if len(C) < 100 else size(C)
+    C = (C + most / len(C)).numpy()  # the constant vector goes to the other end
+    return float(eigvalsh(C, subset_by_index=(0, 0))[0]) / most
+
+
+def size(C: Tensor) -> float:
+    """The largest eigenvalue, nearly, by powers."""
+    x = torch.ones(len(C)).to(C)
+    x[::2] = -1
+    for _ in range(100):
+        x = C @ x
+        length = float(x.norm())
+        x = x / length
+    return length
+
+
+def compute(**case: Any) -> dict[str, Any]:
+    """The scores of one case, as text or numbers, empty where there are none."""
     torch.set_num_threads(1)
-    if case.methods == ("k-means",):
-        begin = time.process_time()
-        X, y = (part.numpy() for part in load(case.data, case.n))
-        model = KMeans(case.prototypes, n_init=1, random_state=case.seed).fit(X)
-        plan = np.eye(case.prototypes)[model.labels_]
-        pure = 100 * prototype_homogeneity(plan, y)
-        first = 100 * first_homogeneity(model.labels_, y, case.prototypes)
-        found = [f"{model.inertia_:.7g}", f"{pure:.3f}", "", "", f"{first:.3f}"]
-        seconds = f"{time.process_time() - begin:.2f}"
-        yield [*case.key("k-means"), *found, str(case.prototypes), seconds]
-        return
-    if case.methods == ("COOT",):
-        begin = time.process_time()
-        X = load(case.data, case.n)[0]
-        limits = {"n_starts": 1, "max_iter": 50, "on_failure": "ignore"}
-        found = drot.coot_clustering(
-            X, case.prototypes, n_components=10, random_state=case.seed, **limits
-        )
-        seconds = time.process_time() - begin
-        yield row(case, "COOT", found.objective, found.Z, found.plan, seconds)
-        return
-    k, place = case.prototypes, case[:5]
-    task = copy.copy(problem(*place))
-    task.k = k
-    ends: list[Placed] = []
-    spent = 0.0
-    for method in ("CDR", "DRC"):
-        if method not in case.methods:
-            continue
-        picture, before = None, 0.0
-        if method == "DRC":
-            picture, before = whole(*place)
-        begin = time.process_time()
-        rng = np.random.default_rng(case.seed)
-        if picture is None:
-            coupling = task.cluster(case.clustering, rng)
-            Z = task.start(coupling, np.random.default_rng(case.seed))
-            Z = task.place(Z, coupling, TOL, 2000)
-        else:
-            how = case.clustering if picture.coupling else "kmeans"
-            coupling = task.cluster(how, rng, picture)
-            Z = task.centres(picture.Z, coupling)
-        seconds = time.process_time() - begin
-        first = Placed(Z, coupling, math.inf, (task.objective(Z, coupling),))
-        yield row(case, method, first.value, Z, coupling.T, before + seconds)
-        begin = time.process_time()
-        *_, (end, *_) = itertools.islice(descent(task, first, TOL), MOST + 1)
-        spent += before + seconds + time.process_time() - begin
-        ends.append(end)
-    best = min(ends, key=lambda end: end.value)
-    yield row(case, "DistR", best.value, best.Z, best.coupling.T, spent)
+    here, begin = Case(**case), time.process_time()
+    empty: dict[str, Any] = dict.fromkeys(SCORES, "")
+    match here.method:
+        case "chance":
+            n = len(load(here.data, here.n)[1])
+            found = labelled(
+                here, np.random.default_rng(here.seed).integers(here.prototypes, size=n)
+            )
+        case "CPD":
+            found = {"objective": f"{least_eigenvalue(here):.4g}"}
+        case "k-means":
+            model = KMeans(here.prototypes, n_init=1, random_state=here.seed)
+            model.fit(load(here.data, here.n)[0].numpy())
+            found = {"objective": f"{model.inertia_:.7g}"} | labelled(here, model.labels_)
+        case "COOT":
+            q, limits = here.components, {"n_starts": 1, "max_iter": 50, "on_failure": "ignore"}
+            X, k, s = load(here.data, here.n)[0], here.prototypes, here.seed
+            end = drot.coot_clustering(X, k, n_components=q, random_state=s, **limits)
+            begin = time.process_time() - begin  # without the scores
+            found = {"objective": f"{end.objective:.7g}"} | scores(here, end.Z, end.plan)
+            return empty | found | {"cpu_seconds": f"{begin:.2f}"}
+        case _:
+            end, spent = reduced(here)
+            found = {"objective": f"{end.value:.7g}"} | scores(here, end.Z, end.coupling.T)
+            return empty | found | {"cpu_seconds": f"{spent:.2f}"}
+    return empty | found | {"cpu_seconds": f"{time.process_time() - begin:.2f}"}
 
 
-def row(case: Case, method: str, value: float, Z: Tensor, T: Tensor, seconds: float) -> list[str]:
-    return [*case.key(method), f"{value:.7g}", *scores(case, Z, T), f"{seconds:.2f}"]
+def turn(case: Case) -> int:
+    """When a case is due: see above."""
+    step, first, main = case.step, case.seed == 0, case.method in THREE
+    six = not case.data.startswith("zeisel")  # the sets of Table 2
+    match case.similarity, case.perplexity, case.clustering:
+        case "none" | "points", _, _:
+            return 1
+        case _ if case.n == WHOLE or (case.method == "CPD" and case.perplexity == 50):
+            return 1
+        case "sea", 50, "spectral":
+            if six and main and step in (0, 20, 40):
+                return 1
+            if case.method in ("CG", "MD"):
+                return 1 if first and step == 40 else 9
+            if first:
+                return 1 if step in (0, 20, 40, 100) else 9
+            return 4 if main and step in (0, 40) else 9
+        case "sea", 50, "kmeans":
+            if six and main and step in (0, 20, 40) and case.seed < 3:
+                return 1
+            return 4 if first and main and step == 40 else 9
+        case "sea", xi, "spectral" if first and (main or case.method == "centres"):
+            if step in (40, 100) and xi != 100:
+                return 2
+            return 4 if step in (0, 40, 100) else 9
+        case "ea" | "umap", 50, "spectral" if first and (main or case.method == "centres"):
+            return 3 if step in (40, 100) else 4 if step == 0 else 9
+        case "gram", _, _:
+            if six and main and step == 40 and case.seed < 3:
+                return 1
+            return 1 if first and step in (0, 40, 100) and case.components == 10 else 9
+        case "hyperbolic", 50, _ if case.method != "DRC":
+            return 4 if first and step == 40 else 9
+        case "coot", _, _:
+            if six and case.components == 10 and step in (0, 40) and case.seed < 3:
+                return 1
+            return 4 if first and step in (0, 40) else 9
+    return 9
 
 
 def grid() -> Iterator[Case]:
-    """All cases, those of one similarity together, the headline first."""
-    for name in SIZES:
-        for step in STEPS:
-            for seed in SEEDS:
-                yield student(name, 50, step, seed, "spectral")
-                if seed < FEW:
-                    yield student(name, 50, step, seed, "kmeans")
+    """All cases, those of one similarity together."""
+    four, six = (*THREE, "centres"), (*THREE, "centres", "CG", "MD")
     for name, n in SIZES.items():
-        for q in COMPONENTS:
-            for seed in range(FEW if q <= COLUMNS.get(name, 50) else 0):
-                yield Case(name, n, "gram", 0, q, "kmeans", classes(name) + 40, seed)
-        for step in (0, 40):
-            for seed in range(FEW):
-                k = classes(name) + step
-                yield Case(name, n, "coot", 0, 10, "-", k, seed, ("COOT",))
-    yield from large()
-
-
-def student(name: str, perplexity: int, step: int, seed: int, how: str) -> Case:
-    """The symmetric entropic affinity, and Student's kernel in the plane."""
-    k = classes(name) + step
-    return Case(name, SIZES[name], "student", perplexity, 2, how, k, seed)
-
-
-def large() -> Iterator[Case]:
-    """All images; and clusters of their points alone, as many as one likes."""
+        numbers = [CLASSES[name] + step for step in STEPS]
+        yield from (
+            Case(name, n, "none", 0, 0, "-", k, s, "chance") for k in numbers for s in SEEDS
+        )
+        for kind, xi in itertools.product(("sea", "ea", "umap", "hyperbolic"), PERPLEXITIES):
+            if kind in ("sea", "ea"):
+                yield Case(name, n, kind, xi, 0, "-", CLASSES[name], 0, "CPD")
+            for how, k, s in itertools.product(("spectral", "kmeans"), numbers, SEEDS):
+                methods = THREE if kind == "hyperbolic" else six if how == "spectral" else four
+                if kind != "hyperbolic" or how == "spectral":
+                    yield from (Case(name, n, kind, xi, 2, how, k, s, m) for m in methods)
+        for q, k, s in itertools.product(COMPONENTS, numbers, SEEDS):
+            if q <= COLUMNS.get(name, 45):
+                yield from (Case(name, n, "gram", 0, q, "kmeans", k, s, m) for m in four)
+            if q in (2, 10):
+                yield Case(name, n, "coot", 0, q, "-", k, s, "COOT")
     for name in ("mnist", "fashion"):
         for k in (100, 300, 1000):
-            yield Case(name, WHOLE, "points", 0, 50, "kmeans", k, 0, ("k-means",))
-    for name in ("mnist", "fashion"):
-        for seed in SEEDS:
-            yield Case(name, WHOLE, "student", 50, 2, "spectral", 50, seed, ("CDR", "DistR"))
-
-
-def read() -> list[list[str]]:
-    if not OUT.exists():
-        return []
-    lines = OUT.read_text("utf8").splitlines()
-    return list(csv.reader(line for line in lines if not line.startswith("#")))[1:]
-
-
-def write(rows: list[list[str]], *, mode: str) -> None:
-    fresh = not OUT.exists()
-    with OUT.open(mode, encoding="utf8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        if fresh:
-            names = ("scikit-learn", "scipy", "numpy", "POT")
-            file.write(recording.header(", ".join(f"{name} {version(name)}" for name in names)))
-            writer.writerow(FIELDS)
-        writer.writerows(rows)
-
-
-def place(order: dict[tuple[str, ...], int], found: list[str]) -> int:
-    """Where a row stands in the file: in the order of the grid."""
-    return order[tuple(found[: len(KEY)])]
+            yield Case(name, WHOLE, "points", 0, 50, "kmeans", k, 0, "k-means")
+        for s, m in itertools.product(SEEDS, ("CDR", "DistR")):
+            yield Case(name, WHOLE, "sea", 50, 2, "spectral", 50, s, m)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", default="", help="words that a case must have, as student,50")
+    parser.add_argument("--turns", type=int, default=DONE, help="how many turns of the grid")
     asked = parser.parse_args()
-    torch.set_num_threads(1)
-    there = {tuple(found[: len(KEY)]) for found in read()}
-    words = [word for word in asked.only.split(",") if word]
-    todo = []
-    for case in grid():
-        parts = {str(part) for part in case}
-        done = all(case.key(method) in there for method in case.methods)
-        if not done and all(word in parts for word in words):
-            todo.append(case)
-    print(f"{len(there)} rows are there, {len(todo)} cases to compute", flush=True)
-    OUT.parent.mkdir(exist_ok=True)
-    for case in todo:
-        rows = list(compute(case))
-        write(rows, mode="a")
-        for found in rows:
-            print("  ".join(found), flush=True)
-    order = {
-        case.key(m): i for i, (case, m) in enumerate((c, m) for c in grid() for m in c.methods)
-    }
-    lines = OUT.read_text("utf8").splitlines()
-    ordered = sorted(read(), key=lambda found: place(order, found))
-    OUT.write_text("".join(f"{line}\n" for line in lines if line.startswith("#")), "utf8")
-    write([FIELDS, *ordered], mode="a")
+    cases = [case for case in grid() if turn(case) <= asked.turns]
+    cases.sort(key=lambda case: (turn(case) > 1, list(SIZES).index(case.data), turn(case)))
+    order = {tuple(map(str, case)): number for number, case in enumerate(grid())}
+    names = ("scikit-learn", "scipy", "numpy", "POT")
+    done = sweep.run(
+        [case._asdict() for case in cases],
+        compute,
+        OUT,
+        fields=SCORES,
+        facts=recording.header(", ".join(f"{name} {version(name)}" for name in names)),
+        place=lambda row: order.get(tuple(row[name] for name in Case._fields), -1),
+    )
+    print(done)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import oracles
 import pytest
 import scipy.optimize
 import torch
+from drot.affinities.symmetric import _Newton
 from drot.affinities.symmetric_dual import Dual
 from drot.costs.array import Pairwise, as_pairwise
 from numpy.testing import assert_allclose, assert_array_equal
@@ -436,6 +437,19 @@ def test_prp_sea_hessian_slack(block):
     found = product(dual, point_at(dual, gamma, lam, pinned=[2]), v)
     expected = explicit_hessian(C, gamma, lam) @ v
     assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
+
+
+def test_prp_sea_hessian_domain():
+    """A row without a price cannot be given lam > 0, where q is minus infinity."""
+    C = cloud_cost(5, 9)
+    gamma, lam = random_duals(5, C)
+    run = _Newton(dual_of(C, 3.0), torch.tensor(gamma), torch.tensor(lam), 1e-9)
+    gamma[0], lam[0] = 0.0, 1e-9 * lam[0]
+    run.point = run.dual.at(torch.tensor(gamma), torch.tensor(lam), run.pinned)
+    step = torch.zeros(2, 9, dtype=torch.float64)
+    step[1, 0] = 1e-5
+    assert 0 < float(run.point.row_sum[0]) < 1  # so q would increase
+    assert run._try(step) and float(run.point.lam[0]) == 0.0
 
 
 # --------------------------------------------------------------------------- lem-sea-shift

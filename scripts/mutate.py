@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import math
 import os
 import random
 import re
@@ -21,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from cosmic_ray.commands.init import _all_work_items
@@ -78,6 +80,7 @@ def main() -> None:
     parser.add_argument("packages", nargs="*", help="default: all")
     parser.add_argument("--sample", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="end the sample then")
     asked = parser.parse_args()
     paths = [path for name in asked.packages or [""] for path in (PACKAGE / name).rglob("*.py")]
     data, changes = reached(), []
@@ -87,6 +90,7 @@ def main() -> None:
         if wanted(spec.operator_name) and (tests := tests_of(data, path, line)):
             changes.append((path, line, spec, tests))
     random.Random(asked.seed).shuffle(changes)
+    until = time.monotonic() + 60 * asked.minutes
     killed = tried = 0
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(PACKAGE, Path(folder) / "drot")
@@ -95,7 +99,9 @@ def main() -> None:
             operator = get_operator(spec.operator_name)(**spec.operator_args)
             old = path.read_text("utf8")
             new = mutate_code(old, operator, spec.occurrence)
-            if new is None or new == old or tried == asked.sample:
+            if time.monotonic() > until or tried == asked.sample:
+                break
+            if new is None or new == old:
                 continue
             copy = Path(folder) / "drot" / path.relative_to(PACKAGE)
             copy.write_text(new, "utf8")

@@ -20,6 +20,7 @@ import torch
 import torch.distributed as dist
 from drot._core.ranks import Alone
 
+pytestmark = pytest.mark.slow
 WORKER = Path(__file__).parents[1] / "ranks_worker.py"
 
 

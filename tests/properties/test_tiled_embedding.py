@@ -82,6 +82,7 @@ class Largest(TorchDispatchMode):
         return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_nothing_is_kept(name):
     """No array larger than four tiles is made, by an evaluation or the metric."""

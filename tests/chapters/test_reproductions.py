@@ -15,6 +15,7 @@ import drot
 import numpy as np
 import pytest
 import torch
+from drot.graphs.graph import as_graph
 from myst_nb.core.read import read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 from sklearn.metrics import silhouette_score
@@ -69,12 +70,19 @@ def test_page_runs_without_data(tmp_path, name):
 def test_grids_are_the_records(script):
     """No row is missing, none is there twice, and none is left from another grid."""
     starts, distr = script("graph_coupling_tables"), script("distr_tables")
+    maps = script("ccpca_maps")
     due = [case for case in distr.grid() if distr.turn(case) <= distr.DONE]
     for name, keys, expected, grid in [
         (
             "graph_coupling_tables",
             ("data", "n", "method", "start", "variant", "seed"),
             [tuple(str(p) or "-" for p in job) for job in starts.grid()],
+            (),
+        ),
+        (
+            "ccpca_maps",
+            maps.KEY,
+            [(d, str(n), g) for d, n in starts.BALANCED.items() for g in maps.GRAPHS],
             (),
         ),
         ("distr_tables", distr.Case._fields, [tuple(map(str, case)) for case in due], distr.grid()),
@@ -97,6 +105,14 @@ def test_subsets_are_balanced(script, monkeypatch, name):
     assert y.bincount().tolist() == [50] * 10
     first = (source.y == 3).nonzero()[:50, 0]
     assert (X[y == 3] == source.X[first]).all()
+
+
+def test_shares_of_edges_and_pairs(script):
+    """One graph of components {0, 1, 2} and {3}, classes {0, 1} and {2, 3}: two of four pairs."""
+    graph = as_graph([[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0], [0, 0, 0, 0]])
+    found = script("ccpca_maps").shares([graph], torch.tensor([0, 0, 1, 1]))
+    assert found == {"across": "50.000", "joined": "50.000", "components": "2.000"}
+    assert all(float(row["joined"]) == 0 for row in read("ccpca_maps") if row["graph"] == "pi 0")
 
 
 # --------------------------------------------------------------------------------------- SNEkhorn

@@ -275,7 +275,7 @@ ROLES = {parameter: kind for kind, names in NAMED.items() for parameter in names
 
 # Names of estimators carry no types: what they may be.
 NAMES = {
-    "solver": ("lbfgs", "spectral", "adam"),
+    "solver": ("lbfgs", "adam"),
     "metric": ("euclidean", "manhattan", "cosine"),
     "loss": ("square", "kl"),
     "prior": ("row", "binary", "edges"),

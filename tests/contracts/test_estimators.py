@@ -104,7 +104,7 @@ def test_fit_is_the_functions(estimator):
         (UMAP, {"solver": "adam", "tol": 0.5, "max_iter": 5000}),
         (LargeVis, {"n_components": 3}),
         (TSNEkhorn, {"tol": 0.1}),
-        (TSNEkhorn, {"solver": "spectral", "tol": 0.1}),
+        (TSNEkhorn, {"solver": "adam", "tol": 0.1}),
     ],
 )
 def test_options(estimator, options):

@@ -13,7 +13,9 @@ import pytest
 import torch
 from drot import DistR, hyperbolic
 from drot.distributional.loss import PrototypeLoss
-from drot.distributional.reduction import read_problem
+from drot.distributional.reduction import _ROUNDS as ROUNDS
+from drot.distributional.reduction import Placed, read_problem
+from drot.distributional.solve import lower
 from drot.gromov.contraction import as_cost, refuse_distances
 from drot.gromov.semirelaxed import spectral_labels
 from plans import cloud
@@ -101,6 +103,35 @@ def test_seeds_callbacks_and_resuming():
     on = reduction(C, 5, init=short, tol=1e-5)
     assert on.trace[0] == pytest.approx(short.objective, rel=1e-9)
     assert on.objective <= short.objective and on.converged
+
+
+@pytest.mark.parametrize(
+    ("normalization", "loss"), [("sum", "kl"), ("doubly_stochastic", "kl"), ("sum", "square")]
+)
+def test_plan_follows_the_factors_of_the_kernel(normalization, loss, monkeypatch):
+    """Until it is the best for its own: after one round it is the best for those before it."""
+    rng = np.random.default_rng(4)
+    C = torch.exp(-drot.sqeuclidean(torch.from_numpy(rng.normal(size=(14, 3)))).dense() / 3)
+    terms = read_problem(C, 4, normalization=normalization, loss=loss)
+    Z, start = torch.from_numpy(rng.normal(size=(4, 2))), terms.hard(torch.arange(14) % 4)
+    values = [terms.objective(Z, start)]
+    for rounds in (1, 20):
+        monkeypatch.setattr(drot.distributional.reduction, "_ROUNDS", min(rounds, ROUNDS))
+        moved = terms.transport(Z, start)
+        values.append(terms.objective(Z, moved))
+        assert (terms.gap(Z, moved) > 1e-5) == (rounds == 1)
+    assert values[0] > values[1] > values[2]
+
+
+def test_what_is_no_better_is_not_taken():
+    """Positions or a plan of a higher value: both stay as they are."""
+    terms = read_problem(affinity(), 4)
+    c = terms.hard(torch.arange(24) % 4)
+    Z = terms.place(terms.start(c, np.random.default_rng(0)), c, 1e-6, 500)
+    now = Placed(Z, c, math.inf, (terms.objective(Z, c),))
+    for worse in ({"Z": 30 * Z}, {"coupling": terms.hard(torch.zeros(24, dtype=torch.int64))}):
+        after = lower(terms, now, **worse)
+        assert after.Z is Z and after.coupling is c and after.trace == 2 * now.trace
 
 
 def test_plan_of_prototypes_that_has_none():

@@ -109,10 +109,12 @@ def test_each_step_of_a_descent(kind, loss):
 
 
 # ------------------------------------------------------------------------ moves of rows and points
-def best_move(A, B, T, i: int, loss: str) -> float:
-    """The largest decrease by a move of mass in row i, by sums."""
+def best_move(A, B, T, i: int, loss: str, source: int | None = None) -> float:
+    """The largest decrease by a move of mass in row i, from one place or any, by sums."""
     value, best = energy(A, B, T, loss), 0.0
     for a, b in itertools.permutations(range(T.shape[1]), 2):
+        if source is not None and a != source:
+            continue
         D = torch.zeros_like(T)
         D[i, b], D[i, a] = T[i, a], -T[i, a]
         half, whole = (energy(A, B, T + t * D, loss) - value for t in (0.5, 1))
@@ -120,6 +122,22 @@ def best_move(A, B, T, i: int, loss: str) -> float:
         t = min(max(-p / (2 * q), 0), 1) if q > 1e-12 else float(p + q < 0)
         best = min(best, p * t + q * t * t)
     return best
+
+
+@losses
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_row_can_gain(loss, seed):
+    """From the place that adds most to the gap, else from any; the compiled loop, by sums."""
+    A, B = problem(seed, 6, 3)
+    T, gains, none = soft(weights(6, seed), 3, seed), np.zeros(6), np.empty((0, 0))
+    c = contraction(A, B, loss)
+    given = T, c.product(T), c.f2 @ T.sum(dim=0), A.diagonal().clone(), c.f2, c.h2
+    given = [x.numpy() for x in given]
+    moves._settle(*given, 1e-12, 1e-12, np.zeros(3), gains, none, 6)  # without C, none moves
+    for i, g in enumerate(drot.gromov.gw_gradient(A, B, T, loss=loss)):
+        wanted = best_move(A, B, T, i, loss, int((T[i] * (g - g.min())).argmax()))
+        wanted = wanted if wanted < -1e-12 else best_move(A, B, T, i, loss)
+        assert gains[i] == pytest.approx(wanted, abs=1e-9)
 
 
 @losses

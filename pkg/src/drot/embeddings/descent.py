@@ -30,7 +30,7 @@ Metric = Callable[[Tensor], Tensor]  # g -> B^-1 g, (n, q), for a positive defin
 
 _SHIFT = 1e-3  # mu, for rows of mass 1
 _DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions
-MEMORY = 10  # pairs of L-BFGS
+_MEMORY = 10  # pairs of L-BFGS
 _REACH = 0.1  # longest step, in radii of the map
 _GROWTH = 0.01  # of what a step gains: a share that is no reason to enlarge the map
 _TRIALS = 30
@@ -40,12 +40,11 @@ _CG_TOL, _CG_MOST = 1e-6, 1000
 
 
 class Step(NamedTuple):
-    """An iterate, the objective there, and the length of the step to it along its direction."""
+    """An iterate, the objective there, and its residual."""
 
     Z: Tensor  # (n, q)
     found: Evaluation
     residual: float
-    length: float = 1.0
 
 
 def metric_of(weights: Tensor | Pairwise) -> Metric:
@@ -100,10 +99,9 @@ def lbfgs(
     metric: Metric,
     mass: float = 1.0,
     *,
-    memory: int = MEMORY,
     reach: float = _REACH,
 ) -> Iterator[Step]:
-    """L-BFGS on B's metric; with ``memory=0``, the spectral direction itself.
+    """L-BFGS on B's metric.
 
     The steps are numbered as in the book's ``alg-embed``; ``metric`` is step 1, and who follows the
     iterates stops (step 3), for instance at a ``residual`` for so much ``mass``.
@@ -117,21 +115,20 @@ def lbfgs(
     for many steps whether one does.
     """
 
-    def step_to(Z: Tensor, found: Evaluation, length: float = 1.0) -> Step:
-        return Step(Z, found, found.residual(radius(Z), mass), length)
+    def step_to(Z: Tensor, found: Evaluation) -> Step:
+        return Step(Z, found, found.residual(radius(Z), mass))
 
     now = step_to(Z, evaluate(Z, None))  # 2
     yield now  # 3
     lowest, idle = now.found.value, 0
-    pairs: deque[Tensor] = deque(maxlen=memory)  # (3, n q) each: s, y and B^-1 y
+    pairs: deque[Tensor] = deque(maxlen=_MEMORY)  # (3, n q) each: s, y and B^-1 y
     h = metric(now.found.gradient)
     while idle < _IDLE:
         direction, longest = _direction(now.found.gradient, h, pairs), reach  # 4
         if reach < math.inf:
             direction = _without_idle_growth(direction, now)
             longest = reach * radius(now.Z) / (radius(direction) or 1.0)
-        length = 1.0 if memory else now.length
-        new = _search(evaluate, now, direction, min(length, longest), longest)  # 5, and 2 again
+        new = _search(evaluate, now, direction, longest)  # 5, and 2 again
         if new is None and not pairs:
             return
         if new is None:  # forget and try the plain direction
@@ -172,17 +169,17 @@ def _without_idle_growth(direction: Tensor, now: Step) -> Tensor:
 
 
 def _search(
-    evaluate: Evaluate, start: Step, direction: Tensor, length: float, longest: float
-) -> tuple[Tensor, Evaluation, float] | None:
-    """Double or halve the step until Wolfe's conditions hold or it is as long as it may be; None
-    if none is found.
+    evaluate: Evaluate, start: Step, direction: Tensor, longest: float
+) -> tuple[Tensor, Evaluation] | None:
+    """Double or halve the step, first of length 1, until Wolfe's conditions hold or it is as long
+    as it may be; None if none is found.
 
     Where the values differ by rounding only, slopes decide (Hager and Zhang, 2005).
     """
     slope = _inner(start.found.gradient, direction)
     value = start.found.value
     noise = 10 * torch.finfo(direction.dtype).eps * abs(value)
-    low, high, best = 0.0, math.inf, None
+    length, low, high, best = min(1.0, longest), 0.0, math.inf, None
     if not slope < 0:
         return None
     for _ in range(_TRIALS):
@@ -195,9 +192,9 @@ def _search(
         if not enough:
             high = length
         elif new >= _CURVATURE * slope or length == longest:
-            return Z, found, length
+            return Z, found
         else:
-            low, best = length, (Z, found, length)
+            low, best = length, (Z, found)
         length = min(2 * length, longest) if high == math.inf else (low + high) / 2
     return best
 

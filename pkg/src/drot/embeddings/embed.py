@@ -13,11 +13,11 @@ from .._core.checks import Seed, as_points, check_choice, check_positive
 from .._core.run import OnFailure, iterate, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
-from .descent import MEMORY, Step, adam, lbfgs, metric_of, radius
+from .descent import Step, adam, lbfgs, metric_of, radius
 from .losses import Evaluation, KernelLoss
 from .starts import SMALL, apart, at_scale, random_start, spectral_start
 
-Solver = Literal["lbfgs", "spectral", "adam"]
+Solver = Literal["lbfgs", "adam"]
 
 TOL = 0.02  # in either dtype
 
@@ -98,11 +98,11 @@ def embed(
     ``"lbfgs"`` is L-BFGS in the metric of the attraction: the matrix
     :math:`B = 4 L + \mu I`, with L the Laplacian of the objective's attraction weights, is
     factorised once, :math:`B^{-1}` is the first guess of the inverse second derivative, and ten
-    pairs of steps and gradient changes correct it. ``"spectral"`` takes the direction
-    :math:`-B^{-1} \nabla F` as it is. Both stop a step by Wolfe's conditions, so F falls at each
-    iteration, and none is longer than a tenth of the map's radius (root mean squares both): maps
-    that start small grow while attraction still decides who goes where (book ``sec-growing``). A
-    step does not enlarge the map for less than 1 % of what it lowers F by (book ``sec-size``).
+    pairs of steps and gradient changes correct it. A step ends by Wolfe's conditions, so F falls at
+    each iteration, and none is longer than a tenth of the map's radius (root mean squares both):
+    maps that start small grow while attraction still decides who goes where (book
+    ``sec-growing``). A step does not enlarge the map for less than 1 % of what it lowers F by
+    (book ``sec-size``).
     ``"adam"`` is the papers' optimiser, a fixed rate and no line search.
 
     Source: spectral direction of Vladymyrov and Carreira-Perpinan (2012), equation (4), as
@@ -124,7 +124,7 @@ def embed(
         ``prp-one-place``).
     n_components : int
         :math:`q`, for starts by name.
-    solver : {"lbfgs", "spectral", "adam"}
+    solver : {"lbfgs", "adam"}
     learning_rate : float, optional
         Of Adam; idle otherwise. Default 0.1, and 1 for LargeVis and UMAP, whose maps are wider.
     tol : float, optional
@@ -203,8 +203,7 @@ def embed(
         if solver == "adam":
             path = adam(evaluate, Z, rate, objective.mass)
         else:
-            memory, metric = MEMORY if solver == "lbfgs" else 0, metric_of(objective.attraction)
-            path = lbfgs(evaluate, Z, metric, objective.mass, memory=memory)
+            path = lbfgs(evaluate, Z, metric_of(objective.attraction), objective.mass)
         for step in path:
             values.append(step.found.value)
             yield step, step.residual, step.Z, values[-1]

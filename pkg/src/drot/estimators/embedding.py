@@ -140,7 +140,7 @@ class SNE(EmbeddingEstimator):
         Iterations over the embedding.
     tol : float, optional
         Largest accepted residual, 0.01 by default; see :func:`drot.embed`.
-    solver : {"lbfgs", "spectral", "adam"}
+    solver : {"lbfgs", "adam"}
     device : str or torch.device, optional
         Where to compute, for instance ``"cuda"``. Default: the CPU.
     dtype : {"float64", "float32"} or dtype, optional
@@ -402,7 +402,7 @@ class SNEkhorn(EmbeddingEstimator):
         Iterations over the embedding.
     tol : float, optional
         Largest accepted residual, 0.01 by default; see :func:`drot.embed`.
-    solver : {"lbfgs", "spectral", "adam"}
+    solver : {"lbfgs", "adam"}
     device : str or torch.device, optional
         Where to compute, for instance ``"cuda"``. Default: the CPU.
     dtype : {"float64", "float32"} or dtype, optional

@@ -39,8 +39,8 @@ def symmetric_dual_ascent(
     Maximises the dual function over :math:`\theta` and :math:`\lambda`, where
     :math:`\gamma = \theta^2`, from the duals of the entropic affinity. To be independent of the
     unit of the cost, both are divided by the mean of the first :math:`\gamma`. Use
-    :func:`symmetric_entropic_affinity` for anything but a comparison: where a row is slack, and
-    on most real data, this does not arrive.
+    :func:`~drot.symmetric_entropic_affinity` for anything but a comparison: where a row is slack,
+    and on most real data, this does not arrive.
 
     Source: (Dual-SEA) and the paragraph on numerical optimisation in section 3 of SNEkhorn
     (Van Assel et al., 2023); book ``sec-sea-race``.
@@ -48,7 +48,7 @@ def symmetric_dual_ascent(
     Parameters
     ----------
     cost, perplexity
-        As in :func:`symmetric_entropic_affinity`.
+        As in :func:`~drot.symmetric_entropic_affinity`.
     optimizer : {"adam", "lbfgs"}
         PyTorch's Adam, its L-BFGS with 10 pairs and strong Wolfe conditions, or plain ascent.
     learning_rate : float
@@ -145,7 +145,7 @@ def symmetric_alternating_projections(
     :math:`\mathcal H_\xi` is not affine, its projection carries Dykstra's correction; the limit
     is the projection of :math:`e^{-C / \sigma}` on the intersection, which is
     :math:`P^{\mathrm{se}}` as long as :math:`\sigma \le \min_i \gamma_i`. Use
-    :func:`symmetric_entropic_affinity` for anything but a comparison.
+    :func:`~drot.symmetric_entropic_affinity` for anything but a comparison.
 
     Source: Remark 6 and Lemma 9 of SNEkhorn (Van Assel et al., 2023), which name the method;
     book ``prp-sea-kl`` and ``sec-sea-projections``.
@@ -153,7 +153,7 @@ def symmetric_alternating_projections(
     Parameters
     ----------
     cost, perplexity
-        As in :func:`symmetric_entropic_affinity`; the plan is held as a dense matrix.
+        As in :func:`~drot.symmetric_entropic_affinity`; the plan is held as a dense matrix.
     bandwidth : float
         :math:`\sigma > 0`, in units of the cost.
     tol : float

@@ -260,11 +260,11 @@ def shard(cost, *, group: dist.ProcessGroup | None = None) -> Pairwise:
     of a result are the rows of the process; ``plan`` gathers all.
 
     Every function that takes a cost takes a shared one, and every function that takes an affinity
-    takes that of a shared cost. Affinities, :func:`nearest`, :func:`umap_membership`, scores of
-    neighbourhoods, random graphs, and sums of Gromov-Wasserstein share the rows. What needs the
-    whole array (``dense``, ``plan``, Laplacians, embeddings of a plan that is kept) gathers it in
-    each process. Products by the factors of a factored cost, and embeddings of a plan that is met
-    in tiles, are computed whole by each process: they gain nothing.
+    takes that of a shared cost. Affinities, :func:`~drot.nearest`, :func:`~drot.umap_membership`,
+    scores of neighbourhoods, random graphs, and sums of Gromov-Wasserstein share the rows. What
+    needs the whole array (``dense``, ``plan``, Laplacians, embeddings of a plan that is kept)
+    gathers it in each process. Products by the factors of a factored cost, and embeddings of a plan
+    that is met in tiles, are computed whole by each process: they gain nothing.
 
     Source: book ``sec-ranks``.
 

@@ -97,7 +97,7 @@ def expected_graph(log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "dr
     Parameters
     ----------
     log_kernel, prior, diagonal
-        As in :func:`sample_graph`.
+        As in :func:`~drot.sample_graph`.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def expected_graph(log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "dr
     Raises
     ------
     ValueError
-        As :func:`sample_graph`.
+        As :func:`~drot.sample_graph`.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def graph_log_normalizer(log_kernel, *, prior: Prior = "row", diagonal: Diagonal
     Parameters
     ----------
     log_kernel, prior, diagonal
-        As in :func:`sample_graph`.
+        As in :func:`~drot.sample_graph`.
 
     Returns
     -------
@@ -151,7 +151,7 @@ def graph_log_normalizer(log_kernel, *, prior: Prior = "row", diagonal: Diagonal
     Raises
     ------
     ValueError
-        As :func:`sample_graph`.
+        As :func:`~drot.sample_graph`.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def graph_log_probability(
     ----------
     graph : Graph or array_like, shape (n, n), whole numbers
     log_kernel, prior, diagonal
-        As in :func:`sample_graph`.
+        As in :func:`~drot.sample_graph`.
 
     Returns
     -------
@@ -195,7 +195,7 @@ def graph_log_probability(
     Raises
     ------
     ValueError
-        As :func:`sample_graph`, or if the graph has another number of nodes.
+        As :func:`~drot.sample_graph`, or if the graph has another number of nodes.
 
     Examples
     --------
@@ -246,11 +246,11 @@ def sample_graphs(
     Parameters
     ----------
     log_kernel : Tensor or array_like, shape (n, n)
-        As in :func:`sample_graph`.
+        As in :func:`~drot.sample_graph`.
     n_samples : int
         At least 1. The first draws do not depend on it.
     prior, diagonal, random_state
-        As in :func:`sample_graph`.
+        As in :func:`~drot.sample_graph`.
 
     Returns
     -------
@@ -259,7 +259,7 @@ def sample_graphs(
     Raises
     ------
     ValueError, TypeError
-        As :func:`sample_graph`.
+        As :func:`~drot.sample_graph`.
 
     Examples
     --------

@@ -97,7 +97,7 @@ def gw_gradient(cost_x, cost_z, plan, *, loss: LossName = "square") -> Tensor:
     Parameters
     ----------
     cost_x, cost_z, plan, loss
-        As in :func:`gw_objective`.
+        As in :func:`~drot.gw_objective`.
 
     Returns
     -------
@@ -224,15 +224,15 @@ def gromov_wasserstein(
     Returns
     -------
     GromovWasserstein
-        ``value``, computed by :func:`gw_objective`, ``plan``, and how the solver ended.
+        ``value``, computed by :func:`~drot.gw_objective`, ``plan``, and how the solver ended.
 
     Raises
     ------
     ImportError
         If POT is not installed.
     ValueError
-        As :func:`gw_objective`; or if weights are negative or do not sum to 1, or ``init`` has
-        other marginals.
+        As :func:`~drot.gw_objective`; or if weights are negative or do not sum to 1, or ``init``
+        has other marginals.
     NotConverged
         If the last step gained more than ``tol`` and ``on_failure="raise"``.
 

@@ -193,11 +193,8 @@ class PrototypeLoss(KernelLoss):
         log_K = -self.profile.cost(D)
         C, h2 = structure(log_K, self.M, self.q, self.normalization, self.loss)
         value = energy(C, h2, self.M, self.q, self.offset, self.loss)
-        far = 1 - torch.eye(len(Z)).to(
-            Z
-        )  # who pair_forces at itself would hide who pair_forces at others
-        weights = (
-            far * self.profile.slope(D) * w for w in pair_forces(C, self.M, self.q, self.loss)
-        )
+        far = 1 - torch.eye(len(Z)).to(Z)  # who pulls at itself would hide who pulls at others
+        forces = pair_forces(C, self.M, self.q, self.loss)
+        weights = (far * self.profile.slope(D) * w for w in forces)
         attract, repel = (4 * (w.sum(dim=1, keepdim=True) * Z - w @ Z) for w in weights)
         return Evaluation(value=value, attraction=attract, repulsion=repel)

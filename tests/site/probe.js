@@ -47,13 +47,18 @@ window.probe = (() => {
     );
   }
 
+  /* once what changed has been laid out */
+  const drawn = () =>
+    new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+
   const operable = () =>
     all(
       "a[href], button, input, select, textarea, summary, [role=button], [role=slider], [onclick]"
     ).filter((e) => e.checkVisibility({ checkVisibilityCSS: true }) && !e.disabled);
 
   return {
-    facts() {
+    async facts() {
+      await drawn();
       const page = document.documentElement;
       return {
         lang: page.lang,
@@ -81,10 +86,10 @@ window.probe = (() => {
     /* displayed formulas, those of proofs and solutions too, that are wider than their box; figures
        that scroll and that the keyboard cannot reach */
     async cut() {
-      all("details").forEach((e) => (e.open = true));
-      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+      all("article details").forEach((e) => (e.open = true));
+      await drawn();
       const wider = (e) => e.scrollWidth > e.clientWidth + 1;
-      return {
+      const found = {
         cut: all('.bd-article mjx-container[display="true"]')
           .filter((e) => wider(e) || wider(e.parentElement))
           .map((e) => e.textContent.slice(0, 60)),
@@ -92,6 +97,8 @@ window.probe = (() => {
           .filter((e) => e.scrollWidth > e.clientWidth && e.tabIndex !== 0)
           .map((e) => e.id),
       };
+      all("article details").forEach((e) => (e.open = false));
+      return found;
     },
 
     /* visible words, menus too, below a contrast of 4.5, or 3 if large; axe does the same, slowly */

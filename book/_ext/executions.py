@@ -24,9 +24,8 @@ KEY = CACHE / "drot.key"
 def key() -> str:
     """Digest of the package, the pins, the Python version and the data at hand."""
     digest = hashlib.sha256(f"{sys.version}\n".encode())
-    files = [
-        ROOT / name for name in ("pkg/pyproject.toml", "pkg/constraints.txt", "book/conftest.py")
-    ]
+    plain = ("pkg/pyproject.toml", "pkg/constraints.txt", "book/conftest.py", "benchmarks/pages.py")
+    files = [ROOT / name for name in plain]
     for folder in ("pkg/src", "benchmarks/results", "book/_static/widgets"):
         found = sorted(path for path in (ROOT / folder).rglob("*") if path.is_file())
         files += [p for p in found if "__pycache__" not in p.parts and ".egg-info" not in str(p)]

@@ -264,3 +264,63 @@ def test_err_cpd_affinity():
     cost, H = drot.sqeuclidean([[0.0], [1], [2], [5]]), np.eye(4) - 0.25
     P = drot.symmetrize(drot.entropic_affinity(cost, perplexity=3.9))
     assert np.linalg.eigvalsh(H @ P.numpy() @ H).min() < -5e-4
+
+
+# ------------------------------------------------------------------ entries above the tables
+
+
+def test_err_eta():
+    C, identity = drot.sqeuclidean(POINTS).dense(), torch.eye(12, dtype=torch.float64)
+    total = drot.row_entropy(identity).sum()
+    assert (identity * C).sum() == 0  # no plan is cheaper
+    assert total == 12 > 6  # at eta = 6, in the printed range, it is feasible and not saturated
+    constant = torch.full_like(identity, 1 / 12)
+    assert abs(drot.row_entropy(constant).sum() - 12 * (math.log(12) + 1)) < 1e-9
+
+
+def test_err_mrf_markov():
+    L = drot.laplacian(PATH).numpy()
+
+    def ends_given_middle(covariance: np.ndarray) -> float:
+        """Correlation of points 0 and 2 given point 1."""
+        left = covariance - np.outer(covariance[:, 1], covariance[1]) / covariance[1, 1]
+        return left[0, 2] / math.sqrt(left[0, 0] * left[2, 2])
+
+    assert ends_given_middle(np.linalg.pinv(L)) == pytest.approx(-1, abs=1e-9)  # centred
+    diffuse = np.linalg.inv(L + 1e-6 * np.ones((3, 3)) / 3)
+    assert abs(ends_given_middle(diffuse)) < 1e-5
+
+
+def test_err_odds():
+    squared = drot.sqeuclidean([[0.0], [0.7], [2.0], [4.5]]).dense()
+    off = ~torch.eye(4, dtype=torch.bool)
+    Q = drot.expected_graph(-torch.log1p(squared), prior="binary")
+    torch.testing.assert_close(Q[off], 1 / (2 + squared[off]))  # Student
+    Q = drot.expected_graph(-(squared + torch.eye(4)).log(), prior="binary")
+    torch.testing.assert_close(Q[off], 1 / (1 + squared[off]))  # LargeVis
+    # integral of 1 / r^(2 b) in dimension q, between radii: grows at one end or the other
+    r = torch.logspace(-8, 8, 1601, dtype=torch.float64)
+    for q, b in itertools.product((1, 2, 3), (0.4, 0.895, 1.0, 1.5, 2.0)):
+        f = r ** (q - 2 * b)  # per log radius
+        inner = torch.trapezoid(f[400:1201], r.log()[400:1201])
+        assert torch.trapezoid(f, r.log()) > 1.9 * inner
+    membership = drot.umap_membership(squared, n_neighbors=3).plan
+    assert (membership.max(dim=1).values == 1).all()  # odds 1 / 0
+
+
+def test_err_zero_columns():
+    h, m = np.array([0.2, 0.3, 0.5]), 10
+    Q, P = np.stack([0 * h, h], axis=1), np.stack([h / 2, h / 2], axis=1)
+    printed = np.stack([0 * h + 1 / m, Q[:, 1]], axis=1)
+    repaired = (1 - 1 / m) * Q + P / m
+    np.testing.assert_allclose(printed.sum(axis=1), h + 1 / m)
+    np.testing.assert_allclose(repaired.sum(axis=1), h)
+    assert (repaired.sum(axis=0) > 0).all()
+
+
+def test_err_rank():
+    """Of rank one, and not an inner product: z z^T has a diagonal >= 0."""
+    C = -np.ones((2, 2))
+    assert drot.gw_objective(C, C, np.eye(2) / 2) == 0
+    grid = itertools.product(np.linspace(-2, 2, 41), repeat=2)
+    assert min(drot.gw_objective(C, np.outer(z, z), np.eye(2) / 2) for z in grid) > 0.9

@@ -5,8 +5,6 @@ arguments lie on one device, as CUDA does, and then runs on the wrapped tensors.
 GPU wait is counted. Roundings, races and speed show on a real GPU only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,7 +50,7 @@ class _Card(Tensor):
     inner: Tensor
 
     @staticmethod
-    def __new__(cls, inner: Tensor) -> _Card:
+    def __new__(cls, inner: Tensor) -> "_Card":
         where = {"strides": inner.stride(), "storage_offset": inner.storage_offset()}
         where |= {"dtype": inner.dtype, "device": torch.device(NAME, 0)}
         outer = Tensor._make_wrapper_subclass(cls, inner.size(), **where)

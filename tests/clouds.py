@@ -1,7 +1,5 @@
 """Clouds of many kinds for the property tests, drawn from a seed that hypothesis can shrink."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st

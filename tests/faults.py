@@ -5,8 +5,6 @@ cloud, a cost, a count, ...) decides which faults can befall it, so a cell is a 
 row spoiled as the column says.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib

@@ -3,8 +3,6 @@
 `ru_maxrss` is no measure of it: a program starts with what the process that called it had held.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Every objective and method with a plan that it accepts, kept (block None) or met in tiles."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import drot

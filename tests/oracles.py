@@ -8,8 +8,6 @@ Entropies follow the book: H(p) = -sum p (log p - 1), so a row of mass 1 and per
 H = log xi + 1.
 """
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from collections.abc import Callable

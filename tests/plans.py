@@ -1,7 +1,5 @@
 """Similarities, plans and the objective of Gromov-Wasserstein, term by term, for several files."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -3,8 +3,6 @@
 python ranks_worker.py TASK RANK SIZE FOLDER
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -1,7 +1,5 @@
 """The words that a reader of a chapter's main route reads, and the minutes that they take."""
 
-from __future__ import annotations
-
 import math
 import re
 

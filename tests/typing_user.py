@@ -3,8 +3,6 @@
 Every public type is met once, as the reader of its page expects it.
 """
 
-from __future__ import annotations
-
 from typing import Any, assert_type
 
 import drot

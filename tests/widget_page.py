@@ -1,7 +1,5 @@
 """What the tests of the widgets share: a page in one file, Chromium before it, and its read-out."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib import resources

@@ -1,7 +1,5 @@
 """Pages fit together and lead a reader: headers, labels, exercises, neighbours, words, index."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -128,14 +126,6 @@ def label(name: str) -> str:
     return re.search(r"^\((ch-[\w-]+)\)=$", PAGES[name], re.M)[1]
 
 
-@pytest.mark.parametrize("name", FURTHER)
-def test_further_page_belongs_to_its_chapter(name: str):
-    """It has the chapter's file name, and each links to the other."""
-    chapter = name.replace("further/", "")
-    assert f"`{label(name)}`" in PAGES[chapter] or f"<{label(name)}>" in PAGES[chapter]
-    assert f"`{label(chapter)}`" in PAGES[name] or f"<{label(chapter)}>" in PAGES[name]
-
-
 # ------------------------------------------------------------------------------------ corrections
 
 ENTRY = re.compile(r"^\((err-[\w-]+)\)=\n###? [^\n]+\n(.*?)(?=^\(|^## |\Z)", re.M | re.S)
@@ -163,7 +153,6 @@ def test_corrections_are_whole():
 TERM = re.compile(r"\{term\}`(?:[^`<]*<)?([^`<>]+)>?`")
 GLOSSARY = PAGES["book/glossary"].split("```{glossary}\n")[1].rsplit("```", 1)[0]
 WORDS = [line.strip() for line in GLOSSARY.splitlines() if line and not line.startswith(" ")]
-INDEX = re.compile(r"(.*)\n(.*)\n```\{index\} (.+)\n(.*)\n(.*)\n(.*)")
 
 
 @every_chapter
@@ -183,28 +172,3 @@ def test_glossary_is_sorted_and_every_word_is_linked():
     linking = [*CHAPTERS, *FURTHER, "book/notation"]
     found = {word for text in [GLOSSARY, *map(PAGES.get, linking)] for word in TERM.findall(text)}
     assert set(WORDS) <= found, sorted(set(WORDS) - found)
-
-
-@every_page
-def test_linked_words_are_in_the_glossary(name: str):
-    found = set(TERM.findall(PAGES[name]))
-    assert found <= set(WORDS)
-    assert len(found) >= 3 or name not in TAUGHT
-
-
-@every_page
-def test_index_entries_stand_alone_and_are_single(name: str):
-    """One line between blank ones; in a chapter six or more, at most one level deep."""
-    found = INDEX.findall(PAGES[name])
-    assert len(found) == PAGES[name].count("{index}"), "an entry is not written as ```{index} a; b"
-    for before, blank, _, fence, after, heading in found:
-        assert (blank, fence, after) == ("", "```", ""), before
-        assert not re.match(r"\([\w-]+\)=$", before), f"{before} has lost its heading"
-        assert not heading.startswith(("#", "(")), f"an entry before a heading: {heading}"
-    if name not in CHAPTERS:
-        return
-    lines = [line for _, _, line, *_ in found]
-    entries = [e.strip().removeprefix("!").strip() for line in lines for e in line.split(",")]
-    assert len(entries) >= 6 and len(set(entries)) == len(entries)
-    for entry in entries:
-        assert re.fullmatch(r"[^;$*`{}:!]+(; [^;$*`{}:!]+)?", entry), entry

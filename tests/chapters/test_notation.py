@@ -1,7 +1,5 @@
 """The tables of book/notation.md against the package: names and fields."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from dataclasses import fields
@@ -15,9 +13,6 @@ import torch
 
 PAGE = Path(__file__).resolve().parents[2] / "book" / "notation.md"
 COLUMNS = ["Symbol", "Meaning", "In code", "Shape", "Unit", "First met"]
-UNITS = {"–", "nats", "data", "√cost", "cost", "cost²", "cost³", "1/cost"}
-SHAPES = {f"({sizes})" for sizes in ("n,", "R,", "k,", "n_iter,", "k, k", "k, q")}
-SHAPES |= {f"(n, {columns})" for columns in "npcqRrk"} | {"scalar", "scalar or (n,)", "set"}
 
 
 class Row(NamedTuple):
@@ -64,15 +59,6 @@ def find(path: str):
     packages = [value for value in vars(drot).values() if inspect.ismodule(value)]
     home = next((place for place in (drot, *packages) if hasattr(place, first)), drot)
     return reduce(getattr, path.split("."), home)
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.symbol + " " + row.code[:24])
-def test_line_is_complete(row: Row):
-    """A line says what, in which shape and unit, and where it is first met."""
-    assert row.symbol and row.meaning
-    assert row.shape in SHAPES and row.unit in UNITS
-    assert row.names() or row.code in ("–", "coming"), f"{row.symbol}: {row.code!r}"
-    assert re.fullmatch(r"\{(ref|eq|prf:ref)\}`[^`]+`", row.first) or "coming" in row.first
 
 
 def test_a_letter_has_one_meaning():

@@ -1,7 +1,5 @@
 """The smallest problem of each benchmark runs, beside its peers, and its row is complete."""
 
-from __future__ import annotations
-
 import csv
 import importlib
 import math
@@ -81,18 +79,6 @@ def test_smallest(smallest, name):
         assert found["drot, to Adam's objective"]["reached"] <= adam * (1 + 1e-4)
     if name == "srgw":
         assert found["drot"]["reached"] <= found["POT, all starts"]["reached"] * (1 + 1e-9)
-
-
-def test_a_method_that_fails_does_not_stop_the_others(rates):
-    from cases.pairing import Method, Outcome, Problem, compare
-
-    good = Method("good", "drot", lambda: 1, lambda one: Outcome(one))
-    methods = [Method("bad", "drot", lambda: 1 / 0), good, Method("gone", "no-such-software")]
-    problem = Problem("none", 1, 1, "float64", "cpu", "one", methods)
-    bad, fine, gone = compare(problem, rates[0], repeats=3)
-    assert bad["note"] == "ZeroDivisionError: division by zero" and "seconds" not in bad
-    assert fine["repeats"] == 3 and fine["reached"] == 1 and fine["floor_s"] is None
-    assert gone["note"] == "absent"
 
 
 @pytest.mark.slow

@@ -1,7 +1,5 @@
 """Generated data and real data: what the functions promise, and what the book's page says."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import os
@@ -246,22 +244,6 @@ def test_real_data(name, no_cache):
     assert real.label_names == tuple(ORIGINS[name].label_names)
 
 
-@REAL
-@pytest.mark.parametrize("name", ["coil20", "mnist", "fashion_mnist", "olivetti", "umist"])
-def test_pixels(name, no_cache):
-    """Without components the pixels come, 0 to 255; fewer components are the first of 50."""
-    pixels, few = loaded(name, n_components=None), loaded(name, n_components=2)
-    n = REAL_DATA[name][0][0]
-    assert pixels.X.shape == (n, {"coil20": 1024, "olivetti": 4096, "umist": 1024}.get(name, 784))
-    assert pixels.X.dtype == torch.float64 and torch.equal(pixels.X, pixels.X.round())
-    assert pixels.X.min() == (4 if name == "umist" else 0) and 200 < pixels.X.max() <= 255
-    assert few.X.shape == (n, 2) and torch.equal(few.y, pixels.y)
-    total = (pixels.X / 255).var(dim=0, correction=0).sum() * n  # the unit is that of pixels / 255
-    assert 0.1 < few.X.square().sum() / total < 1 or name == "coil20"  # its scores are at 128 x 128
-    if n < 2000:  # a second decomposition of the large ones would only take time
-        torch.testing.assert_close(few.X, loaded(name).X[:, :2], rtol=0, atol=1e-8)
-
-
 # The page of the book
 
 
@@ -272,12 +254,3 @@ def test_page_lists_every_loader():
     for name, size, classes in row.findall(PAGE.read_text("utf8")):
         found[name] = tuple(map(int, size.split("×"))), int(classes)
     assert found == {name: (shape, len(counts)) for name, (shape, counts, _) in REAL_DATA.items()}
-
-
-def test_page_names_every_original():
-    """The page names each generator, each original file, and each repository at its commit."""
-    text, wanted = PAGE.read_text("utf8"), [f"`{toy}`" for toy in TOYS]
-    for origin in ORIGINS.values():
-        wanted += [f"`{origin.file}`", *origin.urls]
-        wanted += [re.search(r"[0-9a-f]{40}", url)[0][:7] for url in origin.urls.values()]
-    assert [words for words in wanted if words not in text] == []

@@ -1,7 +1,5 @@
 """Imports point downwards, modules stay small, and the public list is the truth."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import os

@@ -1,13 +1,7 @@
 """One file pins what is installed, the package names ranges, and Binder's environment has both."""
 
-from __future__ import annotations
-
-import fcntl
 import importlib.metadata
-import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -59,18 +53,6 @@ def test_binder_installs_the_package_with_what_the_book_needs():
     assert not (ROOT / "binder").exists() and not (ROOT / ".binder").exists()  # would win over it
 
 
-def test_binder_opens_chapters_as_notebooks():
-    """By the one file of book/_lab, which asks for nothing that the book does not ask for."""
-    lab = tomllib.loads((ROOT / "book" / "_lab" / "pyproject.toml").read_text("utf8"))
-    book = [Requirement(r).name for r in EXTRAS["book"]]
-    assert {Requirement(r).name for r in lab["project"]["dependencies"]} <= set(book)
-    ((name, where),) = lab["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"].items()
-    assert where.startswith("share/jupyter/lab/settings/overrides.d/")
-    settings = json.loads((ROOT / "book" / "_lab" / name).read_text("utf8"))
-    viewers = settings["@jupyterlab/docmanager-extension:plugin"]["defaultViewers"]
-    assert viewers == dict.fromkeys(("markdown", "myst"), "Jupytext Notebook")
-
-
 def test_addresses_come_from_one_file():
     """The site and its repository: where ``_config.yml`` says they will be."""
     site, repository = CONFIG["html"]["baseurl"], CONFIG["repository"]["url"]
@@ -102,24 +84,6 @@ def test_versions_agree():
     for name in ("Makefile", ".ci/run"):
         assert "(3, 11)" in (ROOT / name).read_text("utf8")
     assert 'target-version = "py311"' in (ROOT / ".ruff.toml").read_text("utf8")
-
-
-def test_make_names_what_is_missing(tmp_path: Path):
-    """One sentence, nothing left behind: without a Python, and beside another make."""
-    for part in ("Makefile", "pkg/pyproject.toml", "pkg/constraints.txt"):
-        (tmp_path / part).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / part, tmp_path / part)
-    env = {name: value for name, value in os.environ.items() if "MAKE" not in name}
-    env |= {"PYTHON": "nowhere", "PIP_NO_INDEX": "1"}
-    making = {"cwd": tmp_path, "env": env, "capture_output": True, "text": True}
-    first = subprocess.run(["make", "setup"], **making)
-    assert first.returncode != 0 and not (tmp_path / ".venv").exists()
-    assert first.stdout.startswith("There is no nowhere here: install Python 3.11 or later")
-    if shutil.which("flock"):
-        with (tmp_path / "_build" / ".lock").open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            second = subprocess.run(["make", "setup"], **making)
-        assert second.stdout.startswith("another make is at work in this folder: wait")
 
 
 def test_code_is_clean():

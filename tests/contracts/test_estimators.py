@@ -1,7 +1,5 @@
 """The estimators of embeddings keep scikit-learn's rules and are the functions that they name."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import pickle
@@ -49,8 +47,14 @@ def drawn(seed: int) -> int:
 
 
 @unfinished  # its values of max_iter are small
-@pytest.mark.parametrize("metric", ["euclidean", "precomputed"])
-@each
+@pytest.mark.parametrize(
+    ("estimator", "metric"),
+    [
+        *((kind, "euclidean") for kind in ESTIMATORS),
+        (TSNE, "precomputed"),
+        (SNEkhorn, "precomputed"),
+    ],
+)
 def test_check_estimator(estimator, metric):
     """scikit-learn's own list; as many neighbours as its small data sets allow, and not a tie.
 
@@ -298,36 +302,3 @@ def test_an_affinity_need_not_be_kept(estimator):
     assert not any(getattr(v, "shape", ()) == (30, 30) for v in vars(light).values())
     with pytest.raises(AttributeError, match=r"has no 'affinity_': .* keep_affinity=False"):
         _ = light.affinity_
-
-
-def test_callbacks_of_the_others():
-    heard = []
-    drot.CCPCA(perplexity=6.0, n_samples=4, callback=lambda *told: heard.append(told)).fit(X)
-    assert [number for number, _ in heard][-1] == 4
-    for model in (drot.DistR(4, perplexity=6.0), drot.SemiRelaxedGWClustering(4, perplexity=6.0)):
-        heard.clear()
-        model.set_params(callback=lambda *told: heard.append(told), random_state=0).fit(X)
-        assert len(heard) > 1 and all(residual >= 0 for _, residual, _ in heard)
-
-
-@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
-def test_single_cells_and_data_frames():
-    """The lines of the quickstart: components in, a map out, classes as categories."""
-    anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
-    adata = anndata.AnnData(np.abs(X))
-    adata.obsm["X_pca"] = X
-    adata.obs["cell_type"] = pandas.Categorical(["T", "B", "NK"] * 10)
-    model = TSNEkhorn(perplexity=6, random_state=0)
-    adata.obsm["X_tsnekhorn"] = model.fit_transform(adata.obsm["X_pca"])
-    assert adata.obsm["X_tsnekhorn"].shape == (30, 2)
-    drot.plot.scatter(model, adata.obs["cell_type"])
-    frame = pandas.DataFrame(X, columns=list("abcd"), index=[f"cell {i}" for i in range(30)])
-    found = TSNE(perplexity=6, random_state=0).set_output(transform="pandas").fit_transform(frame)
-    assert list(found.columns) == ["tsne0", "tsne1"] and (found.index == frame.index).all()
-
-
-def test_versions_are_shown(capsys):
-    drot.show_versions()
-    said = capsys.readouterr().out
-    assert f"drot {drot.__version__}" in said and f"torch {torch.__version__}" in said
-    assert "threads" in said and "CUDA" in said

@@ -3,8 +3,6 @@
 Real processes are killed by real signals, at moments that they announce themselves.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -99,37 +97,6 @@ def test_interrupted_embedding(tmp_path):
     )
     rest = drot.tsne(plan, init=found)
     assert rest.values[0] == pytest.approx(found.value, abs=1e-9) and rest.converged
-
-
-AFFINITY = """
-drot.gaussian_affinity(cost, perplexity=9.0).save(path)
-
-def watch(iteration, residual):
-    say("iteration", iteration)
-    time.sleep(60)  # until the signal comes
-
-try:
-    drot.symmetric_entropic_affinity(cost, perplexity=9.0, tol=1e-12, callback=watch)
-except drot.Interrupted as stop:
-    stop.result.save(path)
-    raise
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ended_affinity(number, tmp_path):
-    """What was saved before it stays, or gives way to what an interrupted run has reached."""
-    path = tmp_path / "affinity.npz"
-    with process(AFFINITY, path) as child:
-        await_line(child, "iteration 1")
-        child.send_signal(number)
-        interrupted = number == signal.SIGINT
-        assert child.wait(60) != 0
-        assert ("interrupted after 1 iterations" in child.stderr.read()) == interrupted
-    kinds = drot.affinities.GaussianAffinity, drot.affinities.SymmetricEntropicAffinity
-    back = drot.load(path)
-    assert isinstance(back, kinds[interrupted]) and back.converged != interrupted
-    assert [p.name for p in tmp_path.iterdir()] == ["affinity.npz"]
 
 
 # -------------------------------------------------------------------------------- saving

@@ -1,8 +1,6 @@
 """What the table of bad input cannot make: sentences and remedies particular to one function, what
 only looks like bad input, and solvers that run out of budget."""
 
-from __future__ import annotations
-
 import math
 import re
 import warnings

@@ -4,8 +4,6 @@ An interrupt that comes at a known iteration is raised by a callback, or sent by
 that Ctrl-C is; those that come at any time are sent to a process of their own.
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 import pickle

@@ -3,8 +3,6 @@
 What solvers promise of hard clouds is in tests/properties/test_fuzz.py.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Every estimator and every public function of points meets every set of :func:`cl
 is refused is listed, so that another refusal, or one less, fails here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import drot
@@ -126,13 +124,13 @@ FUNCTIONS: dict[str, Callable] = {
     "drot.gromov.gw_gradient": lambda X: drot.gromov.gw_gradient(cost(X), cost(X[:10:2]), even(X)),
     "drot.gromov.gromov_monge": lambda X: drot.gromov.gromov_monge(cost(X[:6]), cost(X[:6][::-1])),
     "drot.gromov_wasserstein": lambda X: drot.gromov_wasserstein(cost(X), cost(X[:10:2])),
-    "drot.semi_relaxed_gw": lambda X: drot.semi_relaxed_gw(cost(X[::2]), cost(X[:10:2])),
+    "drot.semi_relaxed_gw": lambda X: drot.semi_relaxed_gw(cost(X[::2]), cost(X[:6:2])),
     "drot.kernel_kmeans": lambda X: drot.kernel_kmeans(drot.gram(X), count(len(X), 8)),
     "drot.gromov.coarsen": lambda X: drot.gromov.coarsen(cost(X), np.arange(len(X)) % 2),
     "drot.coot_clustering": lambda X: drot.coot_clustering(X, count(len(X), 8), n_components=1),
     "drot.hyperbolic.reduce": lambda X: drot.hyperbolic.reduce(
         drot.symmetric_entropic_affinity(cost(X), perplexity=perplexity(len(X))).plan,
-        min(len(X), 5),
+        min(len(X), 3),
     ),
     # scores
     "drot.metrics.spectral_clustering_ari": lambda X: drot.metrics.spectral_clustering_ari(

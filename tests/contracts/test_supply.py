@@ -1,7 +1,5 @@
 """What is handed out: a wheel and an archive of the package alone, light and well licensed."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A grid that was stopped or torn leaves the file of a grid that was not."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 
@@ -79,11 +77,3 @@ def test_a_case_that_raises_is_said_and_tried_again(run, path, capsys):
     assert run(work=lambda **case: {"value": 1.0}) == (0, 6, 2)
     assert run() == (2, 6, 0)
     assert path.read_text("utf8") == expected()
-
-
-def test_cases_must_be_told_apart(run):
-    with pytest.raises(ValueError, match="written alike"):
-        run([{"a": 1}, {"a": "1"}])
-    run()
-    with pytest.raises(ValueError, match="move the file away"):
-        run(fields=["value"])

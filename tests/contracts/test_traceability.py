@@ -1,7 +1,5 @@
 """Book, package and tests name the same statements."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import doctest

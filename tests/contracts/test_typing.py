@@ -1,8 +1,5 @@
 """The types that the package declares are consistent, and are those that a user meets."""
 
-from __future__ import annotations
-
-import inspect
 import os
 import re
 import runpy
@@ -10,14 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import drot
-import drot.exercises
-import drot.plot
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 USER = ROOT / "tests" / "typing_user.py"
-SUBMODULES = ("datasets", "exercises", "hyperbolic", "metrics", "plot", "spectral")
 WRONG = {
     "drot.sqeuclidean([[0.0]], blok=3)": "call-arg",
     "drot.entropic_affinity([[0.0]], perplexity=3, diagonal='dropped')": "arg-type",
@@ -51,15 +44,6 @@ def test_a_user_sees_the_types_and_wrong_programs_are_refused(tmp_path):
     assert USER.name not in said, said
     found = dict(re.findall(r"wrong\.py:(\d+): error: .*\[(.+)\]$", said, re.M))
     assert found == {str(k): error for k, error in enumerate(WRONG.values(), 2)}
-
-
-@pytest.mark.parametrize("module", [drot, *(getattr(drot, name) for name in SUBMODULES)])
-def test_every_public_function_says_what_it_returns(module):
-    for function in (getattr(module, name) for name in module.__all__ if name.isidentifier()):
-        if inspect.isfunction(function):
-            assert inspect.signature(function).return_annotation not in (inspect._empty, "Any") or (
-                function is drot.load
-            )
 
 
 @pytest.mark.filterwarnings("error")

@@ -10,8 +10,6 @@ What peers leave open: which of several neighbours tied at the last place are ke
 integer-valued data where a number of neighbours is set).
 """
 
-from __future__ import annotations
-
 import drot
 import numpy as np
 import ot

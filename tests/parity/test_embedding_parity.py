@@ -10,8 +10,6 @@
 P is of mass n here and of mass 1 there: values and gradients differ by the factor n.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import drot

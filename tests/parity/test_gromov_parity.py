@@ -9,8 +9,6 @@
 | semirelaxed_gromov_barycenters          | srgw_barycenter    | ours is never higher          |
 """
 
-from __future__ import annotations
-
 import drot
 import numpy as np
 import ot

@@ -9,8 +9,6 @@
 | LocallyLinearEmbedding              | locally_linear_embedding   | up to scale, per column    |
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import drot

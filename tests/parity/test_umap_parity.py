@@ -11,8 +11,6 @@ umap-learn has no function for its loss: the test writes it down from the paper,
 its embedding. Its neighbours are found exactly here, which it does only for given distances.
 """
 
-from __future__ import annotations
-
 import drot
 import numpy as np
 import pytest

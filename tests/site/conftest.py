@@ -1,7 +1,5 @@
 """The built site, served on loopback, and a headless Chromium to look at it."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import json

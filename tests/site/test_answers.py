@@ -1,7 +1,5 @@
 """Exercises that answer: the form of ``{answer}``, what it says, and what the directive refuses."""
 
-from __future__ import annotations
-
 import io
 import re
 from pathlib import Path
@@ -122,23 +120,22 @@ def test_form_is_accessible_and_fits_a_phone(page):
     assert not page.locator("form:visible, .drot-binder:visible").count()
 
 
-@pytest.mark.parametrize(
-    ("head", "options", "sentence"),
-    [
-        ("x", "within: 1", "The answer must be a number, and is `x`."),
-        ("1", "", "An answer has either `:within:` or `:choices:`."),
-        ("1", "within: 0", "`:within:` must be positive, and is 0."),
-        ("1", "within: some", "`:within:` must be a number, and is `some`."),
-        ("3", "choices: a; b", "The answer must be one of the choices, 1 to 2."),
-        ("1.5", "choices: a; b", "The answer must be one of the choices"),
-        ("1", "choices: a", "`:choices:` are two to four"),
-    ],
-)
-def test_malformed_directive_is_named(tmp_path: Path, head: str, options: str, sentence: str):
-    options = f":{options}\n" if options else ""
-    html, said = built(tmp_path, f"```{{answer}} {head}\n{options}```")
-    (line,) = said.strip().splitlines()  # a warning fails the build of the book
-    assert sentence in line and "index.md:3" in line
+MALFORMED = [  # what comes after the name, options, and the sentence
+    ("x", ":within: 1\n", "The answer must be a number, and is `x`."),
+    ("1", "", "An answer has either `:within:` or `:choices:`."),
+    ("1", ":within: 0\n", "`:within:` must be positive, and is 0."),
+    ("1", ":within: some\n", "`:within:` must be a number, and is `some`."),
+    ("3", ":choices: a; b\n", "The answer must be one of the choices, 1 to 2."),
+    ("1.5", ":choices: a; b\n", "The answer must be one of the choices"),
+    ("1", ":choices: a\n", "`:choices:` are two to four"),
+]
+
+
+def test_malformed_directives_are_named(tmp_path: Path):
+    text = [f"```{{answer}} {head}\n{options}```\n" for head, options, _ in MALFORMED]
+    html, said = built(tmp_path, "\n".join(text))
+    for line, (*_, sentence) in zip(said.strip().splitlines(), MALFORMED, strict=True):
+        assert sentence in line and "index.md:" in line  # a warning fails the build of the book
     assert "drot-answer" not in html
 
 

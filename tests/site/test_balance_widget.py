@@ -1,7 +1,5 @@
 """The widget of chapter 5 says what Python says: two plans of a picture, its masses and prices."""
 
-from __future__ import annotations
-
 import drot
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Every page in headless Chromium, at the width of a desk and of a phone, light and dark."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from functools import cache
@@ -155,17 +153,6 @@ def page(context, site_url):
     settle(page)
     yield page
     page.close()
-
-
-def test_theme_button_toggles_and_the_page_stays_legible(page):
-    """The theme's own button, in a cycle of three."""
-    button, grounds = page.locator("button.theme-switch-button:visible").first, {}
-    for _ in range(3):
-        button.click()
-        theme = page.locator("html").get_attribute("data-theme")
-        grounds[theme] = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert not page.evaluate("probe.faint()"), theme
-    assert grounds["light"] != grounds["dark"]
 
 
 def test_tab_reaches_all_that_can_be_operated(page):

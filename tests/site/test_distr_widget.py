@@ -1,7 +1,5 @@
 """The widget of chapter 14 shows what the chapter's cell gives it: members, weights, classes."""
 
-from __future__ import annotations
-
 import re
 
 import drot

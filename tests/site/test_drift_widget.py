@@ -1,7 +1,5 @@
 """The widget of chapter 8: the density sees a point that moves, and no component."""
 
-from __future__ import annotations
-
 import drot
 import numpy as np
 import pytest
@@ -60,16 +58,3 @@ def test_a_component_and_a_point(page):
     assert "fallen by" in says(page, "verdict")
     page.get_by_role("button", name="Back to the start").click()
     assert assert_agrees(page) == first and (np.array(points_of(page)) == start).all()
-
-
-def test_a_pointer_takes_the_component_along(page):
-    first, start = assert_agrees(page), np.array(points_of(page))
-    box = page.locator(f"{page.box} svg [data-point='7'] .drot-hit").bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x - 20, y - 50, steps=5)
-    page.mouse.up()
-    page.wait_for_function(f"() => document.querySelector('{page.box} output b').dataset.value")
-    assert assert_agrees(page) == pytest.approx(first, abs=1e-9)
-    assert np.abs(np.array(points_of(page)) - start)[6:].min(axis=0).max() > 0.3

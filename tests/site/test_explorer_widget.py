@@ -1,7 +1,5 @@
 """The explorer shows what drot computed: stored maps, neighbours, and a way through them."""
 
-from __future__ import annotations
-
 import base64
 import itertools
 import json
@@ -9,7 +7,6 @@ import re
 import runpy
 from types import SimpleNamespace
 
-import drot
 import numpy as np
 import pytest
 import torch
@@ -56,23 +53,6 @@ def test_every_setting_is_stored():
     assert list(DATA["methods"]) == list(MAKER.METHODS) and len(MAKER.SEEDS) == 5
     for m, xi in itertools.product(MAKER.DESCENTS, MAKER.PERPLEXITIES):
         assert len({MAPS[m, xi, start]["xy"] for start in MAKER.STARTS}) == 6, (m, xi)
-
-
-def test_images_are_the_digits():
-    data = drot.datasets.digits(N)
-    assert DATA["classes"] == "".join(str(int(label)) for label in data.y)
-    assert np.abs(IMAGES - data.X.numpy()).max() <= 1  # 17 grey levels in 16
-
-
-@pytest.mark.parametrize("case", [("pca", 0, ""), ("ccpca", 15, "")], ids=str)
-def test_map_is_computed_again(case):
-    """The same picture up to rounding; eigenvectors have a sign, and the maker turned it."""
-    Z, _ = MAKER.embed(*case)
-    Z = Z - Z.mean(dim=0)
-    shown = torch.from_numpy(unpack(case))
-    left, _, right = torch.linalg.svd(Z.T @ shown)
-    gap = (Z @ left @ right - shown).abs().max()
-    assert gap < 1e-3 * shown.abs().max()
 
 
 @pytest.mark.parametrize("start", ["pca", "r5"])
@@ -218,20 +198,6 @@ def lonely(case) -> int:
     return int((squared(unpack(case)) + 1e9 * np.eye(N)).min(axis=1).argmax())
 
 
-def test_hover_and_touch(page, open_widget):
-    """Whichever map is pointed at, the other rings what is near there."""
-    for at, side in ((1, "right"), (0, "left")):
-        i = lonely(VIEW[at])
-        page.mouse.move(*middle(page, side, i))
-        assert chosen(page) == i
-        assert_agrees(page, VIEW, at)
-    page.mouse.move(2, 2)  # away: the choice stays
-    assert chosen(page) == i
-    phone = open_widget(WIDGET, width=390)
-    phone.touchscreen.tap(*middle(phone, "left", i))
-    assert chosen(phone) == i
-
-
 def test_address_keeps_the_state(page, browser, widget_files):
     """What one sees is in the address, and a link, or a word typed there, shows it again."""
     pick(page, "left", method="umap", xi=5, start="r2")
@@ -254,10 +220,3 @@ def test_address_keeps_the_state(page, browser, widget_files):
     assert_agrees(again, [("tsne", 5, "r1"), ("pca", 0, "")], 0)
     assert not again.said
     again.context.close()
-
-
-def test_links_of_the_page_are_states(core):
-    words = re.findall(r'href="#(maps_[^"]*)"', (BOOK / "explorer.md").read_text("utf8"))
-    assert len(words) >= 5
-    for word in words:
-        assert core("write", core("read", word, DATA)) == word

@@ -1,7 +1,5 @@
 """The growth widget of chapter 6 says what Python says: forces and divergence of a square."""
 
-from __future__ import annotations
-
 import json
 
 import drot

@@ -1,10 +1,6 @@
 """Every chapter can be run elsewhere: Binder, Colab, and a notebook to take along."""
 
-from __future__ import annotations
-
-import importlib.metadata
 import re
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -15,8 +11,6 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 from IPython.core.inputtransformer2 import TransformerManager
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 TOC = re.findall(r"^\s*(?:- file|root): (\S+)", (ROOT / "_toc.yml").read_text("utf8"), re.M)
@@ -103,22 +97,3 @@ def test_first_cell_fetches_and_installs_where_drot_is_missing(monkeypatch, tmp_
     # After the kernel has started anew, all is there, and only the folder is to be found again.
     assert asked(monkeypatch, tmp_path, installed=True, where=where) == [cd]
     assert not notebooks.CLONE.isidentifier(), "Python would import the folder of the clone"
-
-
-def test_first_cell_installs_all_that_chapters_import():
-    """What drot requires in turn, what the cell names, and what Colab has: IPython."""
-    line = next(x for x in notebooks.SET_UP.splitlines() if "%pip install" in x)
-    installed, todo = set(), ["drot", "ipython", *line.partition("/pkg")[2].split()]
-    while todo:
-        if (name := canonicalize_name(todo.pop())) not in installed:
-            installed.add(name)
-            asked = map(Requirement, importlib.metadata.requires(name) or [])
-            todo += [r.name for r in asked if not r.marker or r.marker.evaluate({"extra": ""})]
-    homes = importlib.metadata.packages_distributions()
-    for name in CHAPTERS:
-        cells = "\n".join(
-            re.findall(r"^```\{code-cell\}.*?\n(.*?)^```$", SOURCES[name], re.M | re.S)
-        )
-        for module in set(re.findall(r"^ *(?:import|from) (\w+)", cells, re.M)):
-            owners = {*map(canonicalize_name, homes.get(module, []))}
-            assert module in sys.stdlib_module_names or owners & installed, f"{name}: {module}"

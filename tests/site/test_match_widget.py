@@ -1,7 +1,5 @@
 """The match widget of chapter 11 compares pairs as Python does: in its core, and in the page."""
 
-from __future__ import annotations
-
 from itertools import combinations, permutations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The prices widget of chapter 1: a bill bounds every plan, and the best reaches the cheapest."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -61,14 +59,6 @@ def test_core_agrees_with_python(core, random_towns):
         where = np.argwhere(f[:, None] + delivery == C)
         assert core("tight", C, f) == where.tolist()
         assert core("bound", as_lists(town), f) == bill(town, f) <= cheapest(town) + 1e-9
-
-
-def test_core_climbs_to_the_cheapest_plan(core, random_towns):
-    """With three bakeries, one fee at a time and by ones, from wherever it begins."""
-    for town in random_towns:
-        f = np.array(core("best", as_lists(town), [18, 18, 18], 99))
-        assert bill(town, f) == pytest.approx(cheapest(town), abs=1e-8)
-        assert core("step", as_lists(town), f, 99) is None
 
 
 def assert_agrees(page) -> float:

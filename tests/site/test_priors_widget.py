@@ -1,7 +1,5 @@
 """The widget of chapter 9 says what Python says: its three laws, its draws, its numbers."""
 
-from __future__ import annotations
-
 import drot
 import numpy as np
 import pytest
@@ -100,20 +98,3 @@ def test_draws_add_up(page, prior):
     assert (np.abs(mean - P) <= 4.5 * np.sqrt(P / 1010) + 2e-3).all()
     page.get_by_role("button", name="point 2").press("ArrowUp")  # draws of another law do not count
     assert says(page, "verdict").startswith("1 graph drawn.")
-
-
-def test_a_far_point(page):
-    """The finding: D keeps its edge, B and E lose it."""
-    page.get_by_role("slider").press("Home")
-    far = page.get_by_role("button", name="point 7")
-    for _ in range(40):
-        far.press("ArrowRight")
-    assert points_of(page)[6][0] < 3.7, "the point left its panel"
-    for prior in PRIORS:
-        begin(page, PRIORS[prior])
-        page.get_by_role("button", name="Draw 100").click()
-        shown = assert_agrees(page)
-        if prior == "row":
-            assert shown["alone"] == shown["lonely"] == 0 and shown["edges"] >= 1 - 1e-12
-        else:
-            assert shown["alone"] > 0.999 and shown["lonely"] == 1 and shown["edges"] < 1e-3

@@ -1,7 +1,5 @@
 """The row widget of chapter 2 says what Python says: in its core, and in the page."""
 
-from __future__ import annotations
-
 import json
 import math
 

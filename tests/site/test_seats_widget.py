@@ -1,7 +1,5 @@
 """The seats widget of chapter 12: the best seating for each number of seats, and its loss."""
 
-from __future__ import annotations
-
 import itertools
 import json
 

@@ -1,14 +1,12 @@
 """The widget of chapter 13 says what Python says: its objective, its curve, its moves."""
 
-from __future__ import annotations
-
 import json
 import re
 
 import drot
 import numpy as np
 import pytest
-from widget_page import begin, labels_of, marks, readout, says, squared, table
+from widget_page import begin, labels_of, marks, readout, says, squared
 
 WIDGET = "srgw"
 MARK = [[2.0, -3, 1], [-3, 2, 1], [1, 1, -2]]  # prp-soft-wins
@@ -149,23 +147,3 @@ def test_descend_takes_the_best_move_and_ends(page, name, least):
         assert steps < 40
     assert best >= last - 1e-9 and steps >= least
     assert_agrees(page)
-
-
-def test_clusters_points_and_the_table(page):
-    slider(page, "From").press("End")
-    page.keyboard.press("Tab")  # the button
-    page.keyboard.press("Tab")  # the first point
-    page.keyboard.press("Enter")
-    assert says(page, "move").startswith("Point 1 went from cluster 1 to 2: objective ")
-    assert page.locator(":focus").get_attribute("data-point") == "0", "the focus is lost"
-    scrolled = page.evaluate("scrollY")
-    page.keyboard.press(" ")
-    assert page.evaluate("scrollY") == scrolled
-    page.locator(f'{page.box} [data-point="11"]').click()
-    assert plan_shown(page)[[0, 11]].argmax(axis=1).tolist() == [2, 0]
-    slider(page, "Clusters").press("Home")
-    assert assert_agrees(page) and clusters_of(page) == 2
-    T, C = plan_shown(page), similarity(page)
-    want = np.column_stack([structure_of(C, T), T.sum(axis=0)])
-    cells = [[float(cell) for cell in row[1:]] for row in table(page)]
-    np.testing.assert_allclose(cells, want, rtol=0, atol=5.1e-4)

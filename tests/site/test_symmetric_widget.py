@@ -1,7 +1,5 @@
 """The widget of chapter 4 says what Python says: its solver, its two graphs, its numbers."""
 
-from __future__ import annotations
-
 import re
 
 import drot
@@ -11,7 +9,6 @@ from scipy.stats import entropy
 from widget_page import (
     begin,
     chosen,
-    height,
     labels_of,
     marks,
     points_of,
@@ -148,32 +145,4 @@ def test_points_move_by_keyboard(page):
     assert page.evaluate("scrollY") == scrolled, "the arrow key also scrolled the page"
     assert points_of(page)[1][1] < 1.2, "the point left its panel"
     assert says(page, "verdict").startswith("Entropy saturated"), "an acute angle is not slack"
-    assert_agrees(page)
-
-
-def test_points_move_by_pointer(page):
-    svg, dot = page.locator(f"{page.box} svg").last, page.locator('[data-point="2"] .drot-point')
-    box = dot.last.bounding_box()
-    start = np.array([box["x"] + box["width"] / 2, box["y"] + box["height"] / 2])
-    end = start - np.array([27, 54]) * svg.bounding_box()["width"] / 340
-    page.mouse.move(start[0] + 3, start[1])  # off its middle: the point must not jump
-    page.mouse.down()
-    assert points_of(page) == LINE and chosen(page) == 2
-    page.mouse.move(end[0] + 3, end[1], steps=4)
-    page.mouse.up()
-    page.evaluate("() => new Promise(requestAnimationFrame)")
-    np.testing.assert_allclose(points_of(page)[2], [1 - 27 / 95, 54 / 95], atol=0.011)
-    assert_agrees(page)
-
-
-def test_coincident_points_are_explained(open_widget):
-    """Two points at one place have perplexity 2 or more; one step away all is well again."""
-    page = open_widget(WIDGET, width=390)  # the sentence is long, and moves nothing even here
-    before = height(page)
-    page.get_by_role("button", name="point 2").focus()
-    for _ in range(10):
-        page.keyboard.press("ArrowRight")
-    assert height(page) == pytest.approx(before, abs=0.6)
-    assert "2 points coincide" in says(page, "solver") and says(page, "verdict") == ""
-    page.keyboard.press("Shift+ArrowUp")
     assert_agrees(page)

@@ -167,10 +167,10 @@ def suits(Z: Tensor, plan) -> bool:
 def _over_rows(loop: Callable, n: int, *arguments) -> None:
     """Run a loop over all rows, an equal share for each of PyTorch's threads."""
     threads = min(torch.get_num_threads(), 1 + n // 256)
-    ends = [n * t // threads for t in range(threads + 1)]
     if threads == 1:
         loop(0, n, *arguments)
         return
+    ends = [n * t // threads for t in range(threads + 1)]
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(lambda low, high: loop(low, high, *arguments), ends[:-1], ends[1:]))
 

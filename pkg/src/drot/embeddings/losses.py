@@ -17,7 +17,7 @@ import math
 from collections.abc import Collection
 from dataclasses import astuple, dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -61,9 +61,10 @@ class Evaluation:
         mass, and a ratio of two nothings is no certificate.
         """
         scale = size * len(self.attraction) ** 0.5 / mass
-        whole, part = (scale * float(x.double().norm()) for x in (self.gradient, self.attraction))
+        whole = scale * float(self.gradient.double().norm())
         if size <= _ONE_PLACE:  # forces vanish there in proportion to the size
             return whole
+        part = scale * float(self.attraction.double().norm())
         return whole / max(part, min(1.0, size * size))
 
 
@@ -128,6 +129,7 @@ class KernelLoss:
         check_choice("kernel", kernel, self.kernels)
         self.profile = profile or KERNELS[kernel]
         self.P = P = as_plan(plan)
+        self.plan: Any = P if P.matrix is None else P.matrix
         if symmetric:
             P.check_symmetric()
         self.kernel, self.diagonal, self.symmetric = kernel, diagonal, symmetric
@@ -142,11 +144,6 @@ class KernelLoss:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n} x {self.n}, kernel={self.kernel!r})"
-
-    @property
-    def plan(self):
-        """P, as a tensor where it is kept."""
-        return self.P if self.P.matrix is None else self.P.matrix
 
     def normalize(self, kernel: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
         """The :class:`Normalizer` of ``kernel`` (n, n), whose rows are e^(shift - C_Z).

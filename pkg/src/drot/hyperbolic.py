@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -20,21 +20,13 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from ._core.checks import Seed, as_points, as_rng, check_choice, check_count, check_positive
-from ._core.run import OnFailure
-from ._core.threads import by_size
+from ._core.threads import takes_options_of
 from .costs.kernels import KERNELS, KernelName
-from .distributional.loss import Factors, pair_forces, ratio, structure
-from .distributional.reduction import (
-    Clustering,
-    Coupling,
-    DistributionalReduction,
-    Reduction,
-    Terms,
-)
-from .distributional.solve import Callback, Init, solve
+from .distributional.loss import pair_forces, ratio, structure
+from .distributional.reduction import Coupling, DistributionalReduction, Reduction
+from .distributional.solve import Init, Search, distributional_reduction, solve
 from .embeddings.descent import lbfgs
 from .embeddings.losses import Evaluation
-from .gromov.loss import LossName
 
 __all__ = ["distance", "reduce", "to_poincare", "wrapped_normal"]
 
@@ -131,25 +123,15 @@ def to_poincare(Z) -> Tensor:
     return Z[:, 1:] / (1 + Z[:, :1])
 
 
-@by_size
+@takes_options_of(distributional_reduction, Search)
 def reduce(
     similarity,
     n_prototypes: int,
     *,
-    n_components: int = 2,
     kernel: KernelName = "student",
     scale: float = 1.0,
-    normalization: Factors = "sum",
-    loss: LossName = "kl",
-    weights: ArrayLike | None = None,
     init: Init | Sequence[Init] | ArrayLike | DistributionalReduction = "cluster_then_reduce",
-    n_starts: int = 2,
-    clustering: Clustering = "spectral",
-    tol: float | None = None,
-    max_iter: int = 100,
-    random_state: Seed = 0,
-    callback: Callback | None = None,
-    on_failure: OnFailure = "raise",
+    **options: Unpack[Search],
 ) -> DistributionalReduction:
     r"""Distributional reduction with prototypes in hyperbolic space.
 
@@ -194,13 +176,8 @@ def reduce(
     torch.Size([2, 3])
     """
     check_choice("kernel", kernel, KERNELS)
-    scale = check_positive("scale", scale)
-    return solve(
-        "hyperbolic.reduce", similarity, n_prototypes, init, make=partial(_Hyperbolic, scale=scale),
-        n_components=n_components, kernel=kernel, normalization=normalization, loss=loss,
-        weights=weights, n_starts=n_starts, clustering=clustering, tol=tol, max_iter=max_iter,
-        random_state=random_state, callback=callback, on_failure=on_failure,
-    )  # fmt: skip
+    where, make = "hyperbolic.reduce", partial(_Hyperbolic, scale=check_positive("scale", scale))
+    return solve(where, similarity, n_prototypes, init, make=make, kernel=kernel, **options)
 
 
 def _size(v: Tensor) -> float:
@@ -211,10 +188,8 @@ def _size(v: Tensor) -> float:
 class _Hyperbolic(Reduction):
     """Positions Z (k, q + 1) in Lorentz coordinates, float64: far points need the digits."""
 
-    def __init__(
-        self, similarity, n_prototypes: int, *, scale: float = 1.0, **terms: Unpack[Terms]
-    ):
-        super().__init__(similarity, n_prototypes, **terms)
+    def __init__(self, *problem: Any, scale: float = 1.0, **terms: Any):
+        super().__init__(*problem, **terms)
         self.scale = scale
 
     def log_kernel(self, Z: Tensor) -> Tensor:

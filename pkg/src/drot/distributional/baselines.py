@@ -17,15 +17,15 @@ from .._core.threads import by_size, takes_options_of
 from ..embeddings.embed import TOL as ALL_TOL
 from ..gromov.contraction import as_weights
 from .reduction import DistributionalReduction
-from .solve import TOL, Options, distributional_reduction, solve
+from .solve import TOL, Sequential, distributional_reduction, solve
 
 
-@takes_options_of(distributional_reduction, Options)
+@takes_options_of(distributional_reduction, Sequential)
 def cluster_then_reduce(
     similarity, n_prototypes: int, *,
     centres: Callable[[Tensor], ArrayLike] | None = None,
     tol: float = TOL, max_iter: int = 2000,
-    **options: Unpack[Options],
+    **options: Unpack[Sequential],
 ) -> DistributionalReduction:  # fmt: skip
     r"""Cluster the points, then embed the similarity between the clusters (CDR).
 
@@ -81,7 +81,7 @@ def cluster_then_reduce(
     [1.0, 9.0]
     """
     where, k = "cluster_then_reduce", n_prototypes
-    ask: dict[str, Any] = {"tol": tol, "descend": False, **options}
+    ask: dict[str, Any] = {"tol": tol, "n_starts": 1, "descend": False, **options}
     if centres is None:
         return solve(where, similarity, k, where, max_iter=max_iter, **ask)
     quiet = ask | {"max_iter": 1, "on_failure": "ignore"}  # the plan, and then E_L, is what counts
@@ -92,10 +92,10 @@ def cluster_then_reduce(
     return replace(found, residual=drawn.residual, converged=drawn.converged)
 
 
-@takes_options_of(distributional_reduction, Options)
+@takes_options_of(distributional_reduction, Sequential)
 def reduce_then_cluster(
     similarity, n_prototypes: int, *, tol: float = ALL_TOL, max_iter: int = 2000,
-    **options: Unpack[Options],
+    **options: Unpack[Sequential],
 ) -> DistributionalReduction:  # fmt: skip
     r"""Embed all points, then cluster the embedding and keep the centres (DRC).
 
@@ -142,7 +142,7 @@ def reduce_then_cluster(
     """
     return solve(
         "reduce_then_cluster", similarity, n_prototypes, "reduce_then_cluster", tol=tol,
-        max_iter=max_iter, descend=False, **options,
+        max_iter=max_iter, n_starts=1, descend=False, **options,
     )  # fmt: skip
 
 

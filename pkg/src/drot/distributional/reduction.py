@@ -50,7 +50,6 @@ class Terms(TypedDict, total=False):
     """What all methods take by name of the problem, as :func:`distributional_reduction` has it."""
 
     n_components: int
-    kernel: OutputKernel
     normalization: Factors | None
     loss: LossName | None
     weights: ArrayLike | None
@@ -354,10 +353,12 @@ class InnerProducts(Reduction):
         return self.place(zero, c, 0.0, 1)
 
 
-def read_problem(similarity, n_prototypes: int, **terms: Unpack[Terms]) -> Reduction:
+def read_problem(
+    similarity, n_prototypes: int, *, kernel: OutputKernel = "student", **terms: Unpack[Terms]
+) -> Reduction:
     """The problem for a kernel or for inner products."""
-    kind = InnerProducts if terms.get("kernel", "") == "gram" else Reduction
-    return kind(similarity, n_prototypes, **terms)
+    kind = InnerProducts if kernel == "gram" else Reduction
+    return kind(similarity, n_prototypes, kernel=kernel, **terms)
 
 
 def _centred(Z: Tensor) -> Tensor:

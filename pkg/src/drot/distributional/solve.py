@@ -32,11 +32,26 @@ Callback = Callable[[int, float, Tensor], bool | None]
 
 
 class Options(Terms, total=False):
-    """What the sequential methods take by name, as :func:`distributional_reduction` has it."""
+    """What they take of the solver, likewise."""
 
     clustering: Clustering
     random_state: Seed
     on_failure: OnFailure
+
+
+class Sequential(Options, total=False):
+    """What the sequential methods take besides."""
+
+    kernel: OutputKernel
+
+
+class Search(Options, total=False):
+    """What a search from several starts takes besides; its kernels are its own."""
+
+    n_starts: int
+    tol: float | None
+    max_iter: int
+    callback: Callback | None
 
 
 TOL = 1e-3  # of positions: few points come to rest
@@ -186,7 +201,8 @@ def solve(
     init,
     *,
     make: Callable[..., Reduction] = read_problem,
-    n_starts: int = 1,
+    kernel: OutputKernel = "student",
+    n_starts: int = 2,
     clustering: Clustering = "spectral",
     tol: float | None = None,
     max_iter: int = 100,
@@ -197,7 +213,7 @@ def solve(
     **terms: Unpack[Terms],
 ) -> DistributionalReduction:
     """The lowest end of the descents from all starts; without descents, the lowest start."""
-    problem = make(similarity, n_prototypes, **terms)
+    problem = make(similarity, n_prototypes, kernel=kernel, **terms)
     tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
     every, most, rounds = tol, max_iter, 0
     if descend:

@@ -134,18 +134,16 @@ def _value(end: _End) -> float:
 class Lowest(Ended):
     """The lowest of several ends."""
 
+    where: str
     residual: float
     trace: tuple[float, ...]  # value at its start and after each iteration
     values: tuple[float, ...]  # of the ends
 
-    @property
-    def n_iter(self) -> int:
-        return len(self.trace) - 1
-
-    def reached(self, where: str, tol: float, on_failure: OnFailure) -> bool:
-        """Whether the residual is at most ``tol``; a chosen end is no failure."""
-        on_failure = "ignore" if self.stopped else on_failure
-        return settle(where, self.residual, tol, self.n_iter, on_failure)
+    def certificate(self, tol: float, on_failure: OnFailure) -> dict[str, Any]:
+        """What every result says of how it was found; a chosen end is no failure."""
+        n_iter, on_failure = len(self.trace) - 1, "ignore" if self.stopped else on_failure
+        converged = settle(self.where, self.residual, tol, n_iter, on_failure)
+        return dict(residual=self.residual, n_iter=n_iter, converged=converged)
 
 
 def lowest(
@@ -184,7 +182,7 @@ def lowest(
     run = iterate(where, steps(), -math.inf, sys.maxsize, callback, "ignore")
     state, residual, trace = min([*finished, *ends], key=_value)
     values = tuple(map(_value, ends))
-    return Lowest(state, run.stopped, run.interrupt, residual, tuple(trace), values)
+    return Lowest(state, run.stopped, run.interrupt, where, residual, tuple(trace), values)
 
 
 def settle(where: str, residual: float, tol: float, n_iter: int, on_failure: OnFailure) -> bool:

@@ -253,12 +253,10 @@ def coot_clustering(
         plan=found.state.T,
         structure=Z @ Z.T,
         objective=found.state.value,
-        residual=found.residual,
-        n_iter=found.n_iter,
-        converged=found.reached("coot_clustering", tol, on_failure),
         trace=found.trace,
         values=found.values,
         products=0.0,
+        **found.certificate(tol, on_failure),
     )
     return found.give(result)
 

@@ -307,21 +307,17 @@ class Reduction:
             )
         return Z.to(self.w)
 
-    def result(
-        self, where: str, found: Lowest, tol: float, on_failure: OnFailure
-    ) -> DistributionalReduction:
-        Z, c, residual, trace = found.state
+    def result(self, found: Lowest, tol: float, on_failure: OnFailure) -> DistributionalReduction:
+        Z, c, _, trace = found.state
         result = DistributionalReduction(
             Z=Z,
             plan=c.T,
             structure=self.seen(Z, c)[0],
             objective=trace[-1],
-            residual=residual,
-            n_iter=found.n_iter,
-            converged=found.reached(where, tol, on_failure),
             trace=trace,
             values=found.values,
             products=self.products,
+            **found.certificate(tol, on_failure),
         )
         return found.give(result)
 

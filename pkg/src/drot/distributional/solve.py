@@ -222,7 +222,7 @@ def solve(
         problem, init, n_starts, clustering, random_state, tol=tol, every=every, max_iter=most
     )
     found = lowest(where, first, partial(descent, problem, tol=tol), rounds, callback)
-    return problem.result(where, found, tol, on_failure)
+    return problem.result(found, tol, on_failure)
 
 
 def descent(problem: Reduction, now: Placed, tol: float) -> Iterator[tuple[Placed, float, Tensor]]:

@@ -164,12 +164,10 @@ def srgw_barycenter(
         plan=cell.T,
         structure=torch.where(torch.outer(cell.q, cell.q) > 0, unit.entries(cell.structure), 0),
         objective=unit.objectives([found.state.value])[0],
-        residual=found.residual,
-        n_iter=found.n_iter,
-        converged=found.reached("srgw_barycenter", tol, on_failure),
         trace=unit.objectives(found.trace),
         values=unit.objectives(found.values),
         products=problem.products,
+        **found.certificate(tol, on_failure),
     )
     return found.give(result)
 

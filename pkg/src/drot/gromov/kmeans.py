@@ -135,9 +135,8 @@ def kernel_kmeans(
     gain = -float(problem.changes(found.state, labels, mass).min())
     rounding = torch.finfo(w.dtype).eps * float(w @ cost.diagonal().abs())  # of equal points
     found = replace(found, residual=max(0.0, gain) / (problem.scale + rounding or 1.0))
-    converged = found.reached("kernel_kmeans", tol, on_failure)
-    end = labels, found.state.value, found.n_iter, found.values, found.residual, converged
-    return found.give(KernelKMeans(*end))
+    told = found.certificate(tol, on_failure)
+    return found.give(KernelKMeans(labels, found.state.value, values=found.values, **told))
 
 
 class Means(Reduced):

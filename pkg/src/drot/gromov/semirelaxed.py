@@ -238,12 +238,10 @@ def semi_relaxed_gw(
     result = SemiRelaxedGW(
         plan=T,
         objective=unit.objectives([objective])[0],
-        residual=found.residual,
-        n_iter=found.n_iter,
-        converged=found.reached("semi_relaxed_gw", tol, on_failure),
         trace=unit.objectives((*found.trace[:-1], objective)),
         values=unit.objectives(objective if end == least else end for end in found.values),
         products=problem.products,
+        **found.certificate(tol, on_failure),
     )
     return found.give(result)
 

@@ -47,8 +47,14 @@ if TYPE_CHECKING:  # pragma: no cover, scikit-learn has no types: of such a base
     class ClassNamePrefixFeaturesOutMixin:
         def get_feature_names_out(self, input_features: Any = None) -> np.ndarray: ...
 
+    class ClusterMixin:
+        def fit_predict(self, X: Any, y: Any = None) -> np.ndarray: ...
+
 else:
-    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+    from sklearn.base import (  # isort: skip
+        BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin as ClusterMixin,
+        TransformerMixin,
+    )  # fmt: skip
 
 _PASSES = 100  # over all pairs, of a fit that is soon done
 _MANY = 20_000  # points of a fit that may take long
@@ -189,7 +195,6 @@ class Estimator(BaseEstimator):
             )
 
 
-@dataclass(eq=False, repr=False)
 class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """An estimator that places points: ``embedding_``, (n, q)."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import torch
@@ -23,31 +23,20 @@ from ..distributional.solve import distributional_reduction
 from ..graphs.graph import fuzzy_union
 from ..gromov.barycenter import SemiRelaxedBarycenter, srgw_barycenter
 from ..gromov.loss import LossName, as_loss
-from .base import BaseEmbedding
+from .base import BaseEmbedding, ClusterMixin
 from .new_points import MeetsNewPoints
-
-if TYPE_CHECKING:  # pragma: no cover, as in base.py
-
-    class ClusterMixin:
-        similarity: Any
-        perplexity: float
-        n_neighbors: int
-        loss: Any
-
-        def fit_predict(self, X: Any, y: Any = None) -> np.ndarray: ...
-
-else:
-    from sklearn.base import ClusterMixin
 
 Similarity = Literal["sqeuclidean", "gram", "entropic", "precomputed"]
 Affinities = Literal["symmetric_entropic", "symmetrized_entropic", "umap", "gram", "precomputed"]
 
 
-@dataclass(eq=False, repr=False)
 class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
     """Points, their similarity C, and what matches it; ``"precomputed"`` takes X itself for C."""
 
     _similarities: ClassVar[tuple[str, ...]]
+    similarity: Any  # of subclasses, as all that follows
+    n_neighbors: int
+    loss: Any
 
     def predict(self, X) -> np.ndarray:
         r"""Labels (b,) of new points X (b, p), or of similarities to the fitted ones X (b, n).

@@ -58,6 +58,25 @@ def words(count: int) -> str:
     return ["none", "one", "two", "three", "four", "five", "six", "seven", "eight"][count]
 
 
+def judged(count: float, of: float) -> str:
+    """The verdict on what was printed for all, and is found on some."""
+    return "holds" if count == of else "holds on most" if 2 * count > of else "differs"
+
+
+def grouped(n: int | str) -> str:
+    """10 000, on one line."""
+    return f"{int(n):,}".replace(",", "\u202f")
+
+
+def power(value: float | str) -> str:
+    """One digit and a power of ten, on one line."""
+    digit, exponent = f"{float(value):.0e}".split("e")
+    if int(exponent) >= -2:
+        return f"{float(value):.1g}"
+    factor = "" if digit == "1" else rf"{digit} \cdot "
+    return f"${factor}10^{{{int(exponent)}}}$"
+
+
 def table(head: str | Sequence, rows: Iterable[Sequence], left: int = 1) -> Markdown:
     """Markdown, with some columns of words first; the head may be one string with bars."""
     head = head.split(" | ") if isinstance(head, str) else head

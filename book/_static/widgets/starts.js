@@ -19,7 +19,8 @@
   /* some dots of each class, its name amid them, and a ring around the chosen one */
   function makeMap(k, classes) {
     const size = { width: SIDE, height: SIDE };
-    const one = picture("", "map from random start " + (k + 1) + ", a dot for each digit", size);
+    const start = "start " + (k + 1);
+    const one = picture("", "map from " + start + ", a dot for each digit", size);
     const kinds = [...new Set(classes)].sort();
     const paths = kinds.map((kind) => {
       return draw(one.svg, "path", { class: "drot-dots drot-class-" + kind });
@@ -45,7 +46,24 @@
       });
     }
     const choose = (i) => set(ring, { cx: places[i][0], cy: places[i][1] });
-    return { ...one, move, choose, places: () => places };
+    const title = (text) => (one.heading.textContent = start + ": " + text);
+    return { ...one, move, choose, title, places: () => places };
+  }
+
+  /* a map turned, and mirrored if need be, to lie most like another */
+  function turned(Z, like) {
+    const [kept, mirrored] = [1, -1].map((side) => {
+      let [along, across] = [0, 0];
+      for (let a = 0; a < Z.length; a += 2) {
+        const [x, y, u, v] = [Z[a], side * Z[a + 1], like[a], like[a + 1]];
+        along += x * u + y * v;
+        across += x * v - y * u;
+      }
+      return { side, along, across, length: Math.hypot(along, across) };
+    });
+    const { side, along, across, length } = kept.length >= mirrored.length ? kept : mirrored;
+    const at = (x, y) => [(along * x - across * y) / length, (across * x + along * y) / length];
+    return Z.map((_, a) => at(Z[a - (a % 2)], side * Z[a - (a % 2) + 1])[a % 2]);
   }
 
   function median(values) {
@@ -105,7 +123,7 @@
       state.round += 1;
       state.run += 1;
       state.maps = maps.map((_, k) => core.begin(classes.length, first + k + 1));
-      maps.forEach((map) => (map.heading.textContent = "\u2026"));
+      maps.forEach((map) => map.title("descending"));
       set(box, { "data-running": "" });
       said.update({ shared: "\u2026", correlated: "\u2026" });
       show();
@@ -131,7 +149,9 @@
     function conclude() {
       const values = state.maps.map(({ Z }) => core.objective(P, Z));
       const alike = core.agreement(state.maps.map(({ Z }) => Z), classes, NEAR);
-      maps.forEach((map, k) => (map.heading.textContent = "KL " + values[k].toFixed(3)));
+      maps.forEach((map, k) => map.title("KL " + values[k].toFixed(3)));
+      maps[1].move(turned(state.maps[1].Z, state.maps[0].Z));
+      maps[1].choose(state.chosen);
       said.update(alike);
       box.removeAttribute("data-running");
     }

@@ -68,10 +68,11 @@
       all.name(labels.map((own) => ", component " + (own === labels[0] ? 1 : 2)));
       const change = density - first;
       const same = Math.abs(change) < 1e-9;
+      const still = points.every(([x, y], i) => x === START[i][0] && y === START[i][1]);
       said.update({
         point: "Point " + (chosen + 1) + " at " + place(points[chosen]),
         density,
-        verdict: same
+        verdict: still ? "The start: now move something." : same
           ? "The log density is that of the start: it does not notice where a component lies."
           : "Edges have changed their lengths: the log density has " +
             (change < 0 ? "fallen by " : "risen by ") + decimals(Math.abs(change)) + ".",

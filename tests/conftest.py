@@ -1,7 +1,5 @@
 """What every test may rely on: no seed and no default leaks from one test into another."""
 
-from __future__ import annotations
-
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -43,12 +41,6 @@ def gpu() -> Iterator[str]:
         return
     with make_believe():
         yield NAME
-
-
-@pytest.fixture(params=["cpu", "gpu"])
-def device(request) -> str:
-    """Both kinds, one after the other."""
-    return "cpu" if request.param == "cpu" else request.getfixturevalue("gpu")
 
 
 @pytest.fixture(autouse=True)

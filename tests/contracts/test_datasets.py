@@ -244,6 +244,22 @@ def test_real_data(name, no_cache):
     assert real.label_names == tuple(ORIGINS[name].label_names)
 
 
+@REAL
+@pytest.mark.parametrize("name", ["coil20", "mnist", "fashion_mnist", "olivetti", "umist"])
+def test_pixels(name, no_cache):
+    """Without components the pixels come, 0 to 255; fewer components are the first of 50."""
+    pixels, few = loaded(name, n_components=None), loaded(name, n_components=2)
+    n = REAL_DATA[name][0][0]
+    assert pixels.X.shape == (n, {"coil20": 1024, "olivetti": 4096, "umist": 1024}.get(name, 784))
+    assert pixels.X.dtype == torch.float64 and torch.equal(pixels.X, pixels.X.round())
+    assert pixels.X.min() == (4 if name == "umist" else 0) and 200 < pixels.X.max() <= 255
+    assert few.X.shape == (n, 2) and torch.equal(few.y, pixels.y)
+    total = (pixels.X / 255).var(dim=0, correction=0).sum() * n  # the unit is that of pixels / 255
+    assert 0.1 < few.X.square().sum() / total < 1 or name == "coil20"  # its scores are at 128 x 128
+    if n < 2000:  # a second decomposition of the large ones would only take time
+        torch.testing.assert_close(few.X, loaded(name).X[:, :2], rtol=0, atol=1e-8)
+
+
 # The page of the book
 
 

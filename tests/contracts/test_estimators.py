@@ -302,3 +302,13 @@ def test_an_affinity_need_not_be_kept(estimator):
     assert not any(getattr(v, "shape", ()) == (30, 30) for v in vars(light).values())
     with pytest.raises(AttributeError, match=r"has no 'affinity_': .* keep_affinity=False"):
         _ = light.affinity_
+
+
+def test_callbacks_of_the_others():
+    heard = []
+    drot.CCPCA(perplexity=6.0, n_samples=4, callback=lambda *told: heard.append(told)).fit(X)
+    assert [number for number, _ in heard][-1] == 4
+    for model in (drot.DistR(4, perplexity=6.0), drot.SemiRelaxedGWClustering(4, perplexity=6.0)):
+        heard.clear()
+        model.set_params(callback=lambda *told: heard.append(told), random_state=0).fit(X)
+        assert len(heard) > 1 and all(residual >= 0 for _, residual, _ in heard)

@@ -39,3 +39,14 @@ def test_why_not():
     assert repr(verdict) == str(verdict) == verdict.reason
     wrong = check("three", small)
     assert wrong.right is False and wrong.reason.startswith("not yet: TypeError, ")
+
+
+def test_what_is_no_answer():
+    with pytest.raises(TypeError, match="function of the answer"):
+        check(1, 2)
+
+    def stop(answer):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check(1, stop)

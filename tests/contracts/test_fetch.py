@@ -8,6 +8,7 @@ import gzip
 import io
 import re
 import struct
+import sys
 import tarfile
 import threading
 from dataclasses import replace
@@ -246,6 +247,12 @@ def test_good_file_is_read_checked_and_cached(name, server, cache, publish, capf
     assert data.available(name) and server.hits == hits
 
 
+def test_without_h5py_the_sentence_names_it(cache, publish, monkeypatch):
+    publish("pbmc3k", ({"pbmc3k.h5ad": b""}, {"X": np.zeros((2, 50)), "y": np.zeros(2, int)}))
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    refused("pbmc3k", cache, "pip install h5py")
+
+
 # Broken transfers
 
 
@@ -265,6 +272,16 @@ def test_wrong_files_are_refused(name, server, cache, publish):
     assert not data.available(name)
     server.files.update(whole)
     assert _fetch.find(name)["X"].size  # and it works again when the server does
+
+
+def test_unusable_cache_is_named(tmp_path, server, publish, monkeypatch):
+    """A cache that cannot be written names the variable that moves it."""
+    publish("scgem")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DROT_CACHE", str(tmp_path / "file" / "below"))
+    with pytest.raises(data.DataUnavailable, match="DROT_CACHE"):
+        _fetch.find("scgem")
+    assert server.hits == []
 
 
 # Hostile files

@@ -130,6 +130,17 @@ def split() -> torch.Tensor:
     return X
 
 
+def test_load_says_that_memory_is_short(tmp_path, monkeypatch):
+    """A file that does not fit is a result all the same."""
+
+    def full(*_, **more):
+        raise MemoryError("Unable to allocate 9 EiB")
+
+    monkeypatch.setattr(np, "load", full)
+    with pytest.raises(MemoryError, match="9 EiB"):
+        drot.load(tmp_path / "result.npz")
+
+
 MAPS = {  # of points, a similarity
     "embedding": lambda S: drot.tsne(S, diagonal="keep", max_iter=5, on_failure="ignore"),
     "snekhorn": lambda S: drot.snekhorn(S, max_iter=5, on_failure="ignore"),

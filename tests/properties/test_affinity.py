@@ -1,7 +1,5 @@
 """Properties of affinities: what must hold for every cloud, of every kind, in every layout."""
 
-from __future__ import annotations
-
 import functools
 import math
 
@@ -29,28 +27,6 @@ def reachable(X: np.ndarray, share: float, diagonal: str = "keep") -> float:
         C.fill_diagonal_(math.inf)
     ties = int((C.amin(dim=1, keepdim=True) == C).sum(dim=1).max())
     return ties + share * (len(X) - (diagonal == "drop") - ties)
-
-
-@quick
-@given(clouds(), shares, st.sampled_from(["keep", "drop"]), st.booleans())
-def test_entropic_rows(X, share, diagonal, double):
-    """Every row sums to 1 and has the perplexity asked for, by the definition of perplexity."""
-    xi, dtype = reachable(X, share, diagonal), np.float64 if double else np.float32
-    if diagonal == "drop" and xi >= len(X) - 1:  # every other point is tied
-        return
-    affinity = drot.entropic_affinity(
-        drot.sqeuclidean(X.astype(dtype)), perplexity=xi, diagonal=diagonal
-    )
-    plan, accuracy = affinity.plan.numpy(), 3e-9 if double else 3e-4
-    assert plan.dtype == dtype and affinity.residual <= (1e-9 if double else 1e-4)
-    np.testing.assert_allclose(plan.sum(axis=1), 1, atol=accuracy / 3)
-    reached = [oracles.log_perplexity(row / row.sum()) for row in plan]
-    np.testing.assert_allclose(reached, math.log(xi), atol=accuracy)
-    np.testing.assert_allclose(affinity.perplexity, xi, rtol=accuracy)
-    assert (affinity.eps > 0).all()
-    if diagonal == "drop":
-        assert (affinity.log_plan.diagonal() == -math.inf).all()
-    np.testing.assert_array_equal(affinity.log_plan.exp(), plan)
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-4, 1e4, 1e150])
@@ -156,14 +132,6 @@ def test_one_bandwidth_reaches_any_perplexity(X, share, kept):
         np.testing.assert_allclose(affinity.plan.sum(dim=1), 1, atol=2 * tol)
 
 
-@pytest.mark.parametrize("offset", [1e3, 1e6, 1e9, 1e12])
-def test_certificate_with_an_offset(offset):
-    """The residual is that of the plan returned, also for costs with a large common part."""
-    affinity = drot.entropic_affinity(squares("gaussian", 8, 20) + offset, perplexity=5.0)
-    np.testing.assert_allclose(affinity.plan.sum(dim=1), 1, atol=1e-12)
-    np.testing.assert_allclose(affinity.perplexity, 5.0, rtol=2e-9)
-
-
 @pytest.mark.parametrize("max_iter", [1, 2, 3, 4])
 def test_certificate_of_an_unfinished_plan(max_iter):
     """Stopped early, the result still has rows of sum 1 and the residual of its own plan."""
@@ -180,33 +148,6 @@ def test_certificate_of_an_unfinished_plan(max_iter):
     ):
         assert found.residual == pytest.approx(float(error), rel=1e-6, abs=1e-12)
         assert not found.converged and found.n_iter == max_iter == len(found.trace)
-
-
-def test_perplexity_of_a_result():
-    """`.perplexity` is Shannon's, of each row divided by its mass, for every kind of result."""
-    C = squares("scales", 10, 14, 2)
-    for affinity in (
-        drot.entropic_affinity(C, perplexity=5.0, n_neighbors=9),
-        drot.gaussian_affinity(C, bandwidth=1.0, diagonal="drop"),
-        drot.self_tuning_affinity(C, n_neighbors=4),
-        drot.doubly_stochastic_affinity(C, bandwidth=float(C.mean())),
-    ):
-        expected = [oracles.log_perplexity(row / row.sum()) for row in affinity.plan.numpy()]
-        np.testing.assert_allclose(affinity.perplexity, np.exp(expected), rtol=1e-9)
-
-
-@pytest.mark.parametrize("n_neighbors", [None, 9])
-def test_trace_does_not_see_the_tiles(n_neighbors):
-    """Each entry is the largest error over all rows that are left, whatever tile they are in."""
-    C = squares("outliers", 12, 40)
-    points = torch.arange(40.0, dtype=torch.float64)[:, None]
-    tiled = drot.pairwise(lambda x, y: C[x[:, 0].long()][:, y[:, 0].long()], points, block=1)
-    whole, parts = (
-        drot.entropic_affinity(c, perplexity=6.0, n_neighbors=n_neighbors) for c in (C, tiled)
-    )
-    assert len({drot.entropic_affinity(C[[i] * 40], perplexity=6.0).n_iter for i in range(40)}) > 1
-    np.testing.assert_allclose(parts.trace, whole.trace, rtol=1e-6, atol=1e-13)
-    torch.testing.assert_close(parts.plan, whole.plan, rtol=1e-12, atol=1e-12)
 
 
 def test_self_tuning_takes_free_pairs():
@@ -245,3 +186,127 @@ def test_a_dual_out_of_range(dtype, largest):
     assert drot.gaussian_affinity(C, bandwidth=largest / 10).lam.isfinite().all()
     with pytest.raises(ValueError, match="row 0 of this cost leaves the range of torch"):
         drot.gaussian_affinity(C, bandwidth=largest)
+
+
+# ---------------------------------------------------------------------- the search for a bandwidth
+# Both solvers of one perplexity, for a cost whose rows are alike.
+SOLVERS = {
+    "rows": lambda C, xi, **ask: drot.entropic_affinity(C, perplexity=xi, **ask),
+    "mean": lambda C, xi, **ask: drot.gaussian_affinity(C, perplexity=xi, **ask),
+}
+
+
+def log_bandwidth(found) -> float:
+    return math.log(float(found.nu if hasattr(found, "nu") else found.eps[0]))
+
+
+@pytest.mark.parametrize("xi", [1.45, 1.5, 1.54, 1.58, 1.61])
+@pytest.mark.parametrize("name", SOLVERS)
+def test_stairs_are_bracketed(name, xi):
+    """Where costs differ by decades the perplexity is a staircase in log eps: Halley's steps alone
+    go up and down one stair for ever, which a bracket that is halved ends."""
+    row = np.array([0, 1e-3, 0.1, 1e3])
+    found = SOLVERS[name](np.tile(row, (4, 1)), xi)
+    assert found.converged and found.n_iter <= 20
+    expected = oracles.bandwidth_by_bisection(row, xi)
+    assert math.exp(log_bandwidth(found)) == pytest.approx(expected, rel=1e-7)
+
+
+def test_mean_of_unlike_rows():
+    """Constant rows have no say in the start, ties none but in the range, large costs none."""
+    C = np.array([[3.0, 3, 3, 3], [0, 0, 1, 5], [2, 7, 2, 4], [0, 9, 1, 4]])
+    solve = functools.partial(drot.gaussian_affinity, C + 2.0**20)
+    nu = solve(perplexity=2.9, tol=1e-12).nu
+    mean = np.mean([oracles.log_perplexity(oracles.softmax(row, nu)) for row in C])
+    assert mean == pytest.approx(math.log(2.9), abs=1e-11)
+    low, high = 16**0.25, 4.0  # geometric means of 4, 2, 2 and 1 ties, and of 4 entries
+    for end, inside in ((low, 1e-6), (high, -1e-6)):
+        assert solve(perplexity=end + inside).converged
+        with pytest.raises(ValueError, match=f"between {low:g} .* and {high:g} "):
+            solve(perplexity=end - inside)
+
+
+@pytest.mark.parametrize("n", [2, 3, 6, 13])
+def test_ends_of_the_range_are_out_of_reach(n):
+    """Though exp(log n) may be a little more than n."""
+    for ties in range(1, n):
+        C = np.tile(np.arange(n) >= ties, (n, 1)) * 1.0
+        for xi in (ties, n):
+            with pytest.raises(ValueError, match=r"an average perplexity of .* is out of reach"):
+                drot.gaussian_affinity(C, perplexity=xi)
+        assert drot.gaussian_affinity(C, perplexity=(ties + n) / 2).converged
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed", "n", "tol"),
+    [("duplicates", 2, 16, 1e-9), ("scales", 0, 16, 1e-14), ("gaussian", 3, 12, 1e-14)],
+)
+def test_gap_is_trusted_only_beyond_the_residual(kind, seed, n, tol):
+    """Near the solution the plan is balanced before its entropy is believed, and it can be
+    balanced so well that the search goes on, down to rounding."""
+    for xi in (3.0, n - 0.5):
+        found = drot.doubly_stochastic_affinity(squares(kind, seed, n), perplexity=xi, tol=tol)
+        assert found.converged and found.n_iter < 80
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 5, 8, 13, 21])
+def test_budget_of_a_bandwidth(max_iter):
+    """Sinkhorn's iterations of all bandwidths share it; the certificate is of the plan returned,
+    of its rows or of their mean perplexity, whichever is worse."""
+    ask = {"perplexity": 6.0, "tol": 1e-13, "max_iter": max_iter, "on_failure": "ignore"}
+    seen: list[tuple[int, float]] = []
+    found = drot.doubly_stochastic_affinity(
+        squares("scales", 4, 20), callback=lambda *news: seen.append(news), **ask
+    )
+    assert found.n_iter == max_iter == len(found.trace) and not found.converged
+    assert seen == list(enumerate(found.trace, start=1))
+    rows = float((found.plan.sum(dim=1) - 1).abs().max())
+    mean = abs(float(found.perplexity.log().mean()) - math.log(6.0))
+    assert found.residual == pytest.approx(max(rows, mean), rel=1e-6)
+
+
+# -------------------------------------------------------------- the fewest, the first and the last
+CLOUD = np.random.default_rng(5).normal(size=(40, 2))
+
+
+def test_fewest_neighbours():
+    """Two for a perplexity; one tunes: sigma_i is the distance to the nearest other point."""
+    C = drot.sqeuclidean(CLOUD[:9]).dense()
+    found = drot.entropic_affinity(C, perplexity=1.5, n_neighbors=2)
+    torch.testing.assert_close(found.perplexity, torch.full((9,), 1.5).double())
+    sigma = C.sort(dim=1).values[:, 1].sqrt()
+    found = drot.self_tuning_affinity(C, n_neighbors=1)
+    torch.testing.assert_close(found.plan, torch.exp(-C / torch.outer(sigma, sigma)))
+    assert drot.self_tuning_affinity(C, n_neighbors=8).converged
+    with pytest.raises(ValueError, match="row 2 has 1 or more copies"):
+        drot.self_tuning_affinity(drot.sqeuclidean(CLOUD[[0, 1, 2, 3, 2]]), n_neighbors=1)
+
+
+@pytest.mark.parametrize(("one", "other"), [((2, 3), (3, 3)), ((3, 3), (2, 3)), ((3,), (1, 3))])
+def test_divergence_wants_equal_shapes(one, other):
+    """No row is repeated in silence, whichever of the two is larger; one column is not empty."""
+    with pytest.raises(ValueError, match="differ in shape"):
+        drot.kl_divergence(np.ones(one), np.ones(other))
+    assert drot.row_entropy(np.ones((2, 1))).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6, 1e9, 1e12])
+def test_certificate_with_an_offset(offset):
+    """The residual is that of the plan returned, also for costs with a large common part."""
+    affinity = drot.entropic_affinity(squares("gaussian", 8, 20) + offset, perplexity=5.0)
+    np.testing.assert_allclose(affinity.plan.sum(dim=1), 1, atol=1e-12)
+    np.testing.assert_allclose(affinity.perplexity, 5.0, rtol=2e-9)
+
+
+@pytest.mark.parametrize("n_neighbors", [None, 9])
+def test_trace_does_not_see_the_tiles(n_neighbors):
+    """Each entry is the largest error over all rows that are left, whatever tile they are in."""
+    C = squares("outliers", 12, 40)
+    points = torch.arange(40.0, dtype=torch.float64)[:, None]
+    tiled = drot.pairwise(lambda x, y: C[x[:, 0].long()][:, y[:, 0].long()], points, block=1)
+    whole, parts = (
+        drot.entropic_affinity(c, perplexity=6.0, n_neighbors=n_neighbors) for c in (C, tiled)
+    )
+    assert len({drot.entropic_affinity(C[[i] * 40], perplexity=6.0).n_iter for i in range(40)}) > 1
+    np.testing.assert_allclose(parts.trace, whole.trace, rtol=1e-6, atol=1e-13)
+    torch.testing.assert_close(parts.plan, whole.plan, rtol=1e-12, atol=1e-12)

@@ -1,7 +1,5 @@
 """Properties of pairwise costs: exact where it matters, the same in tiles, free of origin."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle
@@ -73,15 +71,6 @@ def test_tiles_equal_dense(kind, make):
         assert len(next(cost.tiles(2))[1]) == min(2, block)
 
 
-def test_student_cost_is_log1p():
-    """log(1 + |x - y|^2), accurate for distances that 1 would swallow."""
-    X = cloud("scales", 3, 20, 3)
-    C = drot.student_cost(X).dense()
-    np.testing.assert_allclose(C, np.log1p(oracles.exact_sqeuclidean(X, X)), rtol=3e-11)
-    near = drot.student_cost([[0.0], [1e-12]]).dense()
-    assert float(near[0, 1]) == pytest.approx(1e-24, rel=1e-6)
-
-
 @pytest.mark.parametrize("block", BLOCKS)
 def test_pairwise_evaluates_the_callable(block):
     """Any function of two points, in the order (x, y), on tiles of any height."""
@@ -97,16 +86,6 @@ def test_pairwise_evaluates_the_callable(block):
         torch.testing.assert_close(tile, lopsided(X[rows], Y), rtol=1e-14, atol=1e-14)
     assert heights[0] == (block or 8)
     assert drot.pairwise(lopsided, X, block=block).shape == (8, 8)
-
-
-@pytest.mark.parametrize("block", BLOCKS)
-@pytest.mark.parametrize("k", [2, 4, 9])
-def test_nearest_keeps_the_k_cheapest(k, block):
-    """Exactly k finite entries per row, the smallest, where they were."""
-    cost = drot.sqeuclidean(cloud("gaussian", k, 9, 3), block=block)
-    C, D = cost.dense().numpy(), drot.nearest(cost, n_neighbors=k).dense().numpy()
-    np.testing.assert_array_equal(np.isfinite(D), np.sort(C)[:, k - 1, None] >= C)
-    np.testing.assert_allclose(D[np.isfinite(D)], C[np.isfinite(D)], rtol=1e-11)
 
 
 @pytest.mark.parametrize("given_type", ["float32", "float64", "int64", "uint8", "bool"])

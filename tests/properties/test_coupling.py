@@ -1,7 +1,5 @@
 """What holds of every objective: values, gradients, symmetries, forces; and UMAP's graph."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 
@@ -18,11 +16,8 @@ from hypothesis import strategies as st
 from objectives import (
     BERNOULLI,
     OBJECTIVES,
-    A,
-    B,
     cost,
     objective,
-    rows,
     stochastic,
 )  # fmt: skip
 
@@ -138,31 +133,6 @@ def test_symmetries(name, seed, q):
     assert again.value == here.value and torch.equal(again.gradient, here.gradient)
 
 
-def test_only_the_two_directions_together_count():
-    """P and its mean with its transpose have one objective: LargeVis may symmetrise or not."""
-    P, Z = rows().plan, random_start(12)
-    one, both = BernoulliLoss(P), BernoulliLoss(drot.symmetrize(P))
-    assert not one.symmetric and both.symmetric
-    a, b = one.evaluate(Z), both.evaluate(Z)
-    assert a.value == pytest.approx(b.value, rel=1e-13)
-    torch.testing.assert_close(a.gradient, b.gradient, rtol=0, atol=1e-13)
-
-
-@pytest.mark.parametrize("gamma", [1.0, 7.0])
-@pytest.mark.parametrize("kernel", ["student", "curve"])
-def test_pairs_by_hand(kernel, gamma):
-    """Q = 1 / (2 + d^2) or 1 / (1 + a d^2b); the pairs that are not joined weigh gamma - P."""
-    P, Z = rows().plan, random_start(12)
-    loss = BernoulliLoss(P, kernel, a=A, b=B, repulsion=gamma)
-    d2 = (Z[:, None] - Z[None]).square().sum(dim=2)[OFF]
-    Q = 1 / (2 + d2) if kernel == "student" else 1 / (1 + A * (d2 + 1e-3) ** B)
-    p, found = P[OFF], loss.latent_plan(Z)
-    torch.testing.assert_close(found[OFF], Q, rtol=1e-12, atol=0)
-    assert (found.diagonal() == 0).all()
-    value = -(p * found[OFF].log() + (gamma - p) * (1 - found[OFF]).log()).sum()
-    assert loss.evaluate(Z).value == pytest.approx(value.item(), rel=1e-9)
-
-
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_the_constant_makes_a_divergence(name):
     """F + constant is KL(P | Q), for Bernoulli gamma KL(P / gamma | Q) edge by edge."""
@@ -177,15 +147,6 @@ def test_the_constant_makes_a_divergence(name):
         assert float(Q.sum()) == pytest.approx(loss.mass)
     assert kl > 0.01
     assert loss.evaluate(Z, tol=1e-12).value + loss.constant == pytest.approx(kl, rel=1e-9)
-
-
-@pytest.mark.parametrize(("normalization", "pairs"), [("sum", 9), ("rows", 3)])
-def test_loops_count_where_they_are_kept(normalization, pairs):
-    """In the sums, also where the plan has none."""
-    P, Z = np.full((3, 3), 1 / 3), torch.zeros(3, 2, dtype=torch.float64)
-    kept = partial(SNELoss, normalization=normalization, diagonal="keep")
-    assert kept(P).evaluate(Z).value == pytest.approx(3 * math.log(pairs))
-    assert kept(P * (1 - np.eye(3))).latent_plan(Z).diagonal().min() > 0
 
 
 # ------------------------------------------------------------------------------- what is refused

@@ -1,7 +1,5 @@
 """What holds of every embedding: descent, reproducibility, starts, results, errors."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math
@@ -14,7 +12,7 @@ from clouds import cloud
 from drot import load
 from drot.embeddings.descent import Step, _direction, _without_idle_growth, lbfgs, radius
 from drot.embeddings.embed import Embedding, embed
-from drot.embeddings.losses import Evaluation, SNEkhornLoss, SNELoss
+from drot.embeddings.losses import Evaluation, SNEkhornLoss
 from drot.embeddings.methods import snekhorn
 from drot.embeddings.starts import apart, random_start, spectral_start
 from objectives import METHODS, SOFTMAX, fuzzy, joint, objective, rows, run, stochastic
@@ -30,30 +28,7 @@ def plan(n: int = 40) -> torch.Tensor:
     return stochastic(n).plan
 
 
-def same(left: Embedding, right: Embedding) -> bool:
-    """Equal to the bit."""
-    pairs = [[getattr(x, field.name) for x in (left, right)] for field in dataclasses.fields(left)]
-    return all(
-        torch.equal(a, b) if isinstance(a, torch.Tensor) else type(a) is type(b) and a == b
-        for a, b in pairs
-    )
-
-
 # ---------------------------------------------------------------------------------- descent
-
-
-@pytest.mark.parametrize("loss", [SNELoss, SOFTMAX["t-sne"][1], SOFTMAX["sne"][1]])
-def test_mass(loss):
-    """F, its gradient and the constant are proportional to the mass; residuals are not."""
-    P, Z = joint(40), random_start(40)
-    one, many = (loss(c * P) for c in (1.0, 1e-3))
-    a, b = one.evaluate(Z), many.evaluate(Z)
-    assert b.value == pytest.approx(1e-3 * a.value) and a.value > 1
-    torch.testing.assert_close(b.gradient, 1e-3 * a.gradient)
-    assert many.constant == pytest.approx(1e-3 * one.constant)
-    runs = [embed(each, Z, max_iter=5, **LOOSE) for each in (one, many)]
-    assert runs[1].trace == pytest.approx(runs[0].trace, rel=1e-6)
-    torch.testing.assert_close(runs[1].Z, runs[0].Z)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -114,14 +89,6 @@ def test_the_unit_of_the_data_changes_nothing(name, unit):
     torch.testing.assert_close(one.Z, other.Z, rtol=1e-6, atol=1e-6)
 
 
-def test_the_unit_of_the_map_changes_nothing():
-    """Nor the residual, also where points do not attract."""
-    push = random_start(30)
-    for s in (1.0, 64.0):
-        alone = Evaluation(value=0.0, attraction=0 * push, repulsion=push / s).residual(s, 2.0)
-        assert alone == pytest.approx(float(push.norm()) * 30**0.5 / 2)
-
-
 def test_the_residual_of_next_to_no_attraction():
     """Two points that a tie of 1e-70 holds: what counts is what growing still lowers."""
     pull = torch.tensor([[1e-70, 0.0], [-1e-70, 0.0]], dtype=torch.float64)
@@ -132,16 +99,6 @@ def test_the_residual_of_next_to_no_attraction():
 
     assert residual(1e70, 1.0) == pytest.approx(1.0)  # norm root 2 of Z and slope, mass 2
     assert residual(1e60, 10.0) < 1e-8 < 1 < residual(1e60, 1e12)
-
-
-@pytest.mark.parametrize("name", ["snekhorn", "t-sne"])
-def test_solvers_end_alike(name):
-    """From one start near a minimum, both solvers find it."""
-    start = 0.95 * run(name, init="random", tol=1e-4).Z
-    ask = {"init": start, "tol": 1e-4, "learning_rate": 0.01, "max_iter": 20_000}
-    first, slow = (run(name, solver=s, **ask) for s in ("lbfgs", "adam"))
-    assert slow.value == pytest.approx(first.value, rel=2e-4)
-    assert first.n_iter < slow.n_iter  # a seventh to a fifteenth
 
 
 @pytest.mark.parametrize("name", ["UMAP", "LargeVis", "TSNE"])
@@ -206,9 +163,6 @@ def test_plan_of_an_embedding_that_has_none():
         loss.evaluate(Z * math.nan)
 
 
-# -------------------------------------------------------------------------- reproducibility
-
-
 # ---------------------------------------------------------------------------------- starts
 def clusters(dtype: torch.dtype = torch.float64, block: int | None = None):
     """The symmetric entropic affinity of three clusters that exchange no mass."""
@@ -218,14 +172,21 @@ def clusters(dtype: torch.dtype = torch.float64, block: int | None = None):
     )
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("kernel", ["gaussian", "student"])
-def test_a_collapsed_start_is_left(kernel, dtype, device):
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "place"),
+    [
+        ("gaussian", torch.float64, "cpu"),
+        ("student", torch.float32, "cpu"),
+        ("student", torch.float64, "gpu"),
+    ],
+)
+def test_a_collapsed_start_is_left(kernel, dtype, place, request):
     """Spectral or given, dense or in tiles; another seed, another noise."""
+    device = place if place == "cpu" else request.getfixturevalue("gpu")
     P = clusters(dtype).plan.to(device)
     start = spectral_start(P)
     assert torch.cdist(start, start)[P > 1e-3].max() < 1e-2  # each cluster in one place
-    options = {"kernel": kernel, "max_iter": 60, **LOOSE}
+    options = {"kernel": kernel, "max_iter": 20, **LOOSE}
     collapsed = SNEkhornLoss(P, kernel).evaluate(300.0 * start).value
     runs = [snekhorn(P, **options), snekhorn(P, init=start, **options)]
     runs.append(snekhorn(P, init=start, random_state=1, **options))
@@ -325,7 +286,7 @@ def test_size_of_a_start(name):
     and so it is from a line, which it leaves."""
     shape = drot.pca_start(points())
     wanted = picture(name, shape).kl
-    for size in (1e-30, 1e3, 1e30, *[1e200] * ("snekhorn" in name)):
+    for size in (1e-30, 1e200 if "snekhorn" in name else 1e30):
         found = picture(name, size * shape)
         assert found.converged and found.n_iter > 5
         assert found.kl < 1.25 * wanted + 0.2, size  # 1.06 times, when tried
@@ -343,19 +304,6 @@ def test_a_solution_with_far_parts_is_left():
     found = embed(SNEkhornLoss(P, "student"), Z)
     assert found.n_iter == 0 and found.converged
     torch.testing.assert_close(found.Z, Z - Z.mean())
-
-
-def test_few_points():
-    """Three centred points leave their line; two stay, and have a spectral start of their own."""
-    Z = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]).double()
-    moved = apart(Z, torch.full((3, 3), 1 / 3).double(), 0)
-    assert torch.linalg.matrix_rank(moved - moved.mean(dim=0)) == 2
-    two = drot.tsne([[0, 1.0], [1, 0]], init=[[0.0, 0], [1, 0]], max_iter=1, **LOOSE)
-    assert (two.Z[:, 1] == 0).all()
-    Z = spectral_start([[0.0, 1.0], [1.0, 0.0]], n_components=1)
-    torch.testing.assert_close(Z, torch.tensor([[1.0], [-1.0]], dtype=torch.float64))
-    alone = SNELoss(np.eye(5), diagonal="keep")  # nobody has a neighbour
-    assert embed(alone, np.zeros((5, 2)), **LOOSE).n_iter > 0
 
 
 def test_starts_that_do_not_fit():
@@ -382,16 +330,6 @@ def test_more_dimensions_than_points_span(q):
 
 
 # ---------------------------------------------------------------------------------- results
-@pytest.mark.parametrize("name", ["t-snekhorn", "t-sne"])
-def test_save_and_load(name, tmp_path):
-    """What was saved and loaded is the same to the bit; it cannot be changed, and says little."""
-    found, path = run(name, max_iter=5, **LOOSE), tmp_path / "embedding.npz"
-    found.save(path)
-    assert same(load(path), found) and list(tmp_path.iterdir()) == [path]
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        found.Z = None
-    assert found.Z.mean(dim=0).abs().max() < 1e-12 and found.converged is False
-    assert "Embedding(40 x 2" in repr(found) and len(repr(found)) < 200
 
 
 def test_resume(tmp_path):

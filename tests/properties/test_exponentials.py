@@ -1,7 +1,5 @@
 """Exponentials as powers of 2, and sums of them along rows."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 

@@ -4,11 +4,8 @@ Certificates are recomputed here from the input and the plan, in NumPy. What a s
 as a test of its own at the end. ``DROT_FUZZ=1000`` looks further, at other examples each time.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
-import inspect
 import os
 import signal
 import warnings
@@ -31,7 +28,6 @@ EXAMPLES = int(os.environ.get("DROT_FUZZ", "0"))
 SECONDS = 60  # for one call on a handful of points, which hangs if it takes so long
 
 shares = st.floats(0.001, 0.999)  # of the way from 1 to the number of points
-counts = st.integers(1, 6)
 
 
 def fuzz(examples: int):
@@ -386,47 +382,6 @@ def test_reduction(attempt, X, share, k, seed):
     np.testing.assert_allclose(end.structure, factor * K, rtol=1e-9)
     assert end.objective == pytest.approx(energy(C, end.structure, T, "kl"), abs=1e-9)
     assert (np.diff(end.trace) <= 1e-12).all()
-
-
-# ------------------------------------------------------------------------------------ scores
-
-
-# -------------------------------------------------------------------------------- estimators
-ESTIMATORS = {
-    "SNE": {}, "TSNE": {}, "SNEkhorn": {}, "TSNEkhorn": {}, "LargeVis": {},
-    "UMAP": {}, "CCPCA": {"n_samples": 10}, "DistR": {"n_starts": 1, "n_prototypes": 3},
-    "SemiRelaxedGWClustering": {"n_clusters": 2, "n_starts": 1},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("name", "attempt"),
-    [
-        (name, (0.1 if name == "CCPCA" else 0.25, 0.15 if name == "DistR" else 0.0))
-        for name in ESTIMATORS
-    ],
-    indirect=["attempt"],
-)
-@fuzz(8)
-@drawn(wild_clouds(least=4, most=10), shares, st.sampled_from(["float64", "float32"]))
-def test_estimators(attempt, name, X, share, dtype):
-    """Numbers for every point, or the reason why not."""
-    options = {**ESTIMATORS[name], "random_state": 0, "dtype": dtype}
-    if "max_iter" in inspect.signature(getattr(drot, name)).parameters:
-        options["max_iter"] = 100
-    if name == "UMAP":
-        options["n_neighbors"] = min(4, len(X))
-    else:
-        options["perplexity"] = perplexity_of(share, len(X) - 1)
-    model = attempt(lambda: getattr(drot, name)(**options).fit(X))
-    if name == "SemiRelaxedGWClustering":
-        labels = model.labels_
-        assert labels.shape == (len(X),) and set(labels) == set(range(labels.max() + 1))
-        assert np.isfinite(model.structure_).all() and model.weights_.sum() == pytest.approx(1)
-        return
-    assert model.embedding_.shape[0] == len(X) and np.isfinite(model.embedding_).all()
-    if hasattr(model, "kl_divergence_"):
-        assert np.isfinite(model.kl_divergence_) and model.kl_divergence_ >= -1e-2
 
 
 # ------------------------------------------------------------------- found by longer searches

@@ -1,7 +1,5 @@
 """Graphs and random graphs: against enumeration of all graphs, and against frequencies."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter
@@ -285,18 +283,3 @@ def test_no_possible_edge(function):
         function(np.full((3, 3), -np.inf), prior="edges")
     assert function(np.full((3, 3), -np.inf), prior="binary") is not None
     assert function(logs, prior="edges") is not None
-
-
-@pytest.mark.parametrize("kind", [list, np.array, torch.tensor])
-@pytest.mark.parametrize("number", [int, float])
-@pytest.mark.parametrize("ends", [[[0, 2, 1], [2, 1, 0]], [[2, 0, 1], [1, 2, 1]]])
-def test_graphs_of_lists_and_arrays(kind, number, ends):
-    """In any order, there and back, self-loops too; whole numbers of whatever type."""
-    counts = [2, 1, 3]
-    edges = kind([[number(end) for end in row] for row in ends])
-    graph = Graph(n=np.int64(3), edges=edges, weights=kind([number(c) for c in counts]))
-    assert graph.edges.dtype == torch.int64 and graph.edges.tolist() == ends
-    assert graph.weights.is_floating_point() and graph.weights.tolist() == counts
-    assert graph.dense()[tuple(ends)].tolist() == counts and graph.dense().sum() == 6
-    assert Graph(n=1, edges=np.zeros((2, 0)), weights=[]).edges.shape == (2, 0)
-    assert repr(connected_components(graph)) == "Components(3 nodes, 1 components)"

@@ -1,7 +1,5 @@
 """Products with C and the descents of Gromov-Wasserstein, step by step, against sums."""
 
-from __future__ import annotations
-
 import itertools
 from itertools import islice
 
@@ -14,7 +12,7 @@ from drot.gromov import moves
 from drot.gromov.contraction import Contraction, contraction, hard_plan
 from drot.gromov.descent import Problem, conditional_gradient, mirror_descent
 from drot.gromov.kmeans import Means
-from drot.gromov.moves import exchanged, row_moves, shared
+from drot.gromov.moves import exchanged, row_moves
 from drot.gromov.semirelaxed import dealt
 from plans import LOSSES, cloud, energy, hard_plans, problem, soft, weights
 
@@ -161,16 +159,6 @@ def test_row_moves_end_where_no_row_gains(kind, loss, rows, monkeypatch):
         assert left > -1e-9 * terms.scale
 
 
-def test_row_moves_in_float32_end():
-    """Rounding moves no row for ever."""
-    for seed in range(8):
-        A, B = (x.float() for x in problem(seed, 40, 5))
-        terms = Problem(contraction(A, B, "square"), weights(40, seed).float())
-        T = soft(terms.w.double(), 5, seed).float()
-        path = list(islice(row_moves(terms, terms.state(T), 1e-7), 200))
-        assert len(path) < 200 and path[-1][0].T.dtype == torch.float32 and path[-1][1] < 1e-4
-
-
 @losses
 def test_deals_reach_the_best_of_all_hard_plans(loss):
     """Of six points; soft plans do no better where C_ii outweighs the rest."""
@@ -229,9 +217,6 @@ def test_moves_of_kernel_kmeans():
         assert float(changes[i, b]) == pytest.approx(change, abs=1e-12)
 
 
-# ------------------------------------------------------------------------------ whole algorithms
-
-
 # ------------------------------------------------------------------------------------ soft plans
 @pytest.mark.parametrize("seed", [0, 5, 7])
 def test_soft_plans_in_few_rounds(seed):
@@ -246,22 +231,3 @@ def test_soft_plans_in_few_rounds(seed):
     G = drot.gromov.gw_gradient(C, B, found.plan, loss="kl")
     gap = float((G * found.plan).sum() - w @ G.min(dim=1).values)
     assert gap < 1e-11 and (np.diff(found.trace) <= 1e-12).all()
-
-
-def test_the_minimum_on_a_face():
-    """Where E_L is convex: no slope is left between the places that have mass."""
-    w, X, Z = weights(8), cloud(8), cloud(3, 3, 1)
-    C, B = -(X @ X.T), Z @ Z.T  # <C T, T h2> is negative
-    terms = Problem(contraction(C, B, "square"), w)
-    T = soft(w, 3) * torch.tensor(np.random.default_rng(0).random((8, 3)) < 0.8)
-    T[:, 0] += w - T.sum(dim=1)
-    state = terms.state(T)
-    found = shared(terms, state)
-    assert found.value < state.value and bool((found.T >= 0).all())
-    torch.testing.assert_close(found.T.sum(dim=1), w, rtol=0, atol=1e-14)
-    assert bool((found.T[T == 0] == 0).all())
-    torch.testing.assert_close(found.P, terms.state(found.T).P, rtol=1e-10, atol=1e-12)
-    assert found.value == pytest.approx(energy(C, B, found.T), rel=1e-10)
-    G, inside = drot.gromov.gw_gradient(C, B, found.T), found.T > 0
-    spread = [float(g[some].max() - g[some].min()) for g, some in zip(G, inside, strict=True)]
-    assert max(spread) < 1e-8 and int(inside.sum()) > 8

@@ -1,7 +1,5 @@
 """Gromov-Wasserstein: what none of its functions takes."""
 
-from __future__ import annotations
-
 import sys
 
 import drot

@@ -1,7 +1,5 @@
 """Which arrays are kept whole, and how much memory there is to keep them in."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from pathlib import Path
@@ -46,12 +44,6 @@ def test_a_tile_has_sixteen_rows_at_least(bytes_here):
     bytes_here(0)
     for shape, height in (((10**6, 10**6), 16), ((100, 2**14), 16), ((100, 2**13), 32)):
         assert memory.automatic_block(shape, torch.float32, CPU) == height
-
-
-def test_what_is_free_decides_nothing(monkeypatch):
-    """Another program that takes all memory changes no array from dense to tiles."""
-    monkeypatch.setattr(memory, "free_memory", lambda device: 0)
-    assert drot.sqeuclidean(torch.rand(50, 3)).block is None
 
 
 # ------------------------------------------------------------------------------- containers
@@ -143,28 +135,6 @@ def test_a_container_is_refused_what_would_end_it(groups):
     assert memory.automatic_block((4400, 4400), torch.float64, CPU) == 2**18 // 4400
 
 
-def test_memory_is_measured():
-    """Less is free than there is."""
-    assert 0 < memory.free_memory(CPU) < memory.physical_memory(CPU)
-
-
-@pytest.mark.parametrize("kind", ["SNE", "TSNE", "LargeVis", "SNEkhorn", "TSNEkhorn"])
-def test_memory_changes_no_result(bytes_here, kind):
-    """The same objective, map and types of attributes on a machine that must take tiles."""
-    X = drot.datasets.digits().X[::12]  # 150 images
-    dense, tiled = (getattr(drot, kind)(perplexity=8, random_state=0) for _ in range(2))
-    dense.fit(X)
-    bytes_here(0)
-    tiled.fit(X)
-    assert isinstance(tiled._affinity, drot.affinities.Affinity)
-    for name in ("affinity_", "embedding_", "kl_divergence_", "n_iter_", "result_"):
-        one, other = getattr(dense, name), getattr(tiled, name)
-        assert type(one) is type(other)
-        if name != "result_":
-            np.testing.assert_allclose(other, one, rtol=1e-6, atol=1e-6 * np.abs(one).max())
-    assert tiled.result_.residual == pytest.approx(dense.result_.residual, rel=1e-4)
-
-
 @pytest.mark.parametrize("kind", ["SNE", "TSNE", "LargeVis", "SNEkhorn", "TSNEkhorn"])
 def test_estimators_work_in_tiles(bytes_here, monkeypatch, kind):
     """Where plans are too large to be kept the embedding is as good."""
@@ -193,15 +163,6 @@ def test_a_long_fit_is_announced(bytes_here, monkeypatch, seconds):
     for said in map(str, (one.message for one in seen)):  # a tile has all rows
         assert said.startswith("TSNE: 40 x 40 distances do not fit into memory and are computed")
         assert said.endswith("17 minutes in all or more; fit some of the rows to be faster")
-
-
-def test_a_long_fit_in_memory_is_announced_too(monkeypatch):
-    """Where there are many points: above 20 000, here above 30."""
-    X, clock = np.random.default_rng(0).normal(size=(40, 3)), itertools.count(0, 10)
-    monkeypatch.setattr(base, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(base, "_MANY", 30)
-    with pytest.warns(RuntimeWarning, match="TSNE: 40 x 40 distances are met in each step, 17 min"):
-        drot.TSNE(perplexity=8, random_state=0).fit(X)
 
 
 @pytest.mark.parametrize("n", [1, 5, 600, 1100])

@@ -1,7 +1,5 @@
 """A new loss or kernel is one entry, and every method that takes one takes it."""
 
-from __future__ import annotations
-
 import drot
 import numpy as np
 import pytest
@@ -114,11 +112,3 @@ def test_a_kernel_is_one_entry(graph, monkeypatch):
     gaps = (Z[:, None] - Z).square().sum(dim=2)
     density = drot.graphs.mrf_log_density(Z, P, kernel="rational")
     assert density == pytest.approx(-float((P * 2 * torch.log1p(gaps / 2)).sum()))
-
-
-def test_an_affinity_stands_for_its_plan():
-    """In every function that matches similarities."""
-    X = torch.randn(12, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    known = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=4)
-    found, expected = (drot.srgw_barycenter(C, 3) for C in (known, known.plan))
-    assert torch.equal(found.plan, expected.plan) and found.objective == expected.objective

@@ -1,7 +1,5 @@
 """The compiled loops of the plane give the numbers of PyTorch's sweeps, and of the formulas."""
 
-from __future__ import annotations
-
 import drot
 import drot.embeddings.losses
 import numpy as np

@@ -1,7 +1,5 @@
 """New points of clusterings: where a little of their mass costs least, the plan held."""
 
-from __future__ import annotations
-
 import drot
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Processes that share the rows find what one finds, and none waits for one that is gone."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import inspect

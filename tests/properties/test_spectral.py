@@ -1,7 +1,5 @@
 """Kernel PCA and its six kernels, neighbourhood scores and ccPCA: what must hold for any cloud."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 
@@ -9,7 +7,7 @@ import drot
 import numpy as np
 import pytest
 import torch
-from clouds import clouds, quick
+from clouds import quick
 from drot import spectral
 from drot.affinities.rows import entropic_affinity
 from drot.estimators.embedding import CCPCA
@@ -83,24 +81,6 @@ def test_prp_kernel_pca():
     assert everything.Z[:, everything.eigenvalues < 0].abs().max() == 0
 
 
-@quick
-@given(clouds())
-def test_prp_kernel_pca_of_points(X):
-    """PCA, classical scaling and kernel PCA of the Gram matrix are one; distances shrink."""
-    n, p = X.shape
-    q = min(n, p)
-    scale = max(1.0, abs(X).max()) ** 2
-    Z = spectral.pca(X, q).Z
-    same_points(Z, spectral.classical_mds(drot.sqeuclidean(X), q).Z, 1e-8 * scale)
-    same_points(Z, spectral.kernel_pca(X @ X.T, q).Z, 1e-8 * scale)
-    centred = X - X.mean(axis=0)
-    same_points(Z, centred, 1e-8 * scale)  # all components: the cloud itself
-    one = drot.sqeuclidean(spectral.pca(X, 1).Z).dense()
-    assert (one <= drot.sqeuclidean(X).dense() + 1e-8 * scale).all()
-    singular = np.linalg.svd(centred, compute_uv=False)
-    np.testing.assert_allclose(spectral.pca(X, q).eigenvalues, singular**2, atol=1e-9 * scale)
-
-
 def test_prp_spectral_kernels_laplacian():
     """All coordinates kept: squared distances are commute times over the volume, solved for."""
     W = weights_of()
@@ -137,45 +117,12 @@ def test_prp_spectral_kernels_diffusion(time, alpha):
     assert (found.weights @ found.Z).abs().max() < 1e-9
 
 
-def test_prp_spectral_kernels_isomap():
-    """Shortest paths by the Floyd-Warshall loop, then scaling."""
-    X = swiss(40)
-    n, k = len(X), 6
-    gaps = np.sqrt(((X[:, None] - X[None]) ** 2).sum(axis=2))
-    D = np.where(ranks(X) <= k, gaps, np.inf)
-    D = np.minimum(D, D.T)
-    for via in range(n):
-        D = np.minimum(D, D[:, via, None] + D[None, via])
-    J = np.eye(n) - 1 / n
-    values, vectors = np.linalg.eigh(-J @ D**2 @ J / 2)
-    expected = vectors[:, ::-1][:, :2] * np.sqrt(values[::-1][:2])
-    same_points(spectral.isomap(X, 2, n_neighbors=k).Z, expected, 1e-8)
-
-
 @pytest.mark.parametrize("method", ["isomap", "locally_linear_embedding"])
 def test_neighbours_far_from_the_origin(method):
     """Lengths are those of differences, also where products of so many columns would cancel."""
     X = torch.randn(60, 20, dtype=torch.float64)
     near, far = (getattr(spectral, method)(x, 2).Z.abs() for x in (X, X + 2.0**27))
     torch.testing.assert_close(far, near, rtol=0, atol=1e-4 * float(near.max()))
-
-
-def test_prp_spectral_kernels_lle():
-    """The mixing cost of the coordinates, summed, is that of the smallest eigenvalues."""
-    X = swiss(60)
-    n, k, reg = len(X), 8, 1e-3
-    gaps = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-    A = np.zeros((n, n))
-    for i in range(n):
-        near = np.argsort(gaps[i])[1 : k + 1]
-        G = (X[near] - X[i]) @ (X[near] - X[i]).T
-        w = np.linalg.solve(G + reg * np.trace(G) * np.eye(k), np.ones(k))
-        A[i, near] = w / w.sum()
-    M = (np.eye(n) - A).T @ (np.eye(n) - A)
-    values, vectors = np.linalg.eigh(M)
-    found = spectral.locally_linear_embedding(X, 3, n_neighbors=k)
-    np.testing.assert_allclose(1 / found.eigenvalues, values[1:4], rtol=1e-4)
-    same_points(found.vectors, vectors[:, 1:4], 1e-5)
 
 
 @pytest.mark.parametrize(("n", "p", "rank"), [(2, 9, 1), (7, 7, 6), (6, 30, 5), (9, 12, 3)])
@@ -389,20 +336,6 @@ def test_ccpca_seeds_and_inputs(prior):
         f"ConnectedPCA(40 points in dimension 2, 20 graphs of {parts:.1f} components, "
         f"standard_error={found.standard_error:.1e})"
     )
-
-
-def test_ccpca_dtype_and_callback():
-    X = blobs()
-    affinity = entropic_affinity(drot.sqeuclidean(X), perplexity=5, diagonal="drop")
-    seen = []
-    found = ccpca(X, affinity, n_samples=23, callback=lambda *news: seen.append(news))
-    assert [done for done, _ in seen] == [10, 20, 23]
-    assert seen[0][1] > seen[-1][1] == found.standard_error
-    assert seen[0][1] == ccpca(X, affinity, n_samples=10).standard_error
-    assert ccpca(X, affinity, n_samples=1).standard_error == math.inf
-    single = ccpca(X.astype(np.float32), affinity)
-    assert single.Z.dtype == single.means.dtype == torch.float32
-    assert single.Z.shape == (40, 2) and single.means.shape == (40, 4)
 
 
 def test_estimator(capsys):

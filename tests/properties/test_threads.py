@@ -1,7 +1,5 @@
 """One thread where arrays are small; a program has its numbers back, and its own choice stands."""
 
-from __future__ import annotations
-
 import inspect
 import threading
 
@@ -175,19 +173,3 @@ def test_every_solver_decides():
     assert len(solvers) > 25
     code = by_size(len).__code__
     assert [f.__qualname__ for f in solvers if f.__code__ is not code] == []
-
-
-@pytest.mark.parametrize("n", [30, 400])
-def test_results_are_those_of_three_threads(n, monkeypatch):
-    """To rounding, where nothing amplifies it; to the bit, for the same size."""
-    X = np.random.default_rng(0).normal(size=(n, 4))
-    C = drot.sqeuclidean(X)
-    once, again = (drot.symmetric_entropic_affinity(C, perplexity=9.0).plan for _ in range(2))
-    rows = drot.entropic_affinity(C, perplexity=9.0).plan
-    assert torch.equal(once, again)
-    monkeypatch.setattr(threads, "_PAYS", 0)
-    for found, wanted in (
-        (drot.symmetric_entropic_affinity(C, perplexity=9.0).plan, once),
-        (drot.entropic_affinity(C, perplexity=9.0).plan, rows),
-    ):
-        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-9)

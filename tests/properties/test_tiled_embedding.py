@@ -1,7 +1,5 @@
 """Plans met in tiles: the objectives, starts and descents of dense plans, in less memory."""
 
-from __future__ import annotations
-
 import dataclasses
 from functools import partial
 
@@ -57,17 +55,6 @@ def test_tiles_give_the_dense_numbers(name, block, scale):
     assert isinstance(dense.plan, torch.Tensor) and isinstance(tiled.plan, Plan)
     assert tiled.P.block <= block
     same_numbers(dense, tiled, scale * random_start(45))
-
-
-@pytest.mark.parametrize(("entries", "tiles"), [(1, 3), (500, 3), (2**30, 1)])
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_tiles_of_a_plan_that_is_kept(name, entries, tiles, monkeypatch):
-    """16, 22 or all rows at a time."""
-    whole = objective(name, 45)
-    monkeypatch.setattr(drot.embeddings.plans, "tile_entries", lambda _: 2 * entries)
-    parts = objective(name, 45)
-    assert len(list(parts.P.tiles())) == tiles
-    same_numbers(whole, parts, random_start(45))
 
 
 class Largest(TorchDispatchMode):
@@ -218,16 +205,3 @@ def test_methods_in_tiles(name):
     assert again.converged and (np.diff(again.values) <= 1e-9 * abs(again.value)).all()
     assert abs(again.kl) < 10 * abs(whole.kl) + 1
     run(name, 40, 16, solver="adam", max_iter=3, on_failure="ignore")
-
-
-def test_scores_in_bounded_memory(monkeypatch):
-    """Tiles of eight rows, and no array larger than eight of them."""
-    monkeypatch.setattr("drot.metrics.tile_rows", lambda cost: 8)
-    X = random_start(500, n_components=3)
-    with Largest() as made:
-        drot.metrics.neighborhood_curve(X, X[:, :2])
-        drot.neighborhood_preservation(X, X[:, :2], 10)
-    assert made.entries <= 8 * 8 * 500
-
-
-# ------------------------------------------------------------------------------------- devices

@@ -1,7 +1,5 @@
 """Chapter 10: PCA as a coupling of precisions, its landscape, components and their averages."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -186,21 +184,6 @@ def test_cor_ccpca(epsilon):
     start = np.random.default_rng(0).normal(size=R * q)
     found = minimize(function, start, jac=True, method="L-BFGS-B", options=TIGHT).x
     same_points(U @ found.reshape(R, q), spectral.pca(U @ U.T @ X, q).Z.numpy(), atol=1e-3)
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0])
-def test_means_with_their_precision_integrated_out(epsilon):
-    """eq-means-marginal: its ratio at two clouds, against a mean over draws of the precision."""
-    p, d, rng = 2, 9, np.random.default_rng(0)
-    clouds = 0.5 * rng.normal(size=(2, 3, p))  # (R, p) each
-    theta = wishart(d, np.eye(3)).rvs(200_000, random_state=0)
-    size = np.linalg.slogdet(theta)[1] * p / 2
-    found, expected = [], []
-    for Y in clouds:
-        inner = epsilon * Y @ Y.T
-        found.append(np.exp(size - np.einsum("kij,ij->k", theta, inner) / 2).mean())
-        expected.append(np.linalg.det(np.eye(3) + inner) ** (-(d + p) / 2))
-    assert found[0] / found[1] == pytest.approx(expected[0] / expected[1], rel=0.02)
 
 
 def all_row_graphs(weights: np.ndarray):

@@ -1,7 +1,5 @@
 """Notation and conventions: what entropy, perplexity and KL mean, and the mass they carry."""
 
-from __future__ import annotations
-
 import math
 
 import drot

@@ -1,7 +1,5 @@
 """Chapter 14: distributional reduction, term by term, by differences, and against plain methods."""
 
-from __future__ import annotations
-
 import itertools
 
 import drot
@@ -215,23 +213,6 @@ def test_centres_of_clusters_of_one_weight():
             assert alone.n_iter == 0  # at rest as four points of one weight
 
 
-def test_one_prototype_per_point_end_to_end():
-    """k = n reaches the minimum of t-SNE from the same start, and the one of PCA."""
-    X = cloud(12, 3)
-    C = affinity()
-    found = drot.cluster_then_reduce(C, 12, tol=1e-6)
-    run = drot.tsne(C, diagonal="keep", init=found.Z, tol=1e-6)
-    assert 144 * found.objective == pytest.approx(run.kl, rel=1e-9)
-    joint = drot.distributional_reduction(C, 12, n_starts=1)
-    assert joint.objective <= drot.cluster_then_reduce(C, 12).objective
-    G = drot.gram(X - X.mean(dim=0))
-    found = drot.cluster_then_reduce(G, 12, kernel="gram")
-    values = torch.linalg.eigvalsh(G.dense())
-    assert 144 * found.objective == pytest.approx(float(values[:-2].square().sum()), rel=1e-9)
-    expected = drot.spectral.pca(X).Z
-    torch.testing.assert_close(found.Z.abs(), expected.abs())
-
-
 @pytest.mark.parametrize("q", [1, 2, 5])
 @pytest.mark.parametrize("signs", [(1, 1, 1, 1), (1, 1, -1, -1), (-1, -1, -1, -1)])
 def test_prp_distr_gram(q, signs):
@@ -323,24 +304,6 @@ def test_factors_of_a_prototype_without_weight(kernel, normalization):
     structure = terms.structure(Z, c)[0]
     assert float(structure[3] @ c.q) == pytest.approx(float(w @ C @ w), rel=1e-9)
     np.testing.assert_allclose(structure[:3, :3], naive_structure(C, Z[:3], T, kind), rtol=1e-8)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("init", ["cluster_then_reduce", "reduce_then_cluster", "random"])
-def test_no_block_raises_the_objective(kind, init):
-    """The trace falls over positions and plans, and ends at the objective of the definition."""
-    C, ask = source(kind, 20), options(kind) | {"on_failure": "ignore"}
-    found = drot.distributional_reduction(C, 5, init=init, n_starts=2, **ask)
-    assert all(b <= a for a, b in itertools.pairwise(found.trace))
-    assert len(found.trace) == 2 * found.n_iter + 1 and found.n_iter >= 1
-    assert found.objective == found.trace[-1] == min(found.values) and len(found.values) == 2
-    used = found.weights > 0
-    Z, T = found.Z[used], found.plan[:, used]
-    expected = naive_structure(C, Z, T, kind)
-    assert found.objective == pytest.approx(energy(C, expected, T, kind[2]), rel=1e-8)
-    np.testing.assert_allclose(found.structure[used][:, used], expected, rtol=1e-6)
-    torch.testing.assert_close(found.plan.sum(dim=1), torch.full((20,), 0.05).double())
-    assert float(found.weights.sum()) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("kind", [KINDS[0], KINDS[4], KINDS[9]])

@@ -1,7 +1,5 @@
 """Chapter 2: the entropic affinity is an optimal transport plan, and what follows."""
 
-from __future__ import annotations
-
 import math
 
 import drot
@@ -121,15 +119,6 @@ def test_prp_ea_ot(name, share):
     assert_allclose(plan.sum(axis=1), 1, atol=1e-12)
 
 
-def test_prp_ea_ot_one_target_per_row():
-    """The rows separate: each may have a perplexity of its own."""
-    C = cloud_cost(5, 10)
-    xi = np.linspace(1.3, 9.5, 10)
-    affinity = drot.entropic_affinity(C, perplexity=xi)
-    assert_allclose(affinity.perplexity, xi, rtol=2e-9)
-    assert_allclose(affinity.plan, oracles.entropic_transport(C, xi).plan, atol=1e-6)
-
-
 def test_err_ties():
     """Row (0, 0, 0, 1) at xi = 2 is not constant, yet has many optima and no softmax row."""
     row = np.array([[0.0, 0.0, 0.0, 1.0]])
@@ -244,14 +233,3 @@ def test_lem_ea_equivariance():
         assert_allclose(plan, base[0][to][:, to], atol=1e-11)
         assert_allclose(eps, a * base[1][to], rtol=1e-10)
         assert_allclose(lam, a * base[2][to] + b, rtol=1e-9, atol=1e-9 * min(a, 1))
-
-
-def test_lem_ea_equivariance_duplicates():
-    """Points given twice: twins share their row, and a plan at 2 xi halves the one at xi."""
-    C, xi = cloud_cost(10, 9), 3.0
-    base = drot.entropic_affinity(C, perplexity=xi, tol=1e-12)
-    twice = drot.entropic_affinity(np.tile(C, (2, 2)), perplexity=2 * xi, tol=1e-12)
-    assert_allclose(twice.eps, base.eps.repeat(2), rtol=1e-9)
-    assert_allclose(twice.plan, base.plan.repeat(2, 2) / 2, atol=1e-11)
-    with pytest.raises(ValueError, match="row 0 allows more than 2 only"):
-        drot.entropic_affinity(np.tile(C, (2, 2)), perplexity=1.5)

@@ -1,7 +1,5 @@
 """Rows of the tables of ``book/errata.md``: the right column holds, the printed form does not."""
 
-from __future__ import annotations
-
 import inspect
 import itertools
 import math

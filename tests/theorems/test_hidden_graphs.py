@@ -1,7 +1,5 @@
 """Chapter 8: Laplacians, random fields on graphs, when they are distributions, diffuse means."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -214,15 +212,6 @@ def test_prp_mrf_gaussian(seed):
     )
     formula = free / 2 * np.linalg.slogdet(2 * math.pi * sigma)[1] - p / 2 * log_trees(W)
     assert formula == pytest.approx(exact, rel=1e-10)
-
-
-def test_every_gaussian_is_a_pairwise_field():
-    """eq-full-rank-field, for a precision of full rank with entries of both signs."""
-    root, x = np.random.default_rng(0).normal(size=(2, 6, 6))
-    theta, x = root @ root.T, x[0]
-    i, j = np.triu_indices(6, 1)
-    pairs = (theta[i, j] * (x[i] - x[j]) ** 2).sum()
-    assert x @ theta @ x == pytest.approx(theta.sum(axis=1) @ x**2 - pairs)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Chapter 5: the plan of an embedding, how fast it is balanced, and what happens if it is not."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -87,10 +85,3 @@ def test_lem_sphere():
             assert np.ptp(sums) < 1e-12 and gap < 1e-9
         else:  # the middle is the most crowded
             assert sums[-1] > sums[:-1].max() + 1e-12 and gap > 1e-2
-
-
-def test_lem_sphere_norms_are_free():
-    """The balanced Gaussian plan is what balancing makes of exp(2 <z_i, z_j>)."""
-    Z = points(3, n=12, scale=0.7)
-    Q = SNEkhornLoss(balanced(0, 12)).latent_plan(torch.tensor(Z))
-    assert_allclose(Q, oracles.sinkhorn(-2 * Z @ Z.T, 1.0), atol=1e-8)

@@ -1,7 +1,5 @@
 """Chapter 6: the size of a t-SNE map, from its objective at infinity; all oracles are numpy's."""
 
-from __future__ import annotations
-
 import drot
 import mpmath
 import numpy as np
@@ -34,10 +32,6 @@ def terms(P, Z) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """P, squared distances, and Q in proportion to 1 / d^2, of all pairs."""
     p, D = pairs(P), pairs(squares(Z))
     return p, D, p.sum() / D / (1 / D).sum()
-
-
-def radius(Z) -> float:
-    return float(np.sqrt(((Z - Z.mean(axis=0)) ** 2).sum(axis=1).mean()))
 
 
 def value(P, Z, one: float = 1.0) -> float:

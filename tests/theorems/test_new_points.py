@@ -62,21 +62,3 @@ def test_prp_new_point(name, seed):
             np.testing.assert_allclose(q @ Z / q.sum(), p @ Z, atol=1e-8)
         elif name == "student":
             assert best <= value(around, p, Z, curve, dual).min() + 1e-9
-
-
-@pytest.mark.parametrize("name", CURVES)
-def test_place_is_the_best_of_a_grid_where_groups_are_far_apart(name):
-    """Weights that stay in one of three groups: no place of the plane is better."""
-    curve, (Z, P, _) = CURVES[name], problem(0, spread=12.0)
-    P[:, :20] *= 1e-6
-    P /= P.sum(axis=1, keepdims=True)
-    found = place(torch.as_tensor(P), torch.as_tensor(Z), curve[0], repulsion=curve[1])
-    side = np.linspace(-30, 40, 281)
-    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    for p, best in zip(P, found.value.tolist(), strict=True):
-        best_of_grid = value(grid, p, Z, curve, np.zeros(30)).min()
-        if name in ("gaussian", "student"):
-            assert best <= best_of_grid + 1e-4
-            assert name == "gaussian" or best < np.log(30)  # the value at infinity
-        else:
-            assert best <= value((p @ Z)[None], p, Z, curve, np.zeros(30))[0]

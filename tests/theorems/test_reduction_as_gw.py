@@ -3,8 +3,6 @@
 Oracles: all permutations, four-fold sums by einsum, quadrature, random plans, closed forms.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 

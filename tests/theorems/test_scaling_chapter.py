@@ -1,21 +1,12 @@
 """Chapter 16: rounding of distances, numbers that travel in a pass, two processes."""
 
-from __future__ import annotations
-
-import os
-import subprocess
-import sys
-from collections import Counter
 from fractions import Fraction
-from pathlib import Path
 
 import drot
 import numpy as np
 import pytest
 import torch
-from drot._core.ranks import Alone
 
-ROOT = Path(__file__).resolve().parents[2]
 UNIT = {torch.float32: 2.0**-24, torch.float64: 2.0**-53}
 
 
@@ -94,39 +85,3 @@ def test_prp_gram_rounding_of_the_package(dtype, p, block, monkeypatch):
     # in one dimension and float32 too many pairs are close for any product
     if p > 1 or dtype == torch.float64:
         assert by_product >= {"plain", "shifted", "far", "near"}
-
-
-class Recorder(Alone):
-    """One process that notes what it would send."""
-
-    def __init__(self):
-        self.sizes = Counter()
-
-    def join(self, part, n, dim=0):
-        self.sizes[part.numel()] += 1
-        return part
-
-
-def test_six_numbers_travel_for_each_row():
-    """A pass joins 6 n numbers and a product 2 n, tiles or not; the start 3 n, 4 n."""
-    X = torch.randn(60, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    for block in (None, 7):
-        recorder = Recorder()
-        cost = drot.sqeuclidean(X, block=block).shared(recorder)
-        found = drot.symmetric_entropic_affinity(cost, perplexity=10)
-        start = drot.entropic_affinity(drot.sqeuclidean(X), perplexity=10, tol=1e-2).passes
-        passes = round(found.passes - start)
-        assert recorder.sizes[6 * 60] == passes and recorder.sizes[2 * 60] == found.products
-        assert recorder.sizes.keys() == {2 * 60, 3 * 60, 4 * 60, 6 * 60}
-
-
-def test_ranks_script():
-    """Two processes share the rows, and agree with one."""
-    env = {k: v for k, v in os.environ.items() if k != "RANK"} | {"OMP_NUM_THREADS": "1"}
-    script = ROOT / "benchmarks" / "ranks.py"
-    command = [sys.executable, str(script), "--points", "151", "--perplexity", "12"]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=180)
-    assert done.returncode == 0, done.stderr
-    *_, ranks, alone = done.stdout.splitlines()
-    assert ranks.startswith("rank 1: rows 75 to 151")
-    assert float(alone.split()[-1]) <= 1e-8

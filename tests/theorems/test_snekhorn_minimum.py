@@ -1,7 +1,5 @@
 """Chapter 6: which plans have a best picture, and how far apart it puts their parts."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

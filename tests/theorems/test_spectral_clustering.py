@@ -1,7 +1,5 @@
 """Chapter 7: cuts as traces, what the eigengap bounds, and which groups a perplexity forbids."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -10,9 +8,6 @@ import drot
 import numpy as np
 import oracles
 import pytest
-import torch
-from sklearn.cluster import SpectralClustering
-from sklearn.metrics import adjusted_rand_score
 
 
 def kernel(seed: int, n: int) -> np.ndarray:
@@ -248,18 +243,3 @@ def test_prp_self_loops_plans():
     P = plans[2]
     apart, tied = (np.linalg.eigvalsh(laplacian(M))[1] for M in (P, P - np.diag(P.diagonal())))
     assert tied > 100 * apart  # the counterexample: the conventions differ without bound
-
-
-@pytest.mark.parametrize("name", ["doubly_stochastic_affinity", "symmetric_entropic_affinity"])
-def test_prp_self_loops_scikit(name):
-    """Scikit-learn does not see the diagonal, as the chapter says."""
-    data = drot.datasets.three_gaussians(spreads=(3, 4.2, 5.2), random_state=1)
-    P = getattr(drot, name)(drot.sqeuclidean(data.X), perplexity=6).plan.numpy()
-    other = P + np.diag(np.random.default_rng(0).uniform(0, 5, len(P)))
-    first, second = (
-        SpectralClustering(3, affinity="precomputed", random_state=0).fit_predict(matrix)
-        for matrix in (P, other)
-    )
-    assert adjusted_rand_score(first, second) == 1
-    score = drot.metrics.spectral_clustering_ari(P, data.y)
-    assert score == drot.metrics.spectral_clustering_ari(torch.from_numpy(other), data.y)

@@ -1,7 +1,5 @@
 """Chapter 1: transport, held against POT, conic solvers and brute force over permutations."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -268,11 +266,3 @@ def test_prp_sinkhorn_scaling(seed):
                 divergence(weights, lacked), abs=1e-12
             )
     assert divergence(end, P) < 1e-3 * divergence(end, np.exp(-C / nu))
-
-
-def test_prp_sinkhorn_scaling_in_the_package():
-    """One cloud, marginals of 1: the symmetric iteration of the package has the same end."""
-    X = np.random.default_rng(0).normal(size=(20, 3))
-    C, one = cost_of(X, X), np.ones(20)
-    plan = drot.doubly_stochastic_affinity(C, bandwidth=3.0, tol=1e-12).plan
-    assert_allclose(entropic(C, one, one, 3.0), plan, atol=1e-10)

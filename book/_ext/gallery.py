@@ -1,4 +1,4 @@
-"""``{gallery}``: every figure of the book as a thumbnail with its sentence, linked to its place."""
+"""``{gallery}``: every figure of the book as a thumbnail with its first words, linked to its place."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from PIL import Image
 from sphinx import addnodes
+from sphinx.transforms import SphinxTransformer
+from sphinx.transforms.post_transforms import ReferencesResolver
 
 WIDTH = 220  # of a thumbnail on the page, in pixels
+FEWEST = 5  # words that say what is seen
 
 SENTENCE_ENDS = re.compile(r"(?<=[.?!])\s")
 
@@ -25,19 +28,37 @@ class GalleryDirective(Directive):
         return [Gallery()]
 
 
-def sentence(caption: nodes.caption) -> list[nodes.Node]:
-    """The first sentence, its links as words: a thumbnail has one link, to its figure."""
+def resolved(app, there: str, caption: nodes.caption) -> nodes.caption:
+    """The caption with its references as the reader sees them."""
+    page = app.env.get_doctree(there).copy()  # of the document, without its content
+    page += caption.deepcopy()
+    transformer = SphinxTransformer(page)
+    transformer.set_environment(app.env)
+    transformer.add_transforms([ReferencesResolver])
+    held = app.env.temp_data.get("docname", "")
+    app.env.temp_data["docname"] = there
+    transformer.apply_transforms()
+    app.env.temp_data["docname"] = held
+    return page[0]
+
+
+def sentences(caption: nodes.caption) -> list[nodes.Node]:
+    """The first sentences, of five words or more, links as words: a thumbnail has one link."""
     kept: list[nodes.Node] = []
+    words = 0
     for child in caption.children:
         if isinstance(child, nodes.Text):
-            first, *rest = SENTENCE_ENDS.split(child, maxsplit=1)
-            kept.append(nodes.Text(first))
-            if rest:
-                break
-        elif isinstance(child, nodes.math):
-            kept.append(copy.deepcopy(child))
+            parts = SENTENCE_ENDS.split(child)
+            for i, part in enumerate(parts):
+                words += len(part.split())
+                last = i < len(parts) - 1  # of its sentence
+                if last and words >= FEWEST:
+                    return [*kept, nodes.Text(" ".join(parts[: i + 1]))]
+            kept.append(nodes.Text(child))
         else:
-            kept.append(nodes.inline("", child.astext()))
+            words += 1
+            math = isinstance(child, nodes.math)
+            kept.append(copy.deepcopy(child) if math else nodes.inline("", child.astext()))
     return kept
 
 
@@ -48,14 +69,15 @@ def entry(app, here: str, there: str, figure: nodes.figure) -> nodes.Element | N
     if not (images and captions and figure["ids"]):
         return None
     source = {key: images[0][key] for key in ("uri", "candidates")}
-    image = nodes.image(alt="", loading="lazy", **source)
+    image = nodes.image(alt=images[0].get("alt", ""), loading="lazy", **source)
     number = app.env.toc_fignumbers.get(there, {}).get("figure", {}).get(figure["ids"][0], ())
-    name = "Fig. " + ".".join(map(str, number)) if number else "Figure"
+    name = "Fig. " + ".".join(map(str, number)) if len(number) > 1 else "Figure"  # of a chapter
     address = app.builder.get_relative_uri(here, there) + "#" + figure["ids"][0]
-    text = nodes.paragraph("", "", nodes.strong("", name), nodes.Text(" "), *sentence(captions[0]))
+    head = [nodes.strong("", name), nodes.Text(" ")] if len(number) > 1 else []
+    text = [*head, *sentences(resolved(app, there, captions[0]))]
     link = nodes.reference("", "", image, internal=True, refuri=address)
     link["reftitle"] = name
-    words = nodes.reference("", "", *text.children, internal=True, refuri=address)
+    words = nodes.reference("", "", *text, internal=True, refuri=address)
     return nodes.container(
         "", nodes.paragraph("", "", link), nodes.paragraph("", "", words), classes=["drot-thumb"]
     )
@@ -106,7 +128,7 @@ def shrink(app, exception) -> None:
     def small(found: re.Match) -> str:
         source, target = (Path(app.outdir, "_images", part + found[1]) for part in ("", "small-"))
         with Image.open(source) as picture:
-            picture.thumbnail((2 * WIDTH, 2 * WIDTH))
+            picture.thumbnail((2 * WIDTH, 3 * WIDTH))
             picture.save(target, optimize=True)
         return f'src="../_images/small-{found[1]}"'
 

@@ -133,9 +133,9 @@
     const state = core.read(box.dataset.view, data);
     const hint = element("p", { class: "drot-finding", id: id + "-hint" }, [
       "Point at a numeral, touch it, or walk with the arrow keys. Lines lead from it to its " + data.k,
-      " most similar images, and in the other map rings mark its " + data.k + " nearest of this one.",
-      " Near means among the " + data.k + " nearest: what is near is solid, the rest is dashed. The",
-      " address of the page keeps what you see.",
+      " most similar images. In the other map rings mark the " + data.k + " numerals that are nearest",
+      " in this one. Solid: also among the " + data.k + " nearest of the map it is drawn in; dashed: not.",
+      " The address of the page keeps what you see.",
     ]);
     const maps = SIDES.map((name, s) =>
       makeMap(id + "-" + name, name, data, hint.id, (what) => {

@@ -180,9 +180,8 @@
     const costs = element("span", { "data-name": "costs" });
     const hint = element("p", { class: "drot-finding", id: id + "-hint" }, [
       "Press a point to send it to the next cluster. Solid: the objective with the best ", bar(),
-      " at each share; thin: its chord; dashed: the objective with the ", bar(),
-      " of the dot held fixed, which touches the curve there and is nowhere below it, and is not " +
-        "drawn above the frame. K-means cost: ", costs,
+      "; dashed: with the ", bar(), " of the dot held fixed; thin: the straight line between the",
+      " ends. K-means cost: ", costs,
     ]);
     const many = element("span", {});
     const clusterLabel = ["Clusters ", element("i", {}, "k"), " = ", many];

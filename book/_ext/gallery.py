@@ -1,4 +1,4 @@
-"""``{gallery}``: every figure of the book as a thumbnail with its first words, linked to its place."""
+"""``{gallery}``: every figure of the book as a thumbnail with its first words and its place."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@
   const UNIT = 62; // pixels for one bandwidth
   const SAME = 5e-3; // masses closer to 1 than this look like 1 in two digits
   const POINTS = [
-    [0, 0], [0.6, 0.4], [-0.4, 0.6], [0.4, -0.6], [-0.6, -0.3],
-    [1.8, 0.2], [-1.7, 1], [0.5, 1.5], [-0.8, -1.5], [1.7, -1.3],
+    [0, 0], [0.7, 0], [-0.7, 0], [0.4, -0.65], [-0.4, -0.65],
+    [1.8, 0.5], [-1.7, 1], [0.7, 1.5], [-0.8, -1.55], [1.7, -1.3],
   ];
 
   function makeEdges(svg, n) {

@@ -23,7 +23,7 @@
   }
 
   /* squares are bakeries, discs cafés; a line joins a café to the bakeries that set its fee */
-  function makeTown({ bakeries, cafes, has, wants }) {
+  function makeTown({ bakeries, cafes, has, wants, beside = [] }) {
     const label = "The town, and where two fees add up to the cost of a way";
     const { node, svg } = picture("", label, { height: HEIGHT });
     const at = layout([...bakeries, ...cafes]);
@@ -38,8 +38,10 @@
       else draw(svg, "circle", { cx: x, cy: y, r: 11.5, class: "drot-dot" });
       draw(svg, "text", { x, y: y + 4, class: "drot-number" }, j < 0 ? k + 1 : "abcdefg"[j]);
       const loaves = j < 0 ? "has " + has[k] : "wants " + wants[j];
-      draw(svg, "text", { x, y: y + 24, class: "drot-tick drot-word" }, loaves);
-      return draw(svg, "text", { x, y: y + 37, class: "drot-tick drot-word" });
+      const [across, down] = beside.includes(j) ? [42, -2] : [0, 24]; // where no line passes
+      const place = { x: x + across, class: "drot-tick drot-word" };
+      draw(svg, "text", { ...place, y: y + down }, loaves);
+      return draw(svg, "text", { ...place, y: y + down + 13 });
     });
     function update(fees, tight) {
       ways.flat().forEach((line) => line.setAttribute("visibility", "hidden"));

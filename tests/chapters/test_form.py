@@ -24,8 +24,11 @@ every_chapter = pytest.mark.parametrize("name", CHAPTERS)
 every_taught = pytest.mark.parametrize("name", TAUGHT)
 
 
+CELL = re.compile(r"^```\{code-cell\}.*?\n(.*?)^```$", re.M | re.S)
+
+
 def cells(text: str) -> str:
-    return "\n".join(re.findall(r"^```\{code-cell\}.*?\n(.*?)^```$", text, re.M | re.S))
+    return "\n".join(CELL.findall(text))
 
 
 def test_contents_list_every_page():
@@ -120,6 +123,16 @@ def test_chapter_takes_the_time_that_it_says(name: str):
     words = core_words(PAGES[name])
     assert words <= 2000
     assert f"**Time** about {minutes(words)} minutes" in PAGES[name], minutes(words)
+
+
+@pytest.mark.parametrize("name", WITH_CODE)
+def test_code_that_is_shown_fits_the_page(name: str):
+    """86 characters a line at 1440 pixels, 81 in the box of an answer."""
+    for cell in CELL.findall(PAGES[name]):
+        options = re.match(r"(?:---\n.*?\n---\n|:[^\n]*\n)*", cell, re.S)[0]
+        if not re.search("(?:hide|remove)-(?:input|cell)", options):
+            width = 81 if "from drot.exercises import check" in cell else 86
+            assert max(map(len, cell[len(options) :].splitlines()), default=0) <= width
 
 
 def label(name: str) -> str:

@@ -12,7 +12,7 @@ from clouds import cloud
 from drot import load
 from drot.embeddings.descent import Step, _direction, _without_idle_growth, lbfgs, radius
 from drot.embeddings.embed import Embedding, embed
-from drot.embeddings.losses import Evaluation, SNEkhornLoss
+from drot.embeddings.losses import Evaluation, SNEkhornLoss, SNELoss
 from drot.embeddings.methods import snekhorn
 from drot.embeddings.starts import apart, random_start, spectral_start
 from objectives import METHODS, SOFTMAX, fuzzy, joint, objective, rows, run, stochastic
@@ -304,6 +304,19 @@ def test_a_solution_with_far_parts_is_left():
     found = embed(SNEkhornLoss(P, "student"), Z)
     assert found.n_iter == 0 and found.converged
     torch.testing.assert_close(found.Z, Z - Z.mean())
+
+
+def test_few_points():
+    """Three centred points leave their line; two stay, and have a spectral start of their own."""
+    Z = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]).double()
+    moved = apart(Z, torch.full((3, 3), 1 / 3).double(), 0)
+    assert torch.linalg.matrix_rank(moved - moved.mean(dim=0)) == 2
+    two = drot.tsne([[0, 1.0], [1, 0]], init=[[0.0, 0], [1, 0]], max_iter=1, **LOOSE)
+    assert (two.Z[:, 1] == 0).all()
+    Z = spectral_start([[0.0, 1.0], [1.0, 0.0]], n_components=1)
+    torch.testing.assert_close(Z, torch.tensor([[1.0], [-1.0]], dtype=torch.float64))
+    alone = SNELoss(np.eye(5), diagonal="keep")  # nobody has a neighbour
+    assert embed(alone, np.zeros((5, 2)), **LOOSE).n_iter > 0
 
 
 def test_starts_that_do_not_fit():

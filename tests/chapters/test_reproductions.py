@@ -142,7 +142,7 @@ def test_every_method_is_scored_with_five_seeds(table3, script):
         own = run.GRID[data] if data in run.SMALL else (run.PERPLEXITY[data],)
         for kind, xi in product(run.PAPERS, own):  # to rest, and by the paper's rule
             assert {(data, kind, xi), (data, f"{kind}, Adam 1", xi)} <= set(table3)
-    for data, kind in product(run.SMALL, ("t-SNE with loops", "t-SNEkhorn", "t-SNE")):
+    for data, kind in product(SIZES, (*run.PAPERS, "t-SNE")):
         found = {xi for name, method, xi in table3 if (name, method) == (data, kind)}
         assert found == set(range(10, min(SIZES[data], 300) + 1, 10))
 

@@ -136,7 +136,7 @@ def graph_log_normalizer(log_kernel, *, prior: Prior = "row", diagonal: Diagonal
         n \log \sum_{ij} w_{ij} - \log n! \;\text{(edges)}.
 
     Source: Definition 2 of Van Assel et al. (2022), section 3; appendix A.2; book
-    ``eq-prior-normaliser`` and ``lem-prior-laws``.
+    ``lem-prior-laws``.
 
     Parameters
     ----------

@@ -51,6 +51,7 @@ four perplexities, six numbers, two clusterings and five seeds of everything.
     3   ea and umap at 50 with 40 and 100, one seed
     4   these with 0, sea at 100, Zeisel's cells by five seeds and by k-means, COOT with 2
         components, the hyperbolic plane with 40
+    5   sea with 20, 60 and 80, one seed
     9   the rest
 
 The rows of CDR, DRC and DistR in turn 1 with several seeds, of COOT there and of all images are two
@@ -473,7 +474,7 @@ def turn(case: Case) -> int:
             if case.method in ("CG", "MD"):
                 return 1 if first and step == 40 else 9
             if first:
-                return 1 if step in (0, 20, 40, 100) else 9
+                return 1 if step in (0, 20, 40, 100) else 5
             return 4 if main and step in (0, 40) else 9
         case "sea", 50, "kmeans":
             if six and main and step in (0, 20, 40) and case.seed < 3:
@@ -482,7 +483,7 @@ def turn(case: Case) -> int:
         case "sea", xi, "spectral" if first and (main or case.method == "centres"):
             if step in (40, 100) and xi != 100:
                 return 2
-            return 4 if step in (0, 40, 100) else 9
+            return 4 if step in (0, 40, 100) else 5
         case "ea" | "umap", 50, "spectral" if first and (main or case.method == "centres"):
             return 3 if step in (40, 100) else 4 if step == 0 else 9
         case "gram", _, _:

@@ -220,6 +220,24 @@ def test_new_points_get_places_and_fitted_ones_keep_theirs(estimator):
         model.transform(X[:, :3])
 
 
+@pytest.mark.parametrize("metric", ["cosine", "correlation"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_copies_under_metrics_that_round(metric, dtype):
+    """Fitted points stay where scikit-learn has a copy at 1e-16, in every unit."""
+    cloud = (1e-3 * np.random.default_rng(0).normal(size=(30, 7))).astype(dtype)
+    model = LargeVis(perplexity=6.0, metric=metric, init="random", random_state=0).fit(cloud)
+    np.testing.assert_array_equal(model.transform(cloud[:20]), model.embedding_[:20])
+    other = cloud[:1] * (1 + np.arange(7, dtype=dtype) / 9)
+    assert np.abs(model.transform(other) - model.embedding_[0]).max() > 0
+
+
+def test_new_points_of_umap_without_certain_edges():
+    """The least bandwidth is of the fitted points' distances, whatever else is asked for."""
+    model = fit(UMAP, local_connectivity=0, random_state=0)
+    asked = np.concatenate([X[:1] + 0.1, X[:1] + 1e5])
+    np.testing.assert_allclose(model.transform(asked)[:1], model.transform(asked[:1]), atol=1e-9)
+
+
 @unfinished
 @each
 def test_metrics(estimator):

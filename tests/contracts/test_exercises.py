@@ -37,6 +37,8 @@ def test_why_not():
     verdict = check(3, small)
     assert verdict == Verdict(False, "not yet: 3 is not below 2")
     assert repr(verdict) == str(verdict) == verdict.reason
+    several = check(0, lambda answer: np.array([True, False]))
+    assert several.right is False and several.reason.startswith("not yet: ValueError, ")
     wrong = check("three", small)
     assert wrong.right is False and wrong.reason.startswith("not yet: TypeError, ")
 

@@ -61,6 +61,8 @@ def check(answer: object, test: Callable[[object], object]) -> Verdict:
         return Verdict(None, "not attempted")
     try:
         held = test(answer)
+        # a test may return a bool of Python, NumPy or torch, or nothing
+        right = held is None or bool(held)
     except NotImplementedError:
         return Verdict(None, "not attempted")
     except AssertionError as error:
@@ -68,7 +70,4 @@ def check(answer: object, test: Callable[[object], object]) -> Verdict:
         return Verdict(False, f"not yet: {sentence or 'the test does not hold'}")
     except Exception as error:
         return Verdict(False, f"not yet: {type(error).__name__}, {error}")
-    # a test may return a bool of Python, NumPy or torch, or nothing
-    if held is not None and not bool(held):
-        return Verdict(False, "not yet: the test does not hold")
-    return Verdict(True, "right")
+    return Verdict(True, "right") if right else Verdict(False, "not yet: the test does not hold")

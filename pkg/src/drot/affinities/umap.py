@@ -24,6 +24,7 @@ _FLOOR = 1e-3  # of the mean distance, as in umap-learn
 class UMAPMembership(Affinity):
     """Probabilities of edges, ``log P_ij = -max(0, d_ij - rho_i) / sigma_i``, of k - 1 per row."""
 
+    cost: Nearest
     rho: Tensor  # (n,) distance below which an edge is certain
     sigma: Tensor  # (n,) bandwidth, in units of the distance
     floored: Tensor  # (n,) bool: whether sigma is the least allowed, the row sum >= log2 k
@@ -124,11 +125,12 @@ def umap_membership(
 
 
 def _bandwidths(
-    values: Tensor, k: int, rank: int, tol: float, max_iter: int
+    values: Tensor, k: int, rank: int, tol: float, max_iter: int, whole: float | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, list[float]]:
     """rho, sigma, where sigma is the floor, and the error of the sum, (b,); errors by iteration.
 
-    From the costs of the k - 1 nearest other points, ascending.
+    From the costs of the k - 1 nearest other points, ascending; ``whole`` is the mean of the rows'
+    sums of distances, where these are not all rows.
     """
     distances = values.sqrt()
     # the positive distance of that rank, the last if there are too few
@@ -138,7 +140,8 @@ def _bandwidths(
     excess = (distances - rho[:, None]).clamp_min_(0.0)
     sigma, trace = _solve(excess, math.log2(k), tol / 2, max_iter)  # sums below round anew
     # means over k entries: the distance of a point to itself counts, as in umap-learn
-    floor = _FLOOR * torch.where(rho > 0, distances.sum(dim=1), distances.sum(dim=1).mean()) / k
+    sums = distances.sum(dim=1)
+    floor = _FLOOR * torch.where(rho > 0, sums, sums.mean() if whole is None else whole) / k
     floor = floor.clamp_min(torch.finfo(floor.dtype).tiny)
     floored = sigma < floor
     sigma = sigma.maximum(floor)
@@ -147,11 +150,16 @@ def _bandwidths(
     return rho, sigma, floored, gap, trace
 
 
-def membership_rows(cost: Tensor, n_neighbors: int, local_connectivity: int) -> Tensor:
-    """Rows (b, n) of :func:`umap_membership` for new points, from their costs to n others."""
+def membership_rows(
+    cost: Tensor, n_neighbors: int, local_connectivity: int, whole: float | None = None
+) -> Tensor:
+    """Rows (b, n) of :func:`umap_membership` for new points, from their costs to n others.
+
+    ``whole`` is the fitted rows' mean sum of distances to neighbours; needed where rho can be 0.
+    """
     values, columns = torch.topk(cost, n_neighbors - 1, largest=False)
     tol, max_iter = read_limits(None, 100, "raise", cost.dtype)
-    rho, sigma, *_ = _bandwidths(values, n_neighbors, local_connectivity, tol, max_iter)
+    rho, sigma, *_ = _bandwidths(values, n_neighbors, local_connectivity, tol, max_iter, whole)
     near = torch.exp(-(values.sqrt() - rho[:, None]).clamp_min_(0.0) / sigma[:, None])
     return torch.zeros_like(cost).scatter_(1, columns, near)
 

@@ -344,11 +344,11 @@ class UMAP(EmbeddingEstimator):
     repulsion: float = 1.0
 
     def _plan(self, cost):
-        return fuzzy_union(
-            umap_membership(
-                cost, n_neighbors=self.n_neighbors, local_connectivity=self.local_connectivity
-            )
+        found = umap_membership(
+            cost, n_neighbors=self.n_neighbors, local_connectivity=self.local_connectivity
         )
+        self._whole = float(found.cost.values.sqrt().sum(dim=1).mean())  # for rows without rho
+        return fuzzy_union(found)
 
     def _objective(self, plan):
         # in units of the spread: guard, tolerance and starts are for a curve of length 1
@@ -365,7 +365,8 @@ class UMAP(EmbeddingEstimator):
         super()._keep(replace(found, Z=found.Z * self.spread))
 
     def _rows(self, cost, same, first):
-        return membership_rows(cost[~same], self.n_neighbors, self.local_connectivity)
+        k, rank = self.n_neighbors, self.local_connectivity
+        return membership_rows(cost[~same], k, rank, self._whole)
 
     def _place(self, P, Z):
         found, residual = super()._place(P, Z / self.spread)

@@ -131,6 +131,9 @@ class PlacesNewPoints(MeetsNewPoints, BaseEmbedding):
             check_choice("metric", self.metric, METRICS)
             found = pairwise_distances(points.cpu().numpy(), known, metric=self.metric)
             D = torch.as_tensor(found).to(points)
+            if fitted is not None and self.metric in ("cosine", "correlation"):  # unit-free
+                rounding = 4 * points.shape[1] ** 0.5 * torch.finfo(D.dtype).eps
+                D.masked_fill_(rounding >= D, 0.0)  # copies, which scikit-learn has off 0
             D = D if fitted is not None else (D + D.T) / 2
         elif fitted is None and D.shape[0] != D.shape[1]:
             raise ValueError(

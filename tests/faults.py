@@ -638,7 +638,7 @@ no seed :: AnyError: NAME must be (an integer seed|a whole number) :: -1 | 0.5 |
 [plain_seed]
 no seed :: AnyError: (NAME|[Ss]eed) :: -1 | 0.5 | "0"
 [dtype]
-no float :: AnyError: 'float32', 'float64'|float32 or float64 :: float16 | np.int64 | "int64" | 3
+no float :: AnyError: float32'?(,| or) .*float64 :: float16 | np.int64 | "int64" | 3
 unknown name :: AnyError: NAME :: "nonsense"
 [device]
 unknown name :: NAME='nonsense' cannot be used :: "nonsense"

@@ -183,6 +183,11 @@ SENTENCES = [
         lambda: drot.umap_membership(drot.nearest(C, n_neighbors=3), n_neighbors=5),
         "row 0.*fewer than 4 finite entries",
     ),
+    (lambda: drot.random_start(3, dtype="float32"), r"dtype='float32' .* pass torch\.float32 or"),
+    (
+        lambda: drot.gaussian_affinity(np.ones((4, 4)), perplexity=2.0),
+        "perplexity of 2 is out of reach: .* all equal, and it is 4 whatever the bandwidth; remove",
+    ),
     *(
         (lambda Z=Z, W=W: draw_graph(None, Z, W), rf"X must be \(n, 2\) and .*; got {shapes}$")
         for Z, W, shapes in (

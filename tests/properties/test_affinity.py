@@ -287,6 +287,15 @@ def test_divergence_wants_equal_shapes(one, other):
     """No row is repeated in silence, whichever of the two is larger; one column is not empty."""
     with pytest.raises(ValueError, match="differ in shape"):
         drot.kl_divergence(np.ones(one), np.ones(other))
+
+
+def test_measures_take_affinities():
+    """An affinity stands for its plan."""
+    P = drot.entropic_affinity(drot.sqeuclidean(CLOUD), perplexity=2.0)
+    for measure in (drot.row_entropy, drot.row_perplexity):
+        assert torch.equal(measure(P), measure(P.plan))
+    Q = drot.gaussian_affinity(drot.sqeuclidean(CLOUD), perplexity=2.0)
+    assert drot.kl_divergence(P, Q) == drot.kl_divergence(P.plan, Q.plan)
     assert drot.row_entropy(np.ones((2, 1))).tolist() == [1, 1]
 
 

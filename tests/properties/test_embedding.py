@@ -357,3 +357,13 @@ def test_resume(tmp_path):
     assert rest.value == pytest.approx(whole.value, abs=1e-6)
     done = snekhorn(plan(), init=whole, tol=1e-5)
     assert done.n_iter == 0 and done.products <= whole.products and done.converged
+
+
+@pytest.mark.parametrize("embedding", [drot.sne, drot.tsne])
+def test_rows_of_few_neighbours_stand_for_their_symmetric_part(embedding):
+    D = drot.sqeuclidean(cloud("gaussian", 0, 20, 3))
+    rows = drot.entropic_affinity(D, perplexity=4.0, n_neighbors=8, diagonal="drop")
+    one, other = (
+        embedding(P, max_iter=5, on_failure="ignore") for P in (rows, drot.symmetrize(rows))
+    )
+    assert torch.equal(one.Z, other.Z)

@@ -86,7 +86,18 @@ def test_float32_and_zero_weights():
     for init, solver in itertools.product(("kmeans", "spectral", "random", "product"), SOLVERS):
         found = gw(A, B, weights_x=w, init=init, solver=solver)
         assert found.converged and (found.plan[4] == 0).all()
-    assert barycenter(A, 3, weights=w).converged
+    found = barycenter(A, 3, weights=w)
+    assert found.converged and ((found.labels == -1) == (w == 0)).all()
+
+
+def test_kernel_kmeans_labels_a_point_without_weight():
+    """By the nearest mean, of clusters that are not empty."""
+    X = torch.tensor([[0.0], [1.0], [2.0], [20.0], [21.0], [22.0]]).double()
+    for i in range(6):
+        w = torch.ones(6).double()
+        w[i] = 0
+        labels = drot.kernel_kmeans(X @ X.T, 2, weights=w / 5).labels
+        assert labels.tolist() == [labels[0]] * 3 + [labels[5]] * 3 and labels[0] != labels[5]
 
 
 # ------------------------------------------------------------------------------ starts and results

@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
-from drot.plot import panels, scatter
+from drot.plot import draw_graph, panels, scatter
 from matplotlib.colors import to_rgb
 from matplotlib.offsetbox import AnnotationBbox
 
@@ -119,6 +119,26 @@ def test_prototypes_are_discs_of_their_weight_in_the_class_of_their_points():
     assert len(sizes) == used
     pictures = scatter(model.result_, images=RNG.random((40, 5, 5)))
     assert sum(isinstance(a, AnnotationBbox) for a in pictures.artists) == used
+
+
+def test_points_with_weights_are_no_prototypes():
+    """Only a plan makes prototypes: degrees of a graph are no sizes."""
+    W = (-drot.sqeuclidean(Z).dense() / 50).exp()
+    found = drot.spectral.laplacian_eigenmaps(W, 2)
+    sizes = [c.get_sizes() for c in scatter(found).collections]
+    plain = [c.get_sizes() for c in scatter(found.Z).collections]
+    np.testing.assert_array_equal(sizes, plain)
+
+
+def test_a_graph_may_be_an_affinity_and_may_have_no_edges():
+    found = drot.entropic_affinity(drot.sqeuclidean(Z), perplexity=3.0)
+    one, other, empty = (plt.subplots()[1] for _ in range(3))
+    draw_graph(one, Z, found)
+    draw_graph(other, Z, found.plan)
+    draw_graph(empty, Z, np.zeros((40, 40)))
+    segments = [ax.collections[0].get_segments() for ax in (one, other, empty)]
+    np.testing.assert_array_equal(segments[0], segments[1])
+    assert segments[2] == []
 
 
 def test_hyperbolic_prototypes_lie_in_the_disc():

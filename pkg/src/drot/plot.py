@@ -74,7 +74,7 @@ def draw_graph(
     ----------
     ax : matplotlib Axes
     X : array_like, shape (n, 2)
-    weights : array_like, shape (n, n)
+    weights : Affinity or array_like, shape (n, n)
         Read as symmetric: an edge shows the mean of its two directions. The darkest edge is
         the heaviest one off the diagonal; edges below a thousandth of it are left out.
     color : array_like, shape (n,), optional
@@ -86,12 +86,13 @@ def draw_graph(
         The points, for a colour bar.
     """
     X = as_points(X, "X").cpu().numpy()
+    weights = weights.dense() if hasattr(weights, "dense") else weights
     weights = as_real(weights, "weights").cpu().numpy()
     if X.shape[1] != 2 or weights.shape != (len(X), len(X)):
         raise ValueError(f"X must be (n, 2) and weights (n, n); got {X.shape} and {weights.shape}")
     i, j = np.triu_indices(len(X), k=1)
     share = (weights[i, j] + weights[j, i]) / 2
-    share = share / share.max()
+    share = share / (share.max() or 1)
     order = np.argsort(share)  # the heaviest on top
     order = order[share[order] > 1e-3]
     edges = np.stack([X[i], X[j]], axis=1)[order]
@@ -259,7 +260,7 @@ def _map_of(model) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     for names in (("prototypes_", "weights_", "plan_"), ("Z", "weights", "plan")):
         if hasattr(model, names[0]):
             Z, weights, plan = (array(getattr(model, name, None)) for name in names)
-            return np.asarray(Z), weights, plan
+            return np.asarray(Z), None if plan is None else weights, plan
     Z = getattr(model, "embedding_", model)
     return as_points(Z, "the map").cpu().numpy(), None, None
 

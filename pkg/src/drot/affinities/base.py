@@ -218,7 +218,7 @@ def refuse_rows(bad: Tensor, says: str) -> None:
 
 
 def _non_negative(value, name: str) -> Tensor:
-    plan = as_real(value, name)
+    plan = as_real(value.dense() if hasattr(value, "dense") else value, name)
     if plan.ndim == 0:
         raise ValueError(f"{name} must be a vector or matrix of non-negative numbers; got one")
     if plan.shape[-1] == 0:
@@ -243,7 +243,7 @@ def row_entropy(plan) -> Tensor:
 
     Parameters
     ----------
-    plan : array_like, shape (..., m), non-negative
+    plan : Affinity or array_like, shape (..., m), non-negative
         One row, or a matrix of rows.
 
     Returns
@@ -276,7 +276,7 @@ def row_perplexity(plan) -> Tensor:
 
     Parameters
     ----------
-    plan : array_like, shape (..., m), non-negative
+    plan : Affinity or array_like, shape (..., m), non-negative
         Rows. A row whose mass is not 1 is read as it is, without normalisation.
 
     Returns
@@ -308,7 +308,7 @@ def kl_divergence(plan, reference, *, convention: Convention = "generalized") ->
 
     Parameters
     ----------
-    plan, reference : array_like, same shape, non-negative
+    plan, reference : Affinity or array_like, same shape, non-negative
         Where ``plan`` is positive and ``reference`` is 0 the divergence is infinite.
     convention : {"generalized", "papers"}
 

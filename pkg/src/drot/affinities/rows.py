@@ -334,6 +334,11 @@ def mean_bandwidth(
 
     start, low, high = mean(ends, 3)
     low, high = float(low.exp()), float(high.exp())
+    if low == high:
+        raise ValueError(
+            f"an average perplexity of {perplexity:g} is out of reach: the entries of each row are "
+            f"all equal, and it is {high:g} whatever the bandwidth; remove copies of points"
+        )
     if not low * (1 + 1e-12) < perplexity < high * (1 - 1e-12):  # exp(log n) rounds
         raise ValueError(
             f"an average perplexity of {perplexity:g} is out of reach: it must lie strictly "

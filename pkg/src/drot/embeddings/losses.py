@@ -25,7 +25,9 @@ from torch import Tensor
 from .._core.checks import as_points, check_choice, check_fits, check_positive
 from .._core.kernels import StudentPairs, bernoulli, suits
 from .._core.sinkhorn import balance
+from ..affinities.base import symmetrize
 from ..affinities.rows import EntropicAffinity
+from ..costs.array import Nearest
 from ..costs.kernels import KERNELS, Curve, Kernel, KernelName
 from .kernels import KernelMatrix, TiledKernel
 from .plans import as_plan
@@ -277,7 +279,8 @@ class SNELoss(KernelLoss):
         check_choice("diagonal", diagonal, ("drop", "keep"))
         self.normalization, symmetric = normalization, normalization == "sum"
         if symmetric and isinstance(plan, EntropicAffinity):
-            plan = plan.symmetrized()
+            few = isinstance(plan.cost, Nearest)  # of others' neighbours: known as a whole only
+            plan = symmetrize(plan) if few else plan.symmetrized()
         super().__init__(plan, kernel, symmetric=symmetric, diagonal=diagonal == "keep")
 
     @property

@@ -65,7 +65,9 @@ def random_start(
     """
     n, q = check_count("n", n, 2), check_count("n_components", n_components, 1)
     if dtype not in (torch.float64, torch.float32):
-        raise ValueError(f"dtype={dtype!r} cannot be used here; pass float32 or float64")
+        raise ValueError(
+            f"dtype={dtype!r} cannot be used here; pass torch.float32 or torch.float64"
+        )
     where = as_device(device)
     Z = as_rng(random_state).standard_normal((n, q))
     return torch.from_numpy(Z).to(where, dtype)

@@ -509,8 +509,8 @@ class CCPCA(PlacesNewPoints):
     verbose : int
         1 shows a progress bar with the standard error.
     callback : callable, optional
-        Called as ``callback(graphs, standard_error)`` at the start and after each
-        iteration; returning True ends the run, and the estimator keeps what was found.
+        Called as ``callback(graphs, standard_error)`` after each ten graphs and at the end. What
+        it returns is not used: ``n_samples`` graphs are drawn.
 
     Attributes
     ----------

@@ -70,8 +70,8 @@ class SemiRelaxedGW(Saved):
 
     @property
     def labels(self) -> Tensor:
-        """Where most of each point's mass goes, (n,)."""
-        return self.plan.argmax(dim=1)
+        """Where most of each point's mass goes, (n,); -1 of a point without mass."""
+        return self.plan.argmax(dim=1).masked_fill(~self.plan.any(dim=1), -1)
 
     @property
     def n_starts(self) -> int:

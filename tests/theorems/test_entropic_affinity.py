@@ -131,9 +131,9 @@ def test_err_ties():
         drot.entropic_affinity(np.tile(row, (4, 1)), perplexity=2.0)
 
 
-# ----------------------------------------------------------------------- rem-bandwidth-dual
+# ----------------------------------------------------------------------- prp-bandwidth-dual
 @each_cost
-def test_rem_bandwidth_dual(name):
+def test_prp_bandwidth_dual(name):
     """eps and lam are the multipliers of entropy and row sum, and the dual value is optimal."""
     C = COSTS[name]
     xi = 0.5 * len(C)

@@ -131,7 +131,8 @@ def shrink(app, exception) -> None:
             picture.thumbnail((2 * WIDTH, 3 * WIDTH))
             # 256 colours are a quarter of the bytes, and cannot be told from all
             picture.quantize(256, method=Image.Quantize.FASTOCTREE).save(target, optimize=True)
-        return f'src="../_images/small-{found[1]}"'
+            width, height = picture.size  # so that its place is kept until it comes
+        return f'src="../_images/small-{found[1]}" width="{width}" height="{height}"'
 
     text = page.read_text("utf8")
     page.write_text(re.sub(r'src="\.\./_images/([^"]+\.png)"', small, text), "utf8")

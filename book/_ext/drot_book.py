@@ -3,6 +3,7 @@
 - Serves MathJax from the site itself, from the wheel of ``sphinx-mathjax-offline``.
 - Takes icons from the theme's web font, and not from 1.5 MB of script that draws the same.
 - Lets Previous and Next lead from chapter to chapter.
+- Counts the figures of each page at the front from 1, those of chapter 0 as 0.1, 0.2.
 - Drops scripts that are emitted twice, and mends the markup of signatures and of the bibliography.
 - Keeps words with a hyphen, and formulas with the comma behind them, in one line.
 - Lets exercises say whether an answer is right (``answers.py``).
@@ -48,6 +49,14 @@ FORMULA = re.compile(r'(<span class="math[^"]*">[^<]*</span>)(-[a-z]+|[.,;:!?)\]
 # A label of the book in a docstring, and the role that makes it a link.
 LABEL = re.compile(r"``((thm|prp|lem|cor|rem|def|alg|eq|ch|sec|err)-[a-z0-9-]+)``")
 ROLES = {"eq": "eq", "ch": "ref", "sec": "ref", "err": "ref"}
+
+# Pages at the front, and what stands before the numbers of their figures.
+FRONT = {
+    "book/index": (),
+    "book/00_one_picture": (0,),
+    "book/quickstart": (),
+    "book/reading_maps": (),
+}
 
 # A word or number with a hyphen at which no line may end, and where it may stand.
 PROSE = (nodes.paragraph, nodes.emphasis, nodes.strong, nodes.term, nodes.caption, nodes.reference)
@@ -189,7 +198,16 @@ def turn_to_the_next_chapter(app, pagename, templatename, context, doctree):
         }
 
 
+def count_figures_by_page(app, env) -> list[str]:
+    """Sphinx goes on counting from page to page where chapters have no number."""
+    for page, first in FRONT.items():
+        figures = env.toc_fignumbers.get(page, {}).get("figure", {})
+        figures |= {name: (*first, k) for k, name in enumerate(figures, 1)}
+    return []
+
+
 def setup(app):
+    app.connect("env-get-updated", count_figures_by_page, priority=900)  # after Sphinx itself
     app.connect("doctree-read", name_by_package, priority=900)
     app.connect("autodoc-process-docstring", link_labels)
     app.connect("autodoc-process-signature", shorten_types)

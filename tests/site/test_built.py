@@ -107,3 +107,13 @@ def test_previews_on_hover_come_from_this_site(pages, site: Path):
     loading = [p for p, page in pages.items() if page.find("script", src=re.compile("tippy"))]
     assert len(loading) >= len(TOC) - 1  # all pages but the index, which Sphinx writes
     assert (site / ".nojekyll").exists()  # GitHub Pages serves folders that begin with _
+
+
+def test_figures_are_counted_from_one_on_each_page(chapters):
+    """Those of chapters, 0 among them, behind the number of the chapter."""
+    numbered = [name for name in TOC if re.match(r"book/\d\d_", name)]
+    for name in [*numbered, "book/index", "book/quickstart", "book/reading_maps"]:
+        titles = [tag.text.strip() for tag in chapters[name].select("figcaption .caption-number")]
+        chapter = re.match(r"book/(\d\d)_", name)
+        first = f"{int(chapter[1])}." if chapter else ""
+        assert titles == [f"Fig. {first}{k}" for k in range(1, len(titles) + 1)], name

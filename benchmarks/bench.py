@@ -1,4 +1,4 @@
-"""Every comparison with the peers, and the growth with n: ``make bench``.
+"""Every comparison with the peers: ``make bench``.
 
     python benchmarks/bench.py                              # this machine's CPU, and its GPU
     python benchmarks/bench.py --device cuda --out DIR      # only the GPU, into DIR
@@ -8,11 +8,10 @@
     python benchmarks/bench.py --cases race --large --cap 900   # the race at n = 10 000 too
 
 The cases are in ``cases/``: entropic affinity, symmetric entropic affinity, t-SNEkhorn, a race of
-t-SNE and UMAP, semi-relaxed Gromov-Wasserstein, one thread against the default, new points into a
-fitted map, and the growth of time and memory with n. Ours and the peers run in turn in one process
-for each problem, on all cores: where that is the default, the package takes fewer for what is
-small. Three files are written, with ``_cuda`` in their names on a GPU: ``bench.csv`` (all cases but
-growth), ``growth.csv``, ``machine.csv`` (the rates behind the floors).
+t-SNE and UMAP, semi-relaxed Gromov-Wasserstein, one thread against the default, and new points into
+a fitted map. Ours and the peers run in turn in one process for each problem, on all cores: where
+that is the default, the package takes fewer for what is small. Two files are written, with
+``_cuda`` in their names on a GPU: ``bench.csv``, and ``machine.csv`` (the rates behind the floors).
 
 ``seconds`` is the median of ``repeats`` runs, ``spread`` the longest minus the shortest, and
 ``cpu_seconds`` adds up all threads. ``floor_s`` is the time below which the passes and products
@@ -22,7 +21,7 @@ the code is from its machine, where ``passes`` and ``products`` say how good the
 A process that takes longer than the cap is stopped, and larger ones of its kind are not started.
 
 Prediction for two quiet cores: machine 10 s; ea 1 minute; sea 2; tsnekhorn 2; race 6; srgw 1;
-threads 2; transform 1; growth 8: 23 minutes.
+threads 2; transform 1: 15 minutes.
 """
 
 from __future__ import annotations
@@ -49,7 +48,6 @@ from cases.pairing import FIELDS, REPEATS, compare
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).parent / "results"
-FILES = {"growth": "growth"}  # of a case; the others share bench.csv
 CAP = {"cpu": 150, "cuda": 1200}  # seconds of one process
 
 
@@ -90,8 +88,6 @@ def rows_of(job: Job, rates: list[machine.Rates]) -> list[dict[str, Any]]:
     problem = module.problem(**job.setting, device=job.device)
     (fitting,) = (r for r in rates if r.dtype == problem.dtype and r.threads == job.threads)
     shown = {"case": job.case, "threads": job.threads, "date": str(datetime.date.today())}
-    if job.case == "growth":
-        shown["case"] = f"growth {job.setting['kind']}"
     return [shown | row for row in compare(problem, fitting, job.repeats)]
 
 
@@ -115,11 +111,10 @@ def apart(job: Job, rates: list[machine.Rates], cap: float) -> list[dict[str, An
 
 def empty(job: Job, note: str) -> dict[str, Any]:
     named = {"data": job.setting["data"], "method": job.setting.get("method", "all")}
-    name = f"growth {job.setting['kind']}" if job.case == "growth" else job.case
     today = str(datetime.date.today())
     device = machine.device_name(job.device)
     rest = {"device": device, "threads": job.threads, "date": today, "note": note}
-    return {"case": name, "n": job.points or "", **named, **rest}
+    return {"case": job.case, "n": job.points or "", **named, **rest}
 
 
 def write(path: Path, fields: list[str], rows: list[dict[str, Any]], *facts: str) -> None:
@@ -171,13 +166,8 @@ def bench(device: str, asked: argparse.Namespace) -> None:
         for setting in case(name).SETTINGS.get(size, [])
     ]
     jobs = [job for job in jobs if not asked.most or job.points <= asked.most]
-    paths = {name: asked.out / f"{FILES.get(name, 'bench')}{tail}.csv" for name in CASES}
-    there = {path: read(path) for path in set(paths.values())}
-    if not asked.skip:
-        there = {
-            path: [row for row in rows if row["case"].split()[0] not in asked_for]
-            for path, rows in there.items()
-        }
+    path = asked.out / f"bench{tail}.csv"
+    there = [row for row in read(path) if asked.skip or row["case"] not in asked_for]
     over: dict[tuple, int] = {}
     for number, job in list(enumerate(jobs))[asked.skip :]:
         if time.perf_counter() - started > 60 * asked.minutes:
@@ -191,10 +181,9 @@ def bench(device: str, asked: argparse.Namespace) -> None:
             over[job.family] = job.points
         for row in found:
             show(row)
-        path = paths[job.case]
-        there[path] += found
-        order = sorted(there[path], key=lambda row: list(CASES).index(row["case"].split()[0]))
-        write(path, FIELDS, order, *facts)
+        there += found
+        there.sort(key=lambda row: list(CASES).index(row["case"]))
+        write(path, FIELDS, there, *facts)
 
 
 def main() -> None:

@@ -4,7 +4,7 @@
 
 Ten Gaussian clouds in 50 dimensions, perplexity 30, float64, defaults, one thread. Each line is a
 process of its own: seconds of one call (processor time), and the peak of the resident memory less
-what the process held before the call, points and distances apart. The time of a map includes the
+what the process held before the call, the points among it. The time of a map includes the
 affinity that it is drawn from. A call that is not back within LIMIT seconds leaves no line.
 
 Prediction. Seconds are passes times n^2 times 10 to 40 ns: at n = 1000 some 0.1 s for the entropic

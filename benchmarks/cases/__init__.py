@@ -15,7 +15,6 @@ CASES = {
     "srgw": "srgw",
     "threads": "threads",
     "transform": "transform",
-    "growth": "growth",
 }
 
 

@@ -17,7 +17,7 @@ ifdef DROT_DATA
   export DROT_DATA := $(shell cd "$(DROT_DATA)" && pwd || echo "$(DROT_DATA)")
 endif
 
-.PHONY: help book check test bench setup serve clean .book .check .test .bench .setup
+.PHONY: help book check test bench setup serve clean .book .check .test .bench .setup .site
 .DEFAULT_GOAL := help
 
 help:
@@ -56,27 +56,28 @@ $(STAMP): pkg/pyproject.toml pkg/constraints.txt
 .setup: $(STAMP)
 
 # A site is built beside the old one, which it replaces when it is whole.
-define build_site
+.site:
 	@echo "== building the site"
 	@rm -rf _build/new
 	@DROT_EXECUTED=1 jupyter-book build -q -W -n --keep-going --path-output _build/new . >/dev/null
 	@rm -rf _build/html
 	@mv _build/new/_build/html _build/html
-endef
 
 .book: $(STAMP)
 	@echo "== chapters: executing those that have changed"
 	@DROT_REUSE=1 $(PYTEST) -q book || [ $$? = 5 ]  # none has changed
-	$(build_site)
+	@$(MAKE) --no-print-directory .site
 	@echo "the book: _build/html/index.html, or make serve"
 
 .check: $(STAMP)
 	@$(PYTEST) -q -m "not slow" tests/theorems tests/properties tests/contracts pkg/src
 
 .test: $(STAMP)
-	@echo "== tests, doctests, and every chapter"
-	@DROT_AFRESH=1 $(PYTEST) tests book pkg/src --ignore=tests/site
-	$(build_site)
+	@echo "== every chapter"
+	@DROT_AFRESH=1 $(PYTEST) book
+	@echo "== tests and doctests, while one core builds the site"
+	@$(MAKE) --no-print-directory .site & \
+	  $(PYTEST) tests pkg/src --ignore=tests/site; tested=$$?; wait $$! && exit $$tested
 	@echo "== tests of the site, in the browser too"
 	@DROT_REQUIRE_SITE=1 $(PYTEST) tests/site
 

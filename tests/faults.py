@@ -244,7 +244,10 @@ ELSEWHERE = {
     "drot.plot.COLORS": "a constant",
     "drot.plot.style": "takes nothing",
     "drot.plot.draw_graph": "takes axes: tests/contracts/test_inputs.py",
-    **dict.fromkeys(("drot.plot.panels", "drot.plot.scatter"), "tests/properties/test_plot.py"),
+    **dict.fromkeys(
+        (f"drot.plot.{name}" for name in ("panels", "scale_bar", "scatter")),
+        "tests/properties/test_plot.py",
+    ),
 }
 
 # What a parameter of a name is, in every row that does not say otherwise.

@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
-from drot.plot import draw_graph, panels, scatter
+from drot.plot import draw_graph, panels, scale_bar, scatter
 from matplotlib.colors import to_rgb
 from matplotlib.offsetbox import AnnotationBbox
 
@@ -139,6 +139,22 @@ def test_a_graph_may_be_an_affinity_and_may_have_no_edges():
     segments = [ax.collections[0].get_segments() for ax in (one, other, empty)]
     np.testing.assert_array_equal(segments[0], segments[1])
     assert segments[2] == []
+
+
+@pytest.mark.parametrize("scale", [1e-3, 0.7, 400.0])
+def test_a_scale_bar_is_a_power_of_ten_that_fits_its_map(scale):
+    ax = scatter(scale * Z)
+    scale_bar(ax, scale * Z)
+    x, y = ax.lines[0].get_data()
+    assert x[1] - x[0] == pytest.approx(float(ax.texts[0].get_text()))
+    assert 0.3 < (x[1] - x[0]) / float(np.std(scale * Z)) < 3.2
+    assert max(y) < (scale * Z)[:, 1].min()
+
+
+def test_a_map_without_size_has_no_bar():
+    for bad in (np.ones((3, 2)), np.eye(3)):
+        with pytest.raises(ValueError, match="in the plane of positive size"):
+            scale_bar(panels(1)[0], bad)
 
 
 def test_hyperbolic_prototypes_lie_in_the_disc():

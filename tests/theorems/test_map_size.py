@@ -127,8 +127,8 @@ def test_prp_size_of_a_finite_map():
     assert value(P, 100 * Z) < lowest_on_a_line(P, 0)[0]  # from below
 
 
-# ---------------------------------------------------------------------------------- prp-size, 3
-def test_prp_size_with_self_loops():
+# ---------------------------------------------------------------------------------- prp-size-loops
+def test_prp_size_loops():
     """Counted self-loops: F >= <P, C> + m log n, 2 m log n in one place, and a best map is near."""
     for seed in range(6):
         n = 4 + seed

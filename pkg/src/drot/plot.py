@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ._core.checks import as_points, as_real, check_count
 
-__all__ = ["COLORS", "draw_graph", "panels", "scatter", "style"]
+__all__ = ["COLORS", "draw_graph", "panels", "scale_bar", "scatter", "style"]
 
 # Told apart by colour-blind readers and on a grey printer (Okabe and Ito, darkened).
 COLORS = ("#0b6176", "#c0571a", "#5b4a9c", "#4f7f2a", "#b23a6b", "#8a6d00", "#3d7fb0", "#6b6b6b")
@@ -144,6 +144,35 @@ def panels(count: int, *, columns: int = 3, side: float = 1.9) -> list[Axes]:
     for ax in grid:
         ax.set_axis_off()  # until something is drawn: the last row may have holes
     return list(grid[:count])
+
+
+def scale_bar(ax: Axes, model) -> None:
+    """Draw a bar below a map, a power of ten long, in bandwidths of the map's kernel.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Where the map is drawn.
+    model : estimator, result or array_like of shape (n, 2)
+        As for :func:`scatter`.
+
+    Examples
+    --------
+    >>> ax = panels(1)[0]
+    >>> scale_bar(ax, [[0.0, 0.0], [30.0, 0.0]])
+    >>> ax.texts[0].get_text()
+    '10'
+    """
+    Z = _map_of(model)[0]
+    size = float(Z.std())
+    if not size > 0 or Z.shape[1] != 2:
+        raise ValueError(f"a bar needs a map in the plane of positive size; got {Z.shape}, {size}")
+    bar = 10.0 ** round(math.log10(size))
+    left, low = Z.min(axis=0) - [0, 0.4 * size]
+    ink = "white" if sum(to_rgb(ax.get_facecolor())) < 1.5 else "black"
+    font = max(9.0, 2.1 * ax.figure.get_window_extent().width / ax.figure.dpi)  # as of scatter
+    ax.plot([left, left + bar], [low, low], color=ink, lw=2)
+    ax.text(left + 1.1 * bar, low, f"{bar:g}", color=ink, va="center", fontsize=font)
 
 
 def scatter(

@@ -14,7 +14,7 @@ from drot.distributional.reduction import _ROUNDS as ROUNDS
 from drot.distributional.reduction import Placed, read_problem
 from drot.distributional.solve import lower
 from drot.gromov.contraction import as_cost, refuse_distances
-from drot.gromov.semirelaxed import spectral_labels
+from drot.gromov.starts import spectral_labels
 from plans import cloud
 from sklearn.base import clone
 from sklearn.cluster import KMeans, SpectralClustering

@@ -13,7 +13,7 @@ from drot.gromov.contraction import Contraction, contraction, hard_plan
 from drot.gromov.descent import Problem, conditional_gradient, mirror_descent
 from drot.gromov.kmeans import Means
 from drot.gromov.moves import exchanged, row_moves
-from drot.gromov.semirelaxed import dealt
+from drot.gromov.starts import dealt
 from plans import LOSSES, cloud, energy, hard_plans, problem, soft, weights
 
 KINDS = ["matrix", "tiles", "factors"]

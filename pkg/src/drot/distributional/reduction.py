@@ -32,7 +32,8 @@ from ..gromov.contraction import (
 from ..gromov.descent import Problem, State
 from ..gromov.loss import LossName, as_loss
 from ..gromov.moves import lowest_plan
-from ..gromov.semirelaxed import SemiRelaxedGW, clusters, spectral_labels
+from ..gromov.semirelaxed import SemiRelaxedGW
+from ..gromov.starts import clusters, spectral_labels
 from ..spectral.kernel_pca import coordinates
 from .loss import Factors, PrototypeLoss, best_factors, energy, log_kernel, ratio, structure
 

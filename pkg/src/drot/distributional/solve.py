@@ -15,7 +15,7 @@ from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
 from ..embeddings.embed import TOL as ALL_TOL
 from ..gromov.loss import LossName
-from ..gromov.semirelaxed import as_init
+from ..gromov.starts import as_init
 from .loss import Factors
 from .reduction import (
     Clustering,

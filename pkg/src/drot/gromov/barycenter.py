@@ -28,7 +28,8 @@ from .contraction import Contraction, as_cost, as_weights, hard_plan, ratio, sta
 from .descent import SMALL, Problem, Steps, descent, end_of
 from .loss import LossName
 from .moves import row_moves
-from .semirelaxed import Callback, Clusters, SemiRelaxedGW, as_init, clusters, features, starts
+from .semirelaxed import Callback, SemiRelaxedGW
+from .starts import Clusters, as_init, clusters, features, starts
 
 _PAYS = 0.3  # of the best gain of one row: what the moves of several together have to gain
 _PARTS = 5  # rounds of moves of parts before the structure follows

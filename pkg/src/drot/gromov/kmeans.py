@@ -26,7 +26,8 @@ from .contraction import (
     total,
 )
 from .descent import descent
-from .semirelaxed import Clusters, SemiRelaxedGW, as_init, clusters, starts
+from .semirelaxed import SemiRelaxedGW
+from .starts import Clusters, as_init, clusters, starts
 
 
 class KernelKMeans(NamedTuple):

@@ -2,52 +2,31 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from itertools import islice
 from typing import Literal, get_args
 
-import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from scipy.linalg import eigh
 from torch import Tensor
 
 from .._core.checks import Seed, as_rng, check_choice, check_count, check_positive
-from .._core.eigen import EXTRA, leading
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
-from ..costs.array import Pairwise
-from .contraction import (
-    as_coupling,
-    as_weights,
-    contraction,
-    hard_plan,
-    ratio,
-    standard,
-    with_rows,
-)
-from .descent import SMALL, Problem, State, conditional_gradient, descent, mirror_descent
+from .contraction import as_weights, contraction, standard, with_rows
+from .descent import Problem, State, conditional_gradient, descent, mirror_descent
 from .loss import LossName
-from .moves import lowest_plan, row_moves
+from .moves import row_moves
+from .starts import ROUGH, Init, as_init, clusters, dealt, soft_start, starts
 
-Init = Literal["kmeans", "spectral", "random", "product"]
-Clusters = Literal["kmeans", "spectral", "random"]
 Solver = Literal["conditional_gradient", "mirror_descent"]
 Callback = Callable[[int, float, Tensor], bool | None]
 
 _SOFT = 0.1  # a mirror descent cannot leave a plan's zeros: this share of it starts uniform
-_ROUGH = 1e-5  # gap at which a start has shown where it leads
-_MATCHED = 1e-6  # gap at which a match of clusters is good enough to start from
-_EIGEN = {torch.float64: 1e-8, torch.float32: 1e-5}  # residual of an eigenvector
-_LEADING = 1e-2  # residual of those that show clusters, of the square of C
-_STEPS = 500
 _DEALS = 30  # for each start, that lead nowhere
-_BRIEFLY = 10  # rounds of moves after a deal
-_TRIES = 8  # starts of a match, beside the product
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -214,7 +193,7 @@ def semi_relaxed_gw(
     def roughly(plan: Tensor) -> Iterator[tuple]:
         if solver == "mirror_descent" and bool((plan == 0).any()):
             plan = (1 - _SOFT) * plan + _SOFT * w[:, None] / problem.k
-        return descent(problem, steps(plan), max(tol, _ROUGH), moves)
+        return descent(problem, steps(plan), max(tol, ROUGH), moves)
 
     def finish(state: State, gap: float) -> Iterator[tuple]:
         for now, *more in descent(problem, steps(state.T), tol, moves):
@@ -244,172 +223,3 @@ def semi_relaxed_gw(
         **found.certificate(tol, on_failure),
     )
     return found.give(result)
-
-
-def as_init(
-    init, w: Tensor, k: int, names: tuple[str, ...] = get_args(Init)
-) -> tuple[str, ...] | Tensor:
-    """Names of starts, or one plan with the row sums w."""
-    if isinstance(init, str):
-        init = (init,)
-    if isinstance(init, Sequence) and init and all(isinstance(name, str) for name in init):
-        for name in init:
-            check_choice("init", name, names)
-        return tuple(init)
-    plan = getattr(init, "plan", init)
-    return as_coupling(plan, "init", len(w), k, w, weights_x=w)
-
-
-def clusters(
-    cost: Pairwise, w: Tensor, k: int, rng: np.random.Generator
-) -> Callable[[str], Tensor]:
-    """Labels (n,) below k by the name of a start: by chance, or by k-means on the points of C or
-    on its leading eigenvectors, which are found once.
-    """
-    points = cache(lambda unit: features(cost, w, k, rng, unit=unit))
-
-    def draw(name: str) -> Tensor:
-        if name == "random":
-            return torch.from_numpy(rng.integers(k, size=len(w))).to(w.device)
-        return kmeans_labels(points(name == "spectral"), k, rng, weights=w)
-
-    return draw
-
-
-def kmeans_labels(
-    points: Tensor, k: int, rng: np.random.Generator, n_init: int = 1, weights: Tensor | None = None
-) -> Tensor:
-    """k-means labels of points, (n,) below k; some clusters may stay empty."""
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-
-    w = None if weights is None else weights.cpu().numpy()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct points
-        found = KMeans(k, n_init=n_init, random_state=int(rng.integers(2**31))).fit(
-            points.double().cpu().numpy(), sample_weight=w
-        )
-    return torch.from_numpy(found.labels_.astype(np.int64)).to(points.device)
-
-
-def features(
-    cost: Pairwise, w: Tensor, k: int, rng: np.random.Generator, *, unit: bool = False
-) -> Tensor:
-    """Coordinates of the points of a similarity, (n, r).
-
-    The cloud itself where it is known; else the k leading eigenvectors of C, each times the root
-    of its eigenvalue's size. ``unit`` puts each row of the bare eigenvectors on the sphere, as
-    spectral clustering does.
-    """
-    if not unit and cost.parts is not None and "other" not in cost.parts:
-        for name in ("sqeuclidean", "student", "points", "left"):
-            if name in cost.parts:
-                return cost.parts[name]
-    root = w.sqrt()[:, None]
-
-    def product(V: Tensor) -> Tensor:
-        return root * (cost @ (root * V))
-
-    V = torch.from_numpy(rng.standard_normal((len(w), min(len(w), k + EXTRA)))).to(w)
-    V = torch.linalg.qr(product(V)).Q
-    image = product(V)
-    size = image.abs().max() or 1.0
-    size = size * (image / size).norm(dim=0).max().clamp_min(1)  # nearly the largest eigenvalue
-    V = leading(lambda V: product(product(V) / size) / size, V, k, _LEADING)[1].to(w)
-    values, vectors = torch.linalg.eigh(V.T @ product(V))
-    V = V @ vectors  # (n, k)
-    if unit:
-        return torch.nn.functional.normalize(V, dim=1)
-    return torch.where(root > 0, V * values.abs().sqrt() / root, 0.0)
-
-
-def spectral_labels(weights: Tensor, k: int, rng: np.random.Generator) -> Tensor:
-    """Spectral clustering of a graph as scikit-learn defines it, but for the eigensolver.
-
-    scikit-learn factorises a dense graph, n^3 operations; what it looks for are the largest
-    eigenvalues of a matrix, for which a Lanczos iteration takes products, n^2 each. Up to some 60
-    points for each vector LAPACK takes less for these few.
-    """
-    degree = weights.fill_diagonal_(0).sum(dim=1)
-    root = torch.where(degree > 0, degree, 1).sqrt()
-    weights.div_(root).div_(root[:, None])  # an eigenvalue 1 for each part of the graph
-    begin = torch.from_numpy(rng.standard_normal((len(root), k + EXTRA))).to(weights)
-    n, b = begin.shape
-    if weights.device.type == "cpu" and n <= 60 * b:
-        vectors = torch.from_numpy(eigh(weights.numpy(), subset_by_index=(n - k, n - 1))[1])
-    else:
-        vectors = leading(lambda V: weights @ V, begin, k, _EIGEN[weights.dtype])[1]
-    points = vectors / root[:, None]
-    return kmeans_labels(points / points.abs().max(), k, rng, n_init=10)
-
-
-def match(problem: Problem, labels: Tensor, rng: np.random.Generator) -> Tensor:
-    """The plan that sends whole clusters to the places that suit them.
-
-    Averaging C over the clusters leaves a problem of a few points whose objective differs from
-    that of the plan by the spread within the clusters, a constant: it is solved from many starts.
-    """
-    w, k = problem.w, problem.k
-    labels = torch.unique(labels, return_inverse=True)[1]
-    m = int(labels.max()) + 1
-    if m < 2:
-        return hard_plan(labels, w, k)
-    member = hard_plan(labels, w, m)  # (n, m)
-    mass = member.sum(dim=0)
-    terms = problem.contraction
-    small = ratio(terms.between(member, terms.times(member)), torch.outer(mass, mass))
-    reduced = Problem(contraction(small, terms.structure, terms.loss), mass)
-    trials = [mass[:, None].expand(m, k) / k]
-    for _ in range(_TRIES):
-        places = torch.from_numpy(rng.permutation(k)[:m]).to(w.device)
-        trials.append(hard_plan(places, mass, k))
-    ends = [lowest_plan(reduced, reduced.state(T), _MATCHED, _STEPS) for T in trials]
-    best = min(ends, key=lambda state: state.value)
-    return hard_plan(best.T.argmax(dim=1)[labels], w, k)
-
-
-def dealt(
-    problem: Problem, state: State, tol: float, most: int, rng: np.random.Generator
-) -> Iterator[State]:
-    """States of ever lower value: by chance the rows of three places are dealt anew to these, one
-    time in ten all clusters are matched anew, and moves of rows follow. Ends when so many trials
-    in turn led nowhere.
-    """
-    failed = 0
-    while failed < most:
-        T = state.T.clone()
-        if failed % 10 == 9:
-            T = match(problem, T.argmax(dim=1), rng)
-        else:
-            places = torch.from_numpy(rng.permutation(problem.k)[:3]).to(T.device)
-            deal = torch.from_numpy(rng.integers(len(places), size=problem.n)).to(places)
-            T[:, places] = hard_plan(deal, T[:, places].sum(dim=1), len(places))
-        new, failed = lowest_plan(problem, problem.state(T), max(tol, _ROUGH), _BRIEFLY), failed + 1
-        if new.value < state.value - SMALL * problem.scale:
-            state, failed = lowest_plan(problem, new, tol, _STEPS), 0
-            yield state
-
-
-def starts(
-    init: tuple[str, ...] | Tensor, n_starts: int, draw: Callable[[str], Tensor]
-) -> Iterator[Tensor]:
-    """All the plans to start from, drawn when their turn comes."""
-    if isinstance(init, Tensor):
-        yield init
-        return
-    for name in init:
-        for _ in range(1 if name == "product" else n_starts):
-            yield draw(name)
-
-
-def soft_start(
-    problem: Problem, draw: Callable[[str], Tensor], rng: np.random.Generator, name: str
-) -> Tensor:
-    """A plan with the problem's row sums; clusters are those that are drawn."""
-    w, n, k = problem.w, problem.n, problem.k
-    if name == "product":
-        return w[:, None].expand(n, k) / k
-    if name == "random":
-        shares = torch.from_numpy(rng.standard_exponential((n, k))).to(w)
-        return shares * (w / shares.sum(dim=1))[:, None]
-    return match(problem, draw(name), rng)

@@ -85,12 +85,11 @@ import recording
 import sweep
 import torch
 from drot.costs.kernels import KERNELS, Kernel
-from drot.distributional.reduction import Coupling, Placed, Reduction, read_problem
-from drot.distributional.solve import descent
+from drot.distributional.reduction import Coupling, Iterate, ReductionProblem, make_problem
+from drot.distributional.solve import block_descent
 from drot.gromov.contraction import with_rows
-from drot.gromov.descent import conditional_gradient, mirror_descent
-from drot.gromov.descent import descent as plan_descent
-from drot.hyperbolic import _Hyperbolic, centres, squares
+from drot.gromov.descent import conditional_gradient, descent, mirror_descent
+from drot.hyperbolic import HyperbolicProblem, lorentz_centroids, squared_distances
 from drot.metrics import (
     prototype_homogeneity,
     prototype_nmi,
@@ -211,16 +210,16 @@ def similar(kind: str, X: Tensor, perplexity: int):
 
 
 @functools.lru_cache(1)
-def problem(name: str, n: int, kind: str, perplexity: int, components: int) -> Reduction:
+def problem(name: str, n: int, kind: str, perplexity: int, components: int) -> ReductionProblem:
     """The objective, with its similarity."""
     X = load(name, n)[0]
     C = similar(kind, X.float() if n == WHOLE else X, perplexity)
     if kind == "hyperbolic":
-        return _Hyperbolic(C, 2, n_components=components, scale=SCALE)
-    return read_problem(C, 2, n_components=components, kernel=KERNEL.get(kind, "student"))
+        return HyperbolicProblem(C, 2, n_components=components, scale=SCALE)
+    return make_problem(C, 2, n_components=components, kernel=KERNEL.get(kind, "student"))
 
 
-def task(case: Case) -> Reduction:
+def task(case: Case) -> ReductionProblem:
     """The problem for the case's number of prototypes."""
     found = copy.copy(problem(*case.place))
     found.k = case.prototypes
@@ -236,13 +235,15 @@ def whole(name: str, n: int, kind: str, perplexity: int, components: int):
         Z = drot.spectral.pca(load(name, n)[0], components).Z
     else:
         terms = problem(name, n, kind, perplexity, components)
-        every = terms.identity()
-        Z = terms.place(terms.start(every, np.random.default_rng(0)), every, ALL_TOL, 2000)
-    return Placed(Z, every, 0.0, ()), time.process_time() - begin
+        every = terms.identity_coupling()
+        Z = terms.update_positions(
+            terms.initial_positions(every, np.random.default_rng(0)), every, ALL_TOL, 2000
+        )
+    return Iterate(Z, every, 0.0, ()), time.process_time() - begin
 
 
 @functools.lru_cache(2)
-def start(case: Case) -> tuple[Placed, float]:
+def start(case: Case) -> tuple[Iterate, float]:
     """What CDR or DRC, the method of the case, makes, and its CPU seconds."""
     terms, before = task(case), 0.0
     if case.method == "DRC":
@@ -251,22 +252,22 @@ def start(case: Case) -> tuple[Placed, float]:
     rng = np.random.default_rng(case.seed)
     if case.method == "DRC":
         coupling = terms.cluster(case.clustering if picture.coupling else "kmeans", rng, picture)
-        Z = terms.centres(picture.Z, coupling)
+        Z = terms.centroids(picture.Z, coupling)
     else:
         coupling = terms.cluster(case.clustering, rng)
-        Z = terms.start(coupling, np.random.default_rng(case.seed))
-        Z = terms.place(Z, coupling, TOL, 2000)
-    placed = Placed(Z, coupling, math.inf, (terms.objective(Z, coupling),))
+        Z = terms.initial_positions(coupling, np.random.default_rng(case.seed))
+        Z = terms.update_positions(Z, coupling, TOL, 2000)
+    placed = Iterate(Z, coupling, math.inf, (terms.objective(Z, coupling),))
     return placed, before + time.process_time() - begin
 
 
-def descended(case: Case, terms: Reduction, first: Placed) -> tuple[Placed, float]:
+def descended(case: Case, terms: ReductionProblem, first: Iterate) -> tuple[Iterate, float]:
     begin = time.process_time()
-    *_, (end, *_) = itertools.islice(descent(terms, first, TOL), ROUNDS + 1)
+    *_, (end, *_) = itertools.islice(block_descent(terms, first, TOL), ROUNDS + 1)
     return end, time.process_time() - begin
 
 
-def embedded_centres(case: Case) -> tuple[Placed, float]:
+def embedded_centres(case: Case) -> tuple[Iterate, float]:
     """CDR as the paper has it, from the clusters of ours."""
     (first, seconds), terms, begin = (
         start(case._replace(method="CDR")),
@@ -275,27 +276,29 @@ def embedded_centres(case: Case) -> tuple[Placed, float]:
     )
     c, k = first.coupling, case.prototypes
     X = load(case.data, case.n)[0].to(c.T)
-    C = similar(case.similarity, terms.centres(X, c), min(case.perplexity, k // 2))
+    C = similar(case.similarity, terms.centroids(X, c), min(case.perplexity, k // 2))
     kernel = KERNEL.get(case.similarity, "student")
-    few = read_problem(C, k, n_components=case.components, kernel=kernel)
-    each = few.identity()
-    Z = few.place(few.start(each, np.random.default_rng(case.seed)), each, TOL, 2000)
-    placed = Placed(Z, c, math.inf, (terms.objective(Z, c),))
+    few = make_problem(C, k, n_components=case.components, kernel=kernel)
+    each = few.identity_coupling()
+    Z = few.update_positions(
+        few.initial_positions(each, np.random.default_rng(case.seed)), each, TOL, 2000
+    )
+    placed = Iterate(Z, c, math.inf, (terms.objective(Z, c),))
     return placed, seconds + time.process_time() - begin
 
 
-def by_papers_solver(case: Case) -> tuple[Placed, float]:
+def by_papers_solver(case: Case) -> tuple[Iterate, float]:
     """DistR from CDR, with conditional gradient or mirror descent alone for the plan."""
     (first, seconds), terms = start(case._replace(method="CDR")), task(case)
 
     def transport(Z: Tensor, c: Coupling) -> Coupling:
-        plans, now = terms.plans(Z, c)
+        plans, now = terms.plan_problem(Z, c)
         if case.method == "MD":  # which cannot leave zeros
             now = plans.state(0.9 * now.T + 0.1 * terms.w[:, None] / terms.k)
             steps = mirror_descent(plans, now, None)
         else:
             steps = conditional_gradient(plans, now)
-        *_, (state, *_) = itertools.islice(plan_descent(plans, steps, terms.tol), STEPS_OF_PLAN)
+        *_, (state, *_) = itertools.islice(descent(plans, steps, terms.tol), STEPS_OF_PLAN)
         rounding = torch.finfo(terms.w.dtype).eps * terms.w[:, None]
         return terms.couple(with_rows(state.T.masked_fill(rounding >= state.T, 0), terms.w))
 
@@ -304,7 +307,7 @@ def by_papers_solver(case: Case) -> tuple[Placed, float]:
     return end, seconds + more
 
 
-def reduced(case: Case) -> tuple[Placed, float]:
+def reduced(case: Case) -> tuple[Iterate, float]:
     """Where a method ends, and its CPU seconds."""
     if case.method in ("CDR", "DRC"):
         return start(case)
@@ -346,11 +349,11 @@ def hyperbolic_clusters(v: Tensor, k: int) -> np.ndarray:
     for _ in range(10):
         m = v[torch.from_numpy(rng.permutation(len(v))[:k])]
         for _ in range(100):
-            far = squares(v, m)
+            far = squared_distances(v, m)
             labels = far.argmin(dim=1)
             member = torch.nn.functional.one_hot(labels, k).double().T
             count = member.sum(dim=1, keepdim=True)
-            new = torch.where(count > 0, centres(v, member / count.clamp_min(1)), m)
+            new = torch.where(count > 0, lorentz_centroids(v, member / count.clamp_min(1)), m)
             if torch.equal(new, m):
                 break
             m = new
@@ -364,7 +367,7 @@ def hyperbolic_silhouette(v: Tensor, T: np.ndarray, y: np.ndarray) -> float:
     """``drot.metrics.weighted_silhouette`` by hyperbolic distances."""
     mass = np.eye(int(y.max()) + 1)[y].T @ T  # (c, k)
     q, label = T.sum(axis=0), mass.argmax(axis=0)
-    D, total = squares(v).sqrt().numpy(), 0.0
+    D, total = squared_distances(v).sqrt().numpy(), 0.0
     for i in np.flatnonzero(q):
         near = {}
         for c in set(label[q > 0]):

@@ -204,10 +204,12 @@ ARGUMENTS = {
     "drot.metrics.weighted_silhouette": "Z=few plan:plan_of_prototypes=hard y",
     "drot.metrics.spectral_clustering_ari": "plan:symmetric_plan=doubly y n_clusters=3 "
     "random_state:plain_seed",
-    "drot.hyperbolic.distance": "Z:sheet",
+    "drot.hyperbolic.distances": "Z:sheet",
     "drot.hyperbolic.to_poincare": "Z:sheet",
     "drot.hyperbolic.wrapped_normal": "n=3",
-    "drot.hyperbolic.reduce": f"similarity n_prototypes=3 weights init:start_plan {QUICK}",
+    "drot.hyperbolic.distributional_reduction": (
+        f"similarity n_prototypes=3 weights init:start_plan {QUICK}"
+    ),
     "drot.spectral.pca": "X n_components<=3",
     "drot.spectral.classical_mds": "cost:symmetric n_components<=10",
     "drot.spectral.isomap": "X n_components<=10 n_neighbors<=9",
@@ -296,7 +298,7 @@ STARTS = {  # names that init takes
         "SNE TSNE SNEkhorn TSNEkhorn LargeVis UMAP": "spectral pca random ccpca",
         "semi_relaxed_gw": "kmeans spectral random product",
         "srgw_barycenter kernel_kmeans SemiRelaxedGWClustering": "kmeans spectral random",
-        "distributional_reduction hyperbolic.reduce DistR": (
+        "distributional_reduction hyperbolic.distributional_reduction DistR": (
             "cluster_then_reduce reduce_then_cluster random"
         ),
     }.items()

@@ -51,7 +51,9 @@ SOLVERS: dict[str, Callable] = {  # with a callback
     "semi_relaxed_gw": lambda **more: drot.semi_relaxed_gw(P, torch.eye(3).double(), **more),
     "srgw_barycenter": lambda **more: drot.srgw_barycenter(P, 3, **more),
     "distributional_reduction": lambda **more: drot.distributional_reduction(P, 5, **more),
-    "hyperbolic.reduce": lambda **more: hyperbolic.reduce(P, 5, init="random", n_starts=3, **more),
+    "hyperbolic.distributional_reduction": lambda **more: hyperbolic.distributional_reduction(
+        P, 5, init="random", n_starts=3, **more
+    ),
 }
 
 

@@ -35,7 +35,11 @@ BOUNDS |= {"drot.entropic_affinity": 2e-4, "drot.symmetric_entropic_affinity": 2
 BOUNDS |= {f"drot.{name}": 2e-4 for name in ("cluster_then_reduce", "reduce_then_cluster")}
 # Where descents end may differ, what one round from a given plan reaches must not.
 ROUND = {"init": np.eye(3)[np.arange(N) % 3] / N, "max_iter": 1, "on_failure": "ignore"}
-REACH = ("drot.distributional_reduction", "drot.srgw_barycenter", "drot.hyperbolic.reduce")
+REACH = (
+    "drot.distributional_reduction",
+    "drot.srgw_barycenter",
+    "drot.hyperbolic.distributional_reduction",
+)
 NOISE = ("drot.spectral.kernel_pca", "drot.metrics.constraint_errors")  # numbers near 0
 
 

@@ -128,7 +128,7 @@ FUNCTIONS: dict[str, Callable] = {
     "drot.kernel_kmeans": lambda X: drot.kernel_kmeans(drot.gram(X), count(len(X), 8)),
     "drot.gromov.coarsen": lambda X: drot.gromov.coarsen(cost(X), np.arange(len(X)) % 2),
     "drot.coot_clustering": lambda X: drot.coot_clustering(X, count(len(X), 8), n_components=1),
-    "drot.hyperbolic.reduce": lambda X: drot.hyperbolic.reduce(
+    "drot.hyperbolic.distributional_reduction": lambda X: drot.hyperbolic.distributional_reduction(
         drot.symmetric_entropic_affinity(cost(X), perplexity=perplexity(len(X))).plan,
         min(len(X), 3),
     ),
@@ -159,7 +159,7 @@ BLOBS = "apart; far; offset blobs; small blobs; large blobs; wide blobs; two far
 REFUSED = [
     ("SNEkhorn TSNEkhorn DistR DistR-5 SemiRelaxedGWClustering drot.entropic_affinity "
      "drot.symmetric_entropic_affinity "
-     "drot.hyperbolic.reduce",
+     "drot.hyperbolic.distributional_reduction",
      COPIES, "out of reach"),
     ("SNE TSNE LargeVis CCPCA drot.graphs.mrf_log_density drot.coupling_loss "
      "drot.metrics.spectral_clustering_ari drot.sne "

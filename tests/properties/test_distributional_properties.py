@@ -11,8 +11,8 @@ import pytest
 import torch
 from drot import DistR, hyperbolic
 from drot.distributional.reduction import _ROUNDS as ROUNDS
-from drot.distributional.reduction import Placed, read_problem
-from drot.distributional.solve import lower
+from drot.distributional.reduction import Iterate, make_problem
+from drot.distributional.solve import accept
 from drot.gromov.contraction import as_cost, refuse_distances
 from drot.gromov.starts import spectral_labels
 from plans import cloud
@@ -99,25 +99,28 @@ def test_plan_follows_the_factors_of_the_kernel(normalization, loss, monkeypatch
     """Until it is the best for its own: after one round it is the best for those before it."""
     rng = np.random.default_rng(4)
     C = torch.exp(-drot.sqeuclidean(torch.from_numpy(rng.normal(size=(14, 3)))).dense() / 3)
-    terms = read_problem(C, 4, normalization=normalization, loss=loss)
-    Z, start = torch.from_numpy(rng.normal(size=(4, 2))), terms.hard(torch.arange(14) % 4)
+    terms = make_problem(C, 4, normalization=normalization, loss=loss)
+    Z, start = torch.from_numpy(rng.normal(size=(4, 2))), terms.hard_coupling(torch.arange(14) % 4)
     values = [terms.objective(Z, start)]
     for rounds in (1, 20):
         monkeypatch.setattr(drot.distributional.reduction, "_ROUNDS", min(rounds, ROUNDS))
-        moved = terms.transport(Z, start)
+        moved = terms.update_plan(Z, start)
         values.append(terms.objective(Z, moved))
-        assert (terms.gap(Z, moved) > 1e-5) == (rounds == 1)
+        assert (terms.plan_gap(Z, moved) > 1e-5) == (rounds == 1)
     assert values[0] > values[1] > values[2]
 
 
 def test_what_is_no_better_is_not_taken():
     """Positions or a plan of a higher value: both stay as they are."""
-    terms = read_problem(affinity(), 4)
-    c = terms.hard(torch.arange(24) % 4)
-    Z = terms.place(terms.start(c, np.random.default_rng(0)), c, 1e-6, 500)
-    now = Placed(Z, c, math.inf, (terms.objective(Z, c),))
-    for worse in ({"Z": 30 * Z}, {"coupling": terms.hard(torch.zeros(24, dtype=torch.int64))}):
-        after = lower(terms, now, **worse)
+    terms = make_problem(affinity(), 4)
+    c = terms.hard_coupling(torch.arange(24) % 4)
+    Z = terms.update_positions(terms.initial_positions(c, np.random.default_rng(0)), c, 1e-6, 500)
+    now = Iterate(Z, c, math.inf, (terms.objective(Z, c),))
+    for worse in (
+        {"Z": 30 * Z},
+        {"coupling": terms.hard_coupling(torch.zeros(24, dtype=torch.int64))},
+    ):
+        after = accept(terms, now, **worse)
         assert after.Z is Z and after.coupling is c and after.trace == 2 * now.trace
 
 
@@ -155,10 +158,10 @@ def test_far_ones_leave_the_others_alone(normalization, dtype):
     Z = torch.tensor([[0, 0], [1, 0], [0, 2], [300, 0], [-4e3, 50]], dtype=dtype)
     every = []
     for k in (5, 3):
-        terms = read_problem(C, k, kernel="gaussian", normalization=normalization)
+        terms = make_problem(C, k, kernel="gaussian", normalization=normalization)
         c = terms.couple(T[:, :k])
-        structure, seen = terms.structure(Z[:k], c)[0], terms.drawing(c).evaluate(Z[:k])
-        numbers = (terms.objective(Z[:k], c), seen.value, terms.plans(Z[:k], c)[0].scale)
+        structure, seen = terms.structure(Z[:k], c)[0], terms.position_loss(c).evaluate(Z[:k])
+        numbers = (terms.objective(Z[:k], c), seen.value, terms.plan_problem(Z[:k], c)[0].scale)
         every.append([*map(torch.tensor, numbers), seen.gradient[:3], structure[:3, :3]])
         assert bool(torch.isfinite(structure).all()) and not bool(seen.gradient[3:].any())
     share = 1e-12 if dtype == torch.float64 else 1e-4
@@ -256,7 +259,7 @@ def test_distances_are_no_similarity(metric, n):
     words = "holds distances, it seems: its diagonal is 0.* positive diagonal$"
     with pytest.raises(ValueError, match=f"^similarity {words}"):
         DistR(3, similarity="precomputed").fit(D)
-    for solve in (hyperbolic.reduce, drot.cluster_then_reduce, reduction):
+    for solve in (hyperbolic.distributional_reduction, drot.cluster_then_reduce, reduction):
         with pytest.raises(ValueError, match=words):
             solve(D, 3)
     with pytest.raises(ValueError, match=r"similarity holds .* of squared distances D pass -D / 2"):
@@ -293,10 +296,10 @@ def test_a_start_in_other_dimensions():
             DistR(4, 3, 6.0, init=first, kernel=kernel).fit(X)
     C = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=6.0)
     ask = dict(on_failure="ignore", max_iter=2)
-    first = hyperbolic.reduce(C, 4, **ask)
-    assert hyperbolic.reduce(C, 4, init=first, **ask).Z.shape == (4, 3)
+    first = hyperbolic.distributional_reduction(C, 4, **ask)
+    assert hyperbolic.distributional_reduction(C, 4, init=first, **ask).Z.shape == (4, 3)
     with pytest.raises(ValueError, match=r"init has positions in 2 dimensions and n_comp.*=3"):
-        hyperbolic.reduce(C, 4, n_components=3, init=first)
+        hyperbolic.distributional_reduction(C, 4, n_components=3, init=first)
 
 
 # ------------------------------------------------------------------------------------ far clusters
@@ -328,7 +331,7 @@ def test_hyperbolic_prototypes_of_far_clusters(dtype):
     """Converged, in float64: heights of 1e24 have no digits left in float32."""
     X = torch.from_numpy(far_blobs(10)[0]).to(dtype)
     C = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=15).plan
-    found = drot.hyperbolic.reduce(C, 5, n_starts=1)
+    found = drot.hyperbolic.distributional_reduction(C, 5, n_starts=1)
     assert found.converged and found.Z.dtype == torch.float64 and found.plan.dtype == dtype
     assert math.acosh(float(found.Z[:, 0].max())) < 1e3
 

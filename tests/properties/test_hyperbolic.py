@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from drot import hyperbolic, sqeuclidean, symmetric_entropic_affinity
-from drot.hyperbolic import _Hyperbolic, exp, lift, squares
+from drot.hyperbolic import HyperbolicProblem, exponential_map, squared_distances, to_lorentz
 from plans import cloud, energy, soft, weights
 
 
@@ -26,24 +26,24 @@ def naive_distance(Z) -> np.ndarray:
 
 def test_distances():
     """arcosh of the Lorentz product; close points keep their digits."""
-    Z = lift(cloud(6, 3))
-    found = hyperbolic.distance(Z)
+    Z = to_lorentz(cloud(6, 3))
+    found = hyperbolic.distances(Z)
     np.testing.assert_allclose(found, naive_distance(Z), atol=1e-7)
     for far in (0.0, 6.0, 9.0):  # points 1e-6 apart along a ray, where arcosh has no digit left
         pair = [[np.cosh(r), np.sinh(r)] for r in (far, far + 1e-6)]
-        assert float(hyperbolic.distance(pair)[0, 1]) == pytest.approx(1e-6, rel=1e-4)
+        assert float(hyperbolic.distances(pair)[0, 1]) == pytest.approx(1e-6, rel=1e-4)
     assert bool((found.diagonal() == 0).all())
     with pytest.raises(ValueError, match="row 1 of Z is not on the hyp"):
-        hyperbolic.distance([[1.0, 0.0], [1.0, 1.0]])
+        hyperbolic.distances([[1.0, 0.0], [1.0, 1.0]])
 
 
 def test_poincare_ball_and_wrapped_normal():
     """The ball's own distance formula agrees; radii of the start are those of a normal vector."""
-    Z = lift(cloud(5, 2))
+    Z = to_lorentz(cloud(5, 2))
     B = hyperbolic.to_poincare(Z)
     top, inside = 2 * (B[:, None] - B).square().sum(dim=2), 1 - B.square().sum(dim=1)
     ball = torch.acosh(1 + top / (inside[:, None] * inside))
-    torch.testing.assert_close(hyperbolic.distance(Z), ball, atol=1e-7, rtol=1e-9)
+    torch.testing.assert_close(hyperbolic.distances(Z), ball, atol=1e-7, rtol=1e-9)
     start = hyperbolic.wrapped_normal(4000, n_components=2, scale=0.5, random_state=1)
     assert float(torch.acosh(start[:, 0]).square().mean()) == pytest.approx(2 * 0.25, rel=0.05)
     assert torch.equal(start, hyperbolic.wrapped_normal(4000, scale=0.5, random_state=1))
@@ -63,12 +63,12 @@ def test_gradient_and_value(kernel, normalization, loss):
     C, w = affinity(10), weights(10)
     T, v = soft(w, 4, 1), 1.5 * cloud(4, 2, 2)
     v[3] = v[2]  # two at one place
-    terms = _Hyperbolic(
+    terms = HyperbolicProblem(
         C, 4, kernel=kernel, normalization=normalization, loss=loss, weights=w, scale=0.7
     )
     c = terms.couple(T)
-    found = terms.around(v, c, torch.zeros_like(v))
-    D = naive_distance(lift(v)) ** 2
+    found = terms.near(v, c, torch.zeros_like(v))
+    D = naive_distance(to_lorentz(v)) ** 2
     K = 1 / (1 + D / 0.49) if kernel == "student" else np.exp(-D / 0.49)
     q, M = np.asarray(c.q), np.asarray(c.M)
     if normalization == "sum":
@@ -84,15 +84,15 @@ def test_gradient_and_value(kernel, normalization, loss):
     for i, j in itertools.product(range(4), range(2)):
         x = torch.zeros_like(v)
         x[i, j] = 1e-5
-        up, down = (terms.objective(lift(exp(s * x, v)), c) for s in (1, -1))
+        up, down = (terms.objective(to_lorentz(exponential_map(s * x, v)), c) for s in (1, -1))
         assert float(found.gradient[i, j]) == pytest.approx((up - down) / 2e-5, abs=1e-8)
     whole, pull = float(found.gradient.norm()), float(found.attraction.norm())
-    size = float((squares(v).mean() / 2).sqrt())
-    least = min(1, size**2) * terms.drawing(c).mass / (2 * size)  # of four points
-    assert terms.slope(lift(v), c) == pytest.approx(whole / max(pull, least), rel=1e-12)
+    size = float((squared_distances(v).mean() / 2).sqrt())
+    least = min(1, size**2) * terms.position_loss(c).mass / (2 * size)  # of four points
+    assert terms.residual_at(to_lorentz(v), c) == pytest.approx(whole / max(pull, least), rel=1e-12)
     # lengths are those of the sheet, so that this is the length of the Riemannian gradient
-    moved = exp(1e-5 * found.gradient / whole, v)
-    lengths = hyperbolic.distance(lift(torch.cat([v, moved])))[:4, 4:].diagonal()
+    moved = exponential_map(1e-5 * found.gradient / whole, v)
+    lengths = hyperbolic.distances(to_lorentz(torch.cat([v, moved])))[:4, 4:].diagonal()
     shares = found.gradient.norm(dim=1) / whole
     torch.testing.assert_close(lengths, 1e-5 * shares, rtol=1e-4, atol=1e-12)
 
@@ -101,7 +101,7 @@ def test_gradient_and_value(kernel, normalization, loss):
 def test_reduction(init):
     """No block raises the objective, points stay on the sheet, and a result goes on."""
     C = affinity()
-    found = hyperbolic.reduce(C, 4, init=init, n_starts=1, on_failure="ignore")
+    found = hyperbolic.distributional_reduction(C, 4, init=init, n_starts=1, on_failure="ignore")
     assert all(b <= a for a, b in itertools.pairwise(found.trace)) and found.n_iter >= 1
     if init == "random":  # positions find something to gain
         assert found.trace[1] < found.trace[0]
@@ -109,17 +109,19 @@ def test_reduction(init):
     torch.testing.assert_close(height, -torch.ones(4).double(), rtol=1e-6, atol=1e-6)
     assert found.Z.shape == (4, 3) and float(found.weights.sum()) == pytest.approx(1)
     assert float(hyperbolic.to_poincare(found.Z).norm(dim=1).max()) < 1
-    on = hyperbolic.reduce(C, 4, init=found, on_failure="ignore")
+    on = hyperbolic.distributional_reduction(C, 4, init=found, on_failure="ignore")
     assert on.objective <= found.objective * (1 + 1e-9)
-    again = hyperbolic.reduce(C, 4, init=init, n_starts=1, on_failure="ignore")
+    again = hyperbolic.distributional_reduction(C, 4, init=init, n_starts=1, on_failure="ignore")
     assert torch.equal(again.Z, found.Z)
 
 
 def test_centres():
     """Of two points the centre of a prototype is half way."""
-    terms = _Hyperbolic(affinity(8), 4)
+    terms = HyperbolicProblem(affinity(8), 4)
     v, T = 2 * cloud(8, 2), torch.eye(4, dtype=torch.float64).repeat_interleave(2, dim=0) / 8
-    apart = hyperbolic.distance(torch.cat([lift(v), terms.centres(lift(v), terms.couple(T))]))
+    apart = hyperbolic.distances(
+        torch.cat([to_lorentz(v), terms.centroids(to_lorentz(v), terms.couple(T))])
+    )
     for i in range(8):
         assert float(apart[i, 8 + i // 2]) == pytest.approx(float(apart[i, i ^ 1]) / 2, rel=1e-9)
 
@@ -145,7 +147,7 @@ def test_distances_keep_their_digits(radius):
     angle = 0.7 + np.r_[steps[:, 1] / np.cosh(radius), rng.uniform(0, 6, size=3)]
     v = at(radius + np.r_[steps[:, 0], 0, 0.1, 0.2], angle)
     share = 1e-9 + 8 * np.finfo(float).eps * np.sinh(radius)
-    D = hyperbolic.distance(lift(v))
+    D = hyperbolic.distances(to_lorentz(v))
     assert torch.equal(D, D.T) and bool((D.diagonal() == 0).all())
     for i, j in itertools.combinations(range(10), 2):
         assert float(D[i, j]) == pytest.approx(exact(v[i], v[j]), rel=share, abs=1e-12), (i, j)
@@ -154,12 +156,12 @@ def test_distances_keep_their_digits(radius):
 def test_too_far():
     """Heights whose fourth powers overflow have no means, and those are told so."""
     v = at(np.full(3, 174.0), np.arange(3.0))
-    assert bool(torch.isfinite(hyperbolic.distance(lift(v))).all())
+    assert bool(torch.isfinite(hyperbolic.distances(to_lorentz(v))).all())
     v = at(np.full(3, 180.0), np.arange(3.0))
     with pytest.raises(ValueError, match="row 0 of Z has the height 7e\\+77, and means over"):
-        hyperbolic.distance(lift(v))
+        hyperbolic.distances(to_lorentz(v))
     with pytest.raises(ValueError, match="means overflow past 5e\\+18"):  # single precision
-        hyperbolic.distance(lift(at(np.full(3, 60.0), np.arange(3.0))).float())
+        hyperbolic.distances(to_lorentz(at(np.full(3, 60.0), np.arange(3.0))).float())
 
 
 @pytest.mark.parametrize("seed", [2, 3])
@@ -168,12 +170,14 @@ def test_reductions_of_blobs_converge(seed):
     rng = np.random.default_rng(seed)
     parts = [rng.normal(size=(15, 4)) + 5 * rng.normal(size=4) for _ in range(rng.integers(2, 6))]
     C = symmetric_entropic_affinity(sqeuclidean(np.concatenate(parts)), perplexity=8.0).plan
-    found = hyperbolic.reduce(C, 8, n_starts=1)
+    found = hyperbolic.distributional_reduction(C, 8, n_starts=1)
     assert found.converged and found.residual <= 1e-3
-    problem = _Hyperbolic(C, 8)
+    problem = HyperbolicProblem(C, 8)
     c, v = problem.couple(found.plan), found.Z[:, 1:]
     for i, angle in enumerate(torch.linspace(0, 6, 8)):  # each point by 1e-4 in some direction
         x = torch.zeros_like(v)
         x[i, 0], x[i, 1] = 1e-4 * angle.cos(), 1e-4 * angle.sin()
-        rise = problem.objective(lift(exp(x, v)), c) - problem.objective(lift(exp(-x, v)), c)
+        rise = problem.objective(to_lorentz(exponential_map(x, v)), c) - problem.objective(
+            to_lorentz(exponential_map(-x, v)), c
+        )
         assert abs(rise) / 2e-4 * 8 / float(c.M.sum()) <= 1.01e-3

@@ -105,7 +105,7 @@ def test_a_kernel_is_one_entry(graph, monkeypatch):
     assert new.residual.max() <= 1e-9
     for found in (
         drot.distributional_reduction(graph, 4, kernel="rational"),
-        drot.hyperbolic.reduce(graph, 4, kernel="rational"),
+        drot.hyperbolic.distributional_reduction(graph, 4, kernel="rational"),
     ):
         groups = (set(found.labels[part].tolist()) for part in (slice(7), slice(7, 14)))
         assert found.converged and not set.intersection(*groups)

@@ -6,7 +6,7 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.distributional.reduction import read_problem
+from drot.distributional.reduction import make_problem
 from drot.embeddings.losses import SNEkhornLoss, SNELoss
 from drot.gromov.contraction import hard_plan
 from plans import LOSSES, cloud, energy, pointwise, problem, soft, weights
@@ -41,7 +41,7 @@ def source(kind, n: int = 12, seed: int = 0) -> torch.Tensor:
 
 
 def build(C, k: int, kind, w=None, q: int = 2):
-    return read_problem(C, k, n_components=q, weights=w, **options(kind))
+    return make_problem(C, k, n_components=q, weights=w, **options(kind))
 
 
 def options(kind) -> dict:
@@ -117,7 +117,7 @@ def test_gradient_by_differences(kind, empty):
         T[:, 1] += T[:, 3]
         T[:, 3] = 0
     terms = build(C, 4, kind, w)
-    found = terms.drawing(terms.couple(T)).evaluate(Z, tol=1e-12)
+    found = terms.position_loss(terms.couple(T)).evaluate(Z, tol=1e-12)
     assert found.value == pytest.approx(term_by_term(C, Z, T, kind), rel=1e-10)
     for i, j in itertools.product(range(4), range(2)):
         step = torch.zeros_like(Z)
@@ -171,12 +171,12 @@ def test_one_prototype_per_point(kind, plain):
     C, Z = affinity(), cloud(12, 2, 3)
     terms = build(C, 12, kind)
     c = terms.couple(torch.eye(12, dtype=torch.float64) / 12)
-    loss, reference = terms.drawing(c), plain(C)
+    loss, reference = terms.position_loss(c), plain(C)
     ours, theirs = loss.evaluate(Z, tol=1e-12), reference.evaluate(Z, tol=1e-12)
     kl, both = theirs.value + reference.constant, [ours.value, terms.objective(Z, c)]
     assert both == pytest.approx([kl / 144] * 2, rel=1e-11)
     torch.testing.assert_close(144 * ours.gradient, theirs.gradient, rtol=1e-9, atol=1e-11)
-    torch.testing.assert_close(terms.identity().M, c.M)
+    torch.testing.assert_close(terms.identity_coupling().M, c.M)
 
 
 def test_centres_of_clusters_of_one_weight():
@@ -228,9 +228,9 @@ def test_prp_distr_gram(q, signs):
     assert formula == pytest.approx(clustering + (mu**2).sum() - (mu[:q].clip(0) ** 2).sum())
     terms = build(torch.from_numpy(C), 4, ("gram", "none", "square"), w, q)
     c = terms.couple(T)
-    Z = terms.place(cloud(4, q), c, 1e-9, 1)
+    Z = terms.update_positions(cloud(4, q), c, 1e-9, 1)
     assert terms.objective(Z, c) == pytest.approx(formula, rel=1e-9)
-    assert terms.slope(Z, c) < 1e-9 and terms.slope(Z + 0.1, c) > 1e-3
+    assert terms.residual_at(Z, c) < 1e-9 and terms.residual_at(Z + 0.1, c) > 1e-3
 
     def objective(z):
         return energy(C, z.reshape(4, q) @ z.reshape(4, q).T, T)
@@ -279,10 +279,10 @@ def test_plan_with_factors_that_follow(kind, first, places):
     C, w, Z = source(kind), weights(12), cloud(4, 2, places)
     terms = build(C, 4, kind, w)
     start = terms.couple(soft(w, 4, first))
-    c = terms.transport(Z, start)
-    value, gap = terms.objective(Z, c), terms.gap(Z, c)
+    c = terms.update_plan(Z, start)
+    value, gap = terms.objective(Z, c), terms.plan_gap(Z, c)
     assert value < terms.objective(Z, start)
-    scale = terms.plans(Z, c)[0].scale
+    scale = terms.plan_problem(Z, c)[0].scale
     others = [soft(w, 4, 10 + seed) for seed in range(4)]
     for i, k in itertools.product(range(12), range(4)):  # one row, all of it to one place
         others.append(c.T.clone())
@@ -333,7 +333,7 @@ def test_baselines_are_what_they_say():
     first = drot.cluster_then_reduce(C, 4, tol=1e-6)
     terms = build(C, 4, KINDS[0])
     c = terms.couple(first.plan)
-    again = terms.objective(terms.place(first.Z + 0.05 * cloud(4, 2), c, 1e-7, 2000), c)
+    again = terms.objective(terms.update_positions(first.Z + 0.05 * cloud(4, 2), c, 1e-7, 2000), c)
     assert again == pytest.approx(first.objective, rel=1e-6)
     X = cloud(24, 3)
     X = X - X.mean(dim=0)

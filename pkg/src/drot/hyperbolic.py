@@ -23,17 +23,18 @@ from ._core.checks import Seed, as_points, as_rng, check_choice, check_count, ch
 from ._core.threads import takes_options_of
 from .costs.kernels import KERNELS, KernelName
 from .distributional.loss import pair_forces, ratio, structure
-from .distributional.reduction import Coupling, DistributionalReduction, Reduction
-from .distributional.solve import Init, Search, distributional_reduction, solve
+from .distributional.reduction import Coupling, DistributionalReduction, ReductionProblem
+from .distributional.solve import Init, SearchOptions, solve
+from .distributional.solve import distributional_reduction as euclidean_reduction
 from .embeddings.descent import lbfgs
 from .embeddings.losses import Evaluation
 
-__all__ = ["distance", "reduce", "to_poincare", "wrapped_normal"]
+__all__ = ["distances", "distributional_reduction", "to_poincare", "wrapped_normal"]
 
 _REACH = 2.0  # of normal coordinates, which stretch a length by at most sinh(r) / r = 1.8 there
 
 
-def distance(Z) -> Tensor:
+def distances(Z) -> Tensor:
     r"""Hyperbolic distances between points in Lorentz coordinates.
 
     .. math:: d(z, z') = \operatorname{arcosh}(- \langle z, z' \rangle_L)
@@ -58,10 +59,10 @@ def distance(Z) -> Tensor:
     Examples
     --------
     >>> Z = [[1.0, 0.0], [float(np.cosh(2)), float(np.sinh(2))]]
-    >>> round(float(distance(Z)[0, 1]), 9)
+    >>> round(float(distances(Z)[0, 1]), 9)
     2.0
     """
-    return squares(points(Z)[:, 1:]).sqrt()
+    return squared_distances(as_lorentz(Z)[:, 1:]).sqrt()
 
 
 def wrapped_normal(
@@ -94,7 +95,7 @@ def wrapped_normal(
     n, q = check_count("n", n, 1), check_count("n_components", n_components, 1)
     steps = check_positive("scale", scale) * as_rng(random_state).standard_normal((n, q))
     length, direction = _polar(torch.from_numpy(steps))
-    return lift(torch.sinh(length) * direction)
+    return to_lorentz(torch.sinh(length) * direction)
 
 
 def to_poincare(Z) -> Tensor:
@@ -119,19 +120,19 @@ def to_poincare(Z) -> Tensor:
     ... ).tolist()
     [[0.0, 0.0], [0.7616, 0.0]]
     """
-    Z = points(Z)
+    Z = as_lorentz(Z)
     return Z[:, 1:] / (1 + Z[:, :1])
 
 
-@takes_options_of(distributional_reduction, Search)
-def reduce(
+@takes_options_of(euclidean_reduction, SearchOptions)
+def distributional_reduction(
     similarity,
     n_prototypes: int,
     *,
     kernel: KernelName = "student",
     scale: float = 1.0,
     init: Init | Sequence[Init] | ArrayLike | DistributionalReduction = "cluster_then_reduce",
-    **options: Unpack[Search],
+    **options: Unpack[SearchOptions],
 ) -> DistributionalReduction:
     r"""Distributional reduction with prototypes in hyperbolic space.
 
@@ -172,20 +173,21 @@ def reduce(
     Examples
     --------
     >>> C = torch.block_diag(torch.ones(2, 2), torch.ones(4, 4)).double() + 0.1
-    >>> reduce(C, 2).Z.shape
+    >>> distributional_reduction(C, 2).Z.shape
     torch.Size([2, 3])
     """
     check_choice("kernel", kernel, KERNELS)
-    where, make = "hyperbolic.reduce", partial(_Hyperbolic, scale=check_positive("scale", scale))
+    make = partial(HyperbolicProblem, scale=check_positive("scale", scale))
+    where = "hyperbolic.distributional_reduction"
     return solve(where, similarity, n_prototypes, init, make=make, kernel=kernel, **options)
 
 
-def _size(v: Tensor) -> float:
+def _spread(v: Tensor) -> float:
     """Root mean square distance between two points, over the square root of 2, as of a plane."""
-    return float((squares(v).mean() / 2).sqrt())
+    return float((squared_distances(v).mean() / 2).sqrt())
 
 
-class _Hyperbolic(Reduction):
+class HyperbolicProblem(ReductionProblem):
     """Positions Z (k, q + 1) in Lorentz coordinates, float64: far points need the digits."""
 
     def __init__(self, *problem: Any, scale: float = 1.0, **terms: Any):
@@ -193,7 +195,7 @@ class _Hyperbolic(Reduction):
         self.scale = scale
 
     def log_kernel(self, Z: Tensor) -> Tensor:
-        return -KERNELS[self.kernel].cost(squares(Z[:, 1:]) / self.scale**2)
+        return -KERNELS[self.kernel].cost(squared_distances(Z[:, 1:]) / self.scale**2)
 
     def structure(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
         return self.with_factors(self.log_kernel(Z), c)
@@ -201,13 +203,13 @@ class _Hyperbolic(Reduction):
     def with_factors(self, log_K: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
         return structure(log_K, c.M.double(), c.q.double(), self.normalization, self.loss)
 
-    def around(self, v: Tensor, c: Coupling, x: Tensor, warm: Tensor | None = None) -> Evaluation:
+    def near(self, v: Tensor, c: Coupling, x: Tensor, warm: Tensor | None = None) -> Evaluation:
         """E_L as a function of normal coordinates x (k, q) around the space-like parts v.
 
         The derivative is exact by the logarithm of the kernel, then by the chain of the distance.
         """
         x = x.detach().requires_grad_()
-        log = self.log_kernel(lift(exp(x, v)))
+        log = self.log_kernel(to_lorentz(exponential_map(x, v)))
         C, h2 = self.with_factors(log.detach(), c)
         attract, repel = (
             torch.autograd.grad(log, x, -weights, retain_graph=True)[0]
@@ -215,45 +217,46 @@ class _Hyperbolic(Reduction):
         )
         return Evaluation(value=self.value(C, h2, c), attraction=attract, repulsion=repel)
 
-    def place(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
+    def update_positions(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
         """L-BFGS in normal coordinates, around new points once one of them is past its reach."""
-        v, mass, count = Z[:, 1:], self.drawing(c).mass, 0
+        v, mass, count = Z[:, 1:], self.position_loss(c).mass, 0
 
         def metric(g: Tensor) -> Tensor:  # each point attracts as much as another
             return g * len(v) / (4 * mass)
 
         while True:
-            objective, size = partial(self.around, v, c), _size(v)
+            objective, size = partial(self.near, v, c), _spread(v)
             for step in lbfgs(objective, torch.zeros_like(v), metric, reach=math.inf):
                 count += 1
                 done = step.found.residual(size, mass) <= tol or count > max_iter
                 if done or float(step.Z.norm(dim=1).max()) > _REACH:
                     break
-            v = exp(step.Z, v)
+            v = exponential_map(step.Z, v)
             if done or not bool(step.Z.any()):
-                return lift(v)
+                return to_lorentz(v)
 
-    def slope(self, Z: Tensor, c: Coupling) -> float:
+    def residual_at(self, Z: Tensor, c: Coupling) -> float:
         v = Z[:, 1:]
-        here = self.around(v, c, torch.zeros_like(v))  # where they keep all lengths
-        return here.residual(_size(v), self.drawing(c).mass)
+        here = self.near(v, c, torch.zeros_like(v))  # where they keep all lengths
+        return here.residual(_spread(v), self.position_loss(c).mass)
 
-    def start(self, c: Coupling, rng: np.random.Generator) -> Tensor:
-        return self.chance(len(c.q), rng)
+    def initial_positions(self, c: Coupling, rng: np.random.Generator) -> Tensor:
+        return self.random_positions(len(c.q), rng)
 
-    def chance(self, k: int, rng: np.random.Generator) -> Tensor:
-        return self.read(wrapped_normal(k, n_components=self.n_components, random_state=rng))
+    def random_positions(self, k: int, rng: np.random.Generator) -> Tensor:
+        Z = wrapped_normal(k, n_components=self.n_components, random_state=rng)
+        return self.read_positions(Z)
 
-    def centres(self, Z: Tensor, c: Coupling) -> Tensor:
-        return lift(centres(Z[:, 1:], ratio(c.T, c.q).T.double()))
+    def centroids(self, Z: Tensor, c: Coupling) -> Tensor:
+        return to_lorentz(lorentz_centroids(Z[:, 1:], ratio(c.T, c.q).T.double()))
 
-    def read(self, Z: Tensor) -> Tensor:
-        Z = points(Z)
-        super().read(Z[:, 1:])  # which refuses other dimensions
+    def read_positions(self, Z: Tensor) -> Tensor:
+        Z = as_lorentz(Z)
+        super().read_positions(Z[:, 1:])  # which refuses other dimensions
         return Z.to(self.w.device, torch.float64)
 
 
-def points(Z) -> Tensor:
+def as_lorentz(Z) -> Tensor:
     """Lorentz coordinates (k, q + 1)."""
     Z = as_points(Z, "Z")
     if Z.shape[1] < 2:
@@ -273,7 +276,7 @@ def points(Z) -> Tensor:
     return Z
 
 
-def lift(v: Tensor) -> Tensor:
+def to_lorentz(v: Tensor) -> Tensor:
     """The height put before the space-like parts, (k, q + 1)."""
     return torch.cat([torch.sqrt(1 + v.square().sum(dim=1, keepdim=True)), v], dim=1)
 
@@ -285,7 +288,7 @@ def _polar(v: Tensor) -> tuple[Tensor, Tensor]:
     return length, v / length
 
 
-def _halves(v: Tensor, w: Tensor) -> Tensor:
+def _sinh_half_squared(v: Tensor, w: Tensor) -> Tensor:
     """sinh(d / 2)^2 = sinh((r - s) / 2)^2 + sinh r sinh s |n - m|^2 / 4, (k, l), differentiable.
 
     With a = |v| = sinh r and n = v / a, b = |w| = sinh s and m = w / b. Differences of radii and
@@ -301,9 +304,9 @@ def _halves(v: Tensor, w: Tensor) -> Tensor:
     return rise / (2 + 2 * torch.sqrt(1 + rise)) + ratio * across.square().sum(dim=2)
 
 
-def squares(v: Tensor, w: Tensor | None = None) -> Tensor:
+def squared_distances(v: Tensor, w: Tensor | None = None) -> Tensor:
     """Squared distances (k, l), of all pairs of v where w is absent; differentiable."""
-    half = _halves(v, v if w is None else w)
+    half = _sinh_half_squared(v, v if w is None else w)
     tiny = torch.finfo(v.dtype).eps ** 2
     near = half <= tiny  # d^2 = 4 half there, and the root has no slope at 0
     far = 2 * torch.asinh(torch.sqrt(torch.where(near, 1, half)))
@@ -322,17 +325,17 @@ def boost(v: Tensor, m: Tensor) -> Tensor:
     return torch.sinh(torch.asinh(b) - torch.asinh(a)) * e + a * (both + more * e)
 
 
-def exp(x: Tensor, m: Tensor) -> Tensor:
+def exponential_map(x: Tensor, m: Tensor) -> Tensor:
     """Ends of the geodesics from m in the directions x, of lengths |x|; an isometry at x = 0."""
     length, direction = _polar(x)
     return boost(torch.sinh(length) * direction, m)
 
 
-def centres(v: Tensor, shares: Tensor) -> Tensor:
+def lorentz_centroids(v: Tensor, shares: Tensor) -> Tensor:
     """Means in the surrounding space, pushed back to the sheet along their rays, (c, q).
 
     Rows of ``shares`` (c, k) sum to 1, or to 0 for the origin. The Lorentz square of a mean is
     minus the mean of cosh d over pairs.
     """
-    size = 1 + 2 * (shares @ _halves(v, v) * shares).sum(dim=1, keepdim=True)
+    size = 1 + 2 * (shares @ _sinh_half_squared(v, v) * shares).sum(dim=1, keepdim=True)
     return shares @ v / size.sqrt()

@@ -17,15 +17,15 @@ from .._core.threads import by_size, takes_options_of
 from ..embeddings.embed import TOL as ALL_TOL
 from ..gromov.contraction import as_weights
 from .reduction import DistributionalReduction
-from .solve import TOL, Sequential, distributional_reduction, solve
+from .solve import TOL, SequentialOptions, distributional_reduction, solve
 
 
-@takes_options_of(distributional_reduction, Sequential)
+@takes_options_of(distributional_reduction, SequentialOptions)
 def cluster_then_reduce(
     similarity, n_prototypes: int, *,
     centres: Callable[[Tensor], ArrayLike] | None = None,
     tol: float = TOL, max_iter: int = 2000,
-    **options: Unpack[Sequential],
+    **options: Unpack[SequentialOptions],
 ) -> DistributionalReduction:  # fmt: skip
     r"""Cluster the points, then embed the similarity between the clusters (CDR).
 
@@ -92,10 +92,10 @@ def cluster_then_reduce(
     return replace(found, residual=drawn.residual, converged=drawn.converged)
 
 
-@takes_options_of(distributional_reduction, Sequential)
+@takes_options_of(distributional_reduction, SequentialOptions)
 def reduce_then_cluster(
     similarity, n_prototypes: int, *, tol: float = ALL_TOL, max_iter: int = 2000,
-    **options: Unpack[Sequential],
+    **options: Unpack[SequentialOptions],
 ) -> DistributionalReduction:  # fmt: skip
     r"""Embed all points, then cluster the embedding and keep the centres (DRC).
 

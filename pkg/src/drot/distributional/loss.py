@@ -27,7 +27,7 @@ from ..embeddings.plans import Plan
 from ..gromov.contraction import ratio, total
 from ..gromov.loss import Loss, LossName, as_loss
 
-Factors = Literal["sum", "rows", "doubly_stochastic", "none"]
+Normalization = Literal["sum", "rows", "doubly_stochastic", "none"]
 
 
 def log_kernel(Z: Tensor, kernel: str) -> Tensor:
@@ -48,11 +48,11 @@ def _least(x: Tensor) -> float:
     return _tiny(x) ** 0.5
 
 
-def factors(
+def scaling_factors(
     kernel: Tensor | KernelMatrix,
     q: Tensor,
     r: Tensor,
-    normalization: Factors,
+    normalization: Normalization,
     warm: Tensor | None = None,
     tol: float = 0.0,
 ) -> tuple[Tensor, Tensor, float]:
@@ -73,11 +73,11 @@ def factors(
         seen = kernel @ q
         return target.log() - torch.where(used, seen, seen + _least(q)).log(), zero, total(r)
     f = (target.log() - (kernel @ q).log()) / 2 if warm is None else warm
-    f, mass = balanced(kernel, q, r, target, f, tol)
+    f, mass = balanced_factors(kernel, q, r, target, f, tol)
     return f, f, mass
 
 
-def balanced(
+def balanced_factors(
     kernel: Tensor | KernelMatrix, q: Tensor, r: Tensor, target: Tensor, f: Tensor, tol: float
 ) -> tuple[Tensor, float]:
     """f (k,) such that the rows of q_k q_l e^(f_k + f_l) K_kl sum to r_k, and their mass.
@@ -106,12 +106,12 @@ def balanced(
 
 
 def structure(
-    log_K: Tensor, M: Tensor, q: Tensor, normalization: Factors, loss: Loss
+    log_K: Tensor, M: Tensor, q: Tensor, normalization: Normalization, loss: Loss
 ) -> tuple[Tensor, Tensor]:
     """Cbar (k, k) of a kernel with the best factors, and h2 of it, which is always finite."""
     K = log_K.exp()
     if loss.log:
-        u, v, _ = factors(K, q, M.sum(dim=1), normalization)
+        u, v, _ = scaling_factors(K, q, M.sum(dim=1), normalization)
         log_K = log_K + (u[:, None] + v)  # symmetric to the last bit if u is v
         return log_K.exp(), log_K
     if normalization == "sum":  # the s that minimises sum q q (s K)^2 - 2 s <M, K>
@@ -119,15 +119,15 @@ def structure(
     return K, loss.h2(K)
 
 
-def energy(C: Tensor, h2: Tensor, M: Tensor, q: Tensor, constant: float, loss: Loss) -> float:
+def objective_at(C: Tensor, h2: Tensor, M: Tensor, q: Tensor, constant: float, loss: Loss) -> float:
     """E_L of a structure."""
     return constant + total(torch.outer(q, q) * loss.f2(C)) - total(M * h2)
 
 
-def best_factors(loss: Loss) -> tuple[Factors, ...]:
+def normalizations_of(loss: Loss) -> tuple[Normalization, ...]:
     """The normalisations whose best factors are known for a loss, its usual one first."""
     if loss.log:
-        return get_args(Factors)
+        return get_args(Normalization)
     return ("sum", "none") if loss.free else ("none",)
 
 
@@ -164,7 +164,7 @@ class PrototypeLoss(KernelLoss):
         constant: float,
         *,
         kernel: str,
-        normalization: Factors,
+        normalization: Normalization,
         loss: LossName | Loss = "kl",
     ):
         self.M, self.q, self.offset = M, q, constant
@@ -182,7 +182,7 @@ class PrototypeLoss(KernelLoss):
 
     def normalize(self, kernel: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
         q = self.q
-        u, v, mass = factors(kernel, q, self.r, self.normalization, warm, tol)
+        u, v, mass = scaling_factors(kernel, q, self.r, self.normalization, warm, tol)
         value = self.offset + mass - total(self.r * (u + v))
         return Normalizer(value=value, left=q * u.exp(), right=q * v.exp(), dual=v)
 
@@ -192,7 +192,7 @@ class PrototypeLoss(KernelLoss):
         D = _squares(Z)
         log_K = -self.profile.cost(D)
         C, h2 = structure(log_K, self.M, self.q, self.normalization, self.loss)
-        value = energy(C, h2, self.M, self.q, self.offset, self.loss)
+        value = objective_at(C, h2, self.M, self.q, self.offset, self.loss)
         far = 1 - torch.eye(len(Z)).to(Z)  # who pulls at itself would hide who pulls at others
         forces = pair_forces(C, self.M, self.q, self.loss)
         weights = (far * self.profile.slope(D) * w for w in forces)

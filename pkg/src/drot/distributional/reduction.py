@@ -35,7 +35,10 @@ from ..gromov.moves import lowest_plan
 from ..gromov.semirelaxed import SemiRelaxedGW
 from ..gromov.starts import clusters, spectral_labels
 from ..spectral.kernel_pca import coordinates
-from .loss import Factors, PrototypeLoss, best_factors, energy, log_kernel, ratio, structure
+
+from .loss import (  # isort: skip
+    Normalization, PrototypeLoss, log_kernel, normalizations_of, objective_at, ratio, structure,
+)  # fmt: skip
 
 OutputKernel = Literal["student", "gaussian", "gram"]
 Clustering = Literal["spectral", "kmeans"]
@@ -47,11 +50,11 @@ _CHANCE = 1e-3  # share of the mass that all pairs of prototypes exchange in a s
 _SLACK = {torch.float64: 1e-10, torch.float32: 1e-6}  # a fall of E_L, as a share of its terms
 
 
-class Terms(TypedDict, total=False):
+class ProblemOptions(TypedDict, total=False):
     """What all methods take by name of the problem, as :func:`distributional_reduction` has it."""
 
     n_components: int
-    normalization: Factors | None
+    normalization: Normalization | None
     loss: LossName | None
     weights: ArrayLike | None
 
@@ -105,7 +108,7 @@ class Coupling:
     q: Tensor  # (k,) column sums
 
 
-class Placed(NamedTuple):
+class Iterate(NamedTuple):
     """Where positions and plan are, and how they came there."""
 
     Z: Tensor  # (k, q)
@@ -119,12 +122,12 @@ class Placed(NamedTuple):
         return self.trace[-1]
 
 
-class Reduction:
+class ReductionProblem:
     """E_L between C and the similarity of k positions in q dimensions, for plans of row sums w.
 
     A subclass is another space of positions: how similar they are (``log_kernel`` or
-    ``structure``), where they begin (``start``, ``chance``), and how they move (``place``, until
-    ``slope`` is small).
+    ``structure``), where they begin (``initial_positions``, ``random_positions``), and how they
+    move (``update_positions``, until ``residual_at`` is small).
     """
 
     def __init__(
@@ -134,17 +137,17 @@ class Reduction:
         *,
         n_components: int = 2,
         kernel: OutputKernel = "student",
-        normalization: Factors | None = None,
+        normalization: Normalization | None = None,
         loss: LossName | None = None,
         weights: ArrayLike | None = None,
     ):
         check_choice("kernel", kernel, (*KERNELS, "gram"))
         gram = kernel == "gram"
         terms = as_loss(("square" if gram else "kl") if loss is None else loss)
-        best = best_factors(terms)
+        best = normalizations_of(terms)
         if normalization is None:
             normalization = "none" if gram else best[0]
-        check_choice("normalization", normalization, get_args(Factors))
+        check_choice("normalization", normalization, get_args(Normalization))
         if normalization not in (("none",) if gram else best) or (gram and not terms.free):
             raise ValueError(
                 "kernel='gram' has entries of both signs and goes with loss='square' and "
@@ -164,77 +167,79 @@ class Reduction:
         self.k = check_count("n_prototypes", n_prototypes, 2, self.n)
         self.n_components = check_count("n_components", n_components, 1)
         self.w = as_weights(weights, self.n, self.cost, "weights")
-        self.base = Contraction(self.cost, None, terms)
-        self.constant, self.diagonal = self.base.constant(self.w), self.cost.diagonal()
-        self.size, self.tol = self.base.scale(self.w, self.constant), _GAP[self.w.dtype]
+        self.contraction = Contraction(self.cost, None, terms)
+        self.constant, self.diagonal = self.contraction.constant(self.w), self.cost.diagonal()
+        self.data_scale = self.contraction.scale(self.w, self.constant)
+        self.tol = _GAP[self.w.dtype]
         self.products = 0.0
         # made once while the same positions and plan are asked for
-        self.seen = lru_cache(maxsize=1)(self.structure)
-        self.drawing = lru_cache(maxsize=1)(self._drawing)
+        self.structure_at = lru_cache(maxsize=1)(self.structure)
+        self.position_loss = lru_cache(maxsize=1)(self._position_loss)
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Let go of what was made for the last positions and plan."""
-        self.seen.cache_clear()
-        self.drawing.cache_clear()
+        self.structure_at.cache_clear()
+        self.position_loss.cache_clear()
 
     # plans
 
     def couple(self, T: Tensor) -> Coupling:
         self.products += 1
         CT = self.cost @ T
-        return Coupling(T, CT, self.base.between(T, CT), T.sum(dim=0))
+        return Coupling(T, CT, self.contraction.between(T, CT), T.sum(dim=0))
 
-    def hard(self, labels: Tensor) -> Coupling:
+    def hard_coupling(self, labels: Tensor) -> Coupling:
         return self.couple(hard_plan(labels, self.w, self.k))
 
-    def identity(self) -> Coupling:
+    def identity_coupling(self) -> Coupling:
         """Each point its own prototype, with its own weight: dense, n x n."""
-        T, CT = torch.diag(self.w), self.base.dense() * self.w
+        T, CT = torch.diag(self.w), self.contraction.dense() * self.w
         return Coupling(T, CT, self.w[:, None] * CT, self.w)
 
     def cluster(
-        self, how: Clustering, rng: np.random.Generator, picture: Placed | None = None
+        self, how: Clustering, rng: np.random.Generator, embedded: Iterate | None = None
     ) -> Coupling:
         """The plan of clusters of the data, or of the points of an embedding."""
         rng = np.random.default_rng(int(rng.integers(2**31)))
         if self.n == self.k:
-            return self.hard(torch.arange(self.k, device=self.w.device))
-        if how == "spectral" and (picture or not isinstance(self.cost, Factored)):
-            C = self.structure(picture.Z, picture.coupling)[0] if picture else self.cost.dense()
+            return self.hard_coupling(torch.arange(self.k, device=self.w.device))
+        if how == "spectral" and (embedded or not isinstance(self.cost, Factored)):
+            C = self.structure(embedded.Z, embedded.coupling)[0] if embedded else self.cost.dense()
             if bool((C >= 0).all()):
                 weights = (C + C.T).mul_(self.w).mul_(self.w[:, None])
-                return self.hard(spectral_labels(weights, self.k, rng))
-        source = gram(picture.Z) if picture else self.cost
-        return self.hard(clusters(source, self.w, self.k, rng)("kmeans"))
+                return self.hard_coupling(spectral_labels(weights, self.k, rng))
+        source = gram(embedded.Z) if embedded else self.cost
+        return self.hard_coupling(clusters(source, self.w, self.k, rng)("kmeans"))
 
-    def transport(self, Z: Tensor, c: Coupling) -> Coupling:
+    def update_plan(self, Z: Tensor, c: Coupling) -> Coupling:
         """A plan that is no worse for these positions.
 
         The factors of the kernel are those of the plan it starts from; they follow, for the
         better, and the plan after them.
         """
         for _ in range(_ROUNDS):
-            problem, now = self.plans(Z, c)
+            problem, now = self.plan_problem(Z, c)
             found = lowest_plan(problem, now, self.tol, _STEPS)
             self.products += problem.products
             if not found.value < now.value - _SLACK[self.w.dtype] * problem.scale:
                 break
             c = self.couple(with_rows(found.T, self.w))
-            if self.gap(Z, c) <= self.tol:
+            if self.plan_gap(Z, c) <= self.tol:
                 break
         return c
 
-    def gap(self, Z: Tensor, c: Coupling) -> float:
+    def plan_gap(self, Z: Tensor, c: Coupling) -> float:
         """Frank-Wolfe gap of a plan, at its own factors."""
-        problem, state = self.plans(Z, c)
+        problem, state = self.plan_problem(Z, c)
         return problem.gap(state)
 
-    def plans(self, Z: Tensor, c: Coupling) -> tuple[Problem, State]:
+    def plan_problem(self, Z: Tensor, c: Coupling) -> tuple[Problem, State]:
         """E_L over plans at fixed positions and factors, and where c stands there."""
-        C, h2 = ((x + x.T).to(self.w) / 2 for x in self.seen(Z, c))  # all that counts, as C is
+        # all that counts, as C is symmetric
+        C, h2 = ((x + x.T).to(self.w) / 2 for x in self.structure_at(Z, c))
         terms = Contraction(self.cost, C, self.loss, h2)
         used = c.q > 0  # E_L does not see the others, which are of any similarity to themselves
-        scale = self.size + float(terms.f2[used][:, used].mean())
+        scale = self.data_scale + float(terms.f2[used][:, used].mean())
         problem = Problem(
             terms, self.w, constant=self.constant, scale=scale, diagonal=self.diagonal
         )
@@ -250,21 +255,21 @@ class Reduction:
         return structure(self.log_kernel(Z), c.M, c.q, self.normalization, self.loss)
 
     def objective(self, Z: Tensor, c: Coupling) -> float:
-        return self.value(*self.seen(Z, c), c)
+        return self.value(*self.structure_at(Z, c), c)
 
     def value(self, C: Tensor, h2: Tensor, c: Coupling) -> float:
-        return energy(C, h2, c.M, c.q, self.constant, self.loss)
+        return objective_at(C, h2, c.M, c.q, self.constant, self.loss)
 
-    def _drawing(self, c: Coupling) -> PrototypeLoss:
+    def _position_loss(self, c: Coupling) -> PrototypeLoss:
         """E_L as a function of the positions alone."""
         return PrototypeLoss(
             c.M, c.q, self.constant, kernel=self.kernel, normalization=self.normalization,
             loss=self.loss,
         )  # fmt: skip
 
-    def place(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
+    def update_positions(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
         """Better positions for a plan, by L-BFGS."""
-        loss = self.drawing(c)
+        loss = self.position_loss(c)
 
         def evaluate(Z: Tensor, warm: Tensor | None) -> Evaluation:
             return loss.evaluate(Z, warm=warm, tol=tol / 1000)
@@ -275,31 +280,31 @@ class Reduction:
                 break
         return _centred(step.Z)
 
-    def slope(self, Z: Tensor, c: Coupling) -> float:
+    def residual_at(self, Z: Tensor, c: Coupling) -> float:
         """The length of dE/dZ, in units of its part that pulls (:meth:`Evaluation.residual`)."""
-        loss = self.drawing(c)
+        loss = self.position_loss(c)
         return loss.evaluate(Z).residual(radius(_centred(Z)), loss.mass)
 
-    def start(self, c: Coupling, rng: np.random.Generator) -> Tensor:
+    def initial_positions(self, c: Coupling, rng: np.random.Generator) -> Tensor:
         """Positions to begin with: slow eigenvectors of M, or chance where it is too small."""
         k, q = len(c.q), self.n_components
         if not (k > q + 2 and bool((c.q > 0).all())):
-            return self.chance(k, rng)
+            return self.random_positions(k, rng)
         seed = int(rng.integers(2**31))
-        plan = self.drawing(c).plan
+        plan = self.position_loss(c).plan
         chance = _CHANCE * total(plan) * torch.outer(c.q, c.q)  # clusters may exchange next to none
         return spectral_start(plan + chance, n_components=q, random_state=seed)
 
-    def chance(self, k: int, rng: np.random.Generator) -> Tensor:
+    def random_positions(self, k: int, rng: np.random.Generator) -> Tensor:
         """Standard normal positions."""
         seed = int(rng.integers(2**31))
         return random_start(k, n_components=self.n_components, random_state=seed).to(self.w)
 
-    def centres(self, Z: Tensor, c: Coupling) -> Tensor:
+    def centroids(self, Z: Tensor, c: Coupling) -> Tensor:
         """Means of positions of points (n, q) by prototype, (k, q)."""
         return ratio(c.T.T @ Z, c.q[:, None])
 
-    def read(self, Z: Tensor) -> Tensor:
+    def read_positions(self, Z: Tensor) -> Tensor:
         """Positions of an earlier result."""
         if Z.shape[1] != self.n_components:
             raise ValueError(
@@ -313,7 +318,7 @@ class Reduction:
         result = DistributionalReduction(
             Z=Z,
             plan=c.T,
-            structure=self.seen(Z, c)[0],
+            structure=self.structure_at(Z, c)[0],
             objective=trace[-1],
             trace=trace,
             values=found.values,
@@ -323,14 +328,14 @@ class Reduction:
         return found.give(result)
 
 
-class InnerProducts(Reduction):
+class InnerProductProblem(ReductionProblem):
     """Cbar = Z Z^T: the best positions for a plan are known."""
 
     def structure(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
         C = Z @ Z.T
         return C, 2 * C
 
-    def place(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
+    def update_positions(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
         """The best of that rank for diag(q)^1/2 Z Z^T diag(q)^1/2: its largest eigenvalues."""
         used = c.q > 0
         q, M = c.q[used], c.M[used][:, used]
@@ -340,21 +345,22 @@ class InnerProducts(Reduction):
         Z[used, : best.shape[1]] = best
         return Z
 
-    def slope(self, Z: Tensor, c: Coupling) -> float:
+    def residual_at(self, Z: Tensor, c: Coupling) -> float:
         pull = c.M @ Z
         off = (c.q[:, None] * c.q * (Z @ Z.T)) @ Z - pull
         return float(off.norm()) / (float(pull.norm()) or 1.0)
 
-    def start(self, c: Coupling, rng: np.random.Generator) -> Tensor:
+    def initial_positions(self, c: Coupling, rng: np.random.Generator) -> Tensor:
         zero = c.q.new_zeros(len(c.q), self.n_components)
-        return self.place(zero, c, 0.0, 1)
+        return self.update_positions(zero, c, 0.0, 1)
 
 
-def read_problem(
-    similarity, n_prototypes: int, *, kernel: OutputKernel = "student", **terms: Unpack[Terms]
-) -> Reduction:
+def make_problem(
+    similarity, n_prototypes: int, *, kernel: OutputKernel = "student",
+    **terms: Unpack[ProblemOptions],
+) -> ReductionProblem:  # fmt: skip
     """The problem for a kernel or for inner products."""
-    kind = InnerProducts if kernel == "gram" else Reduction
+    kind = InnerProductProblem if kernel == "gram" else ReductionProblem
     return kind(similarity, n_prototypes, kernel=kernel, **terms)
 
 

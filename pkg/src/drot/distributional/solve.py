@@ -16,36 +16,36 @@ from .._core.threads import by_size
 from ..embeddings.embed import TOL as ALL_TOL
 from ..gromov.loss import LossName
 from ..gromov.starts import as_init
-from .loss import Factors
+from .loss import Normalization
 from .reduction import (
     Clustering,
     DistributionalReduction,
+    Iterate,
     OutputKernel,
-    Placed,
-    Reduction,
-    Terms,
-    read_problem,
+    ProblemOptions,
+    ReductionProblem,
+    make_problem,
 )
 
 Init = Literal["cluster_then_reduce", "reduce_then_cluster", "random"]
 Callback = Callable[[int, float, Tensor], bool | None]
 
 
-class Options(Terms, total=False):
-    """What they take of the solver, likewise."""
+class SolverOptions(ProblemOptions, total=False):
+    """What all methods take of the solver, likewise."""
 
     clustering: Clustering
     random_state: Seed
     on_failure: OnFailure
 
 
-class Sequential(Options, total=False):
+class SequentialOptions(SolverOptions, total=False):
     """What the sequential methods take besides."""
 
     kernel: OutputKernel
 
 
-class Search(Options, total=False):
+class SearchOptions(SolverOptions, total=False):
     """What a search from several starts takes besides; its kernels are its own."""
 
     n_starts: int
@@ -66,7 +66,7 @@ def distributional_reduction(
     *,
     n_components: int = 2,
     kernel: OutputKernel = "student",
-    normalization: Factors | None = None,
+    normalization: Normalization | None = None,
     loss: LossName | None = None,
     weights: ArrayLike | None = None,
     init: Init | Sequence[Init] | ArrayLike | DistributionalReduction = (
@@ -200,7 +200,7 @@ def solve(
     n_prototypes: int,
     init,
     *,
-    make: Callable[..., Reduction] = read_problem,
+    make: Callable[..., ReductionProblem] = make_problem,
     kernel: OutputKernel = "student",
     n_starts: int = 2,
     clustering: Clustering = "spectral",
@@ -210,36 +210,40 @@ def solve(
     callback: Callback | None = None,
     on_failure: OnFailure = "raise",
     descend: bool = True,
-    **terms: Unpack[Terms],
+    **terms: Unpack[ProblemOptions],
 ) -> DistributionalReduction:
     """The lowest end of the descents from all starts; without descents, the lowest start."""
     problem = make(similarity, n_prototypes, kernel=kernel, **terms)
     tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
-    every, most, rounds = tol, max_iter, 0
+    points_tol, most, rounds = tol, max_iter, 0
     if descend:
-        every, most, rounds = max(tol, ALL_TOL), _PLACE, max_iter
+        points_tol, most, rounds = max(tol, ALL_TOL), _PLACE, max_iter
     first = starts(
-        problem, init, n_starts, clustering, random_state, tol=tol, every=every, max_iter=most
-    )
-    found = lowest(where, first, partial(descent, problem, tol=tol), rounds, callback)
+        problem, init, n_starts, clustering, random_state, tol=tol, points_tol=points_tol,
+        max_iter=most,
+    )  # fmt: skip
+    found = lowest(where, first, partial(block_descent, problem, tol=tol), rounds, callback)
     return problem.result(found, tol, on_failure)
 
 
-def descent(problem: Reduction, now: Placed, tol: float) -> Iterator[tuple[Placed, float, Tensor]]:
-    """Place, transport, repeat: the block descent of book ``alg-distr``."""
+def block_descent(
+    problem: ReductionProblem, now: Iterate, tol: float
+) -> Iterator[tuple[Iterate, float, Tensor]]:
+    """Positions, plan, repeat: the block descent of book ``alg-distr``."""
     while True:
         yield now, now.residual, now.Z
         before = now.value
-        now = lower(problem, now, Z=problem.place(now.Z, now.coupling, tol, _INNER))  # 1
-        now = lower(problem, now, coupling=problem.transport(now.Z, now.coupling))  # 2
-        residual = max(problem.slope(now.Z, now.coupling), problem.gap(now.Z, now.coupling))
+        Z = problem.update_positions(now.Z, now.coupling, tol, _INNER)  # 1
+        now = accept(problem, now, Z=Z)
+        now = accept(problem, now, coupling=problem.update_plan(now.Z, now.coupling))  # 2
+        residual = max(f(now.Z, now.coupling) for f in (problem.residual_at, problem.plan_gap))
         now = now._replace(residual=residual)
         if residual <= tol or not now.value < before:  # 3
             yield now, residual, now.Z
             return
 
 
-def lower(problem: Reduction, now: Placed, **block) -> Placed:
+def accept(problem: ReductionProblem, now: Iterate, **block) -> Iterate:
     """With new positions or a new plan, unless rounding raised the objective."""
     new = now._replace(**block)
     value = problem.objective(new.Z, new.coupling)
@@ -248,37 +252,40 @@ def lower(problem: Reduction, now: Placed, **block) -> Placed:
 
 
 def starts(
-    problem: Reduction, init, n_starts: int, clustering: Clustering, random_state: Seed, *,
-    tol: float, every: float, max_iter: int,
-) -> Iterator[Placed]:  # fmt: skip
+    problem: ReductionProblem, init, n_starts: int, clustering: Clustering, random_state: Seed, *,
+    tol: float, points_tol: float, max_iter: int,
+) -> Iterator[Iterate]:  # fmt: skip
     """Positions and plans to start from, made when their turn comes.
 
-    Residuals are at most ``tol`` for prototypes, ``every`` for an embedding of all points.
+    Residuals are at most ``tol`` for prototypes, ``points_tol`` for an embedding of all points.
     """
     n_starts = check_count("n_starts", n_starts, 1)
     check_choice("clustering", clustering, get_args(Clustering))
     kinds = as_init(init, problem.w, problem.k, get_args(Init))
     if isinstance(kinds, Tensor):
         c = problem.couple(kinds)
-        given = isinstance(init, DistributionalReduction)
-        Z = problem.read(init.Z) if given else problem.start(c, as_rng(random_state))
-        yield Placed(Z, c, math.inf, (problem.objective(Z, c),))
+        if isinstance(init, DistributionalReduction):
+            Z = problem.read_positions(init.Z)
+        else:
+            Z = problem.initial_positions(c, as_rng(random_state))
+        yield Iterate(Z, c, math.inf, (problem.objective(Z, c),))
         return
     for kind in kinds:
-        rng, picture = as_rng(random_state), None
+        rng, embedded = as_rng(random_state), None
         if kind == "reduce_then_cluster":
-            points = problem.identity()
-            Z = problem.place(problem.start(points, rng), points, every, max_iter)
-            picture = Placed(Z, points, problem.slope(Z, points), ())
-            problem.forget()  # arrays of n x n
+            points = problem.identity_coupling()
+            Z = problem.initial_positions(points, rng)
+            Z = problem.update_positions(Z, points, points_tol, max_iter)
+            embedded = Iterate(Z, points, problem.residual_at(Z, points), ())
+            problem.clear_cache()  # arrays of n x n
         for _ in range(n_starts):
-            c = problem.cluster(clustering, rng, picture)
-            if picture:
-                Z, residual = problem.centres(picture.Z, c), picture.residual
+            c = problem.cluster(clustering, rng, embedded)
+            if embedded:
+                Z, residual = problem.centroids(embedded.Z, c), embedded.residual
             elif kind == "cluster_then_reduce":
-                Z = problem.place(problem.start(c, rng), c, tol, max_iter)
-                residual = problem.slope(Z, c)
+                Z = problem.update_positions(problem.initial_positions(c, rng), c, tol, max_iter)
+                residual = problem.residual_at(Z, c)
             else:
-                Z, residual = problem.chance(problem.k, rng), math.inf
-                c = problem.transport(Z, c)
-            yield Placed(Z, c, residual, (problem.objective(Z, c),))
+                Z, residual = problem.random_positions(problem.k, rng), math.inf
+                c = problem.update_plan(Z, c)
+            yield Iterate(Z, c, residual, (problem.objective(Z, c),))

@@ -17,7 +17,7 @@ from ..affinities.umap import membership_rows, umap_membership
 from ..costs.array import as_pairwise, check_symmetric
 from ..costs.distances import sqeuclidean
 from ..costs.factored import factored_sqeuclidean, gram
-from ..distributional.loss import Factors
+from ..distributional.loss import Normalization
 from ..distributional.reduction import Clustering, DistributionalReduction, OutputKernel
 from ..distributional.solve import distributional_reduction
 from ..graphs.graph import fuzzy_union
@@ -310,7 +310,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     similarity: Affinities | None = None
     n_neighbors: int = 15
     kernel: OutputKernel | None = None
-    normalization: Factors | None = None
+    normalization: Normalization | None = None
     loss: LossName | None = None
     init: Any = ("cluster_then_reduce", "reduce_then_cluster")
     n_starts: int = 2

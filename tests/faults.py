@@ -123,7 +123,7 @@ SAMPLES = {  # what a parameter of a kind gets, if the row says nothing
 
 QUICK = "max_iter=3 on_failure=ignore"
 FIT = "perplexity=3.0 max_iter=200 tol=1.0 random_state=0"
-START = f"init n_components<=8 {QUICK}"
+START = f"init n_components=2<=8 {QUICK}"
 REDUCE = "similarity n_prototypes=3 max_iter=200 clustering=kmeans on_failure=ignore"
 SCORE = "X:ranked Z:ranked=plane"
 
@@ -569,6 +569,7 @@ empty :: NAME needs .* 1 coordinate; got shape \(10, 0\) :: no column
 [init < cloud - strings]
 one point :: NAME needs at least 2 points :: first 1
 wrong length :: NAME has 5 points and the plan 10 :: first 5
+other columns :: NAME has 1 columns and n_components=2; make them equal :: one column less
 [start_plan < array - strings]
 negative :: NAME .*(non-)?negative :: entry -0.01
 wrong length :: NAME must be .*\(10, .\).*got.*\(5, .\) :: first 5

@@ -88,7 +88,10 @@ SENTENCES = [
         for cost, words in (
             (drot.pairwise(lambda x, y: x[:, :1] - y[:, 0], X), "must be symmetric"),
             (drot.pairwise(lambda x, y: x[:, :1] - y[:, 0], X, block=3), "must be symmetric"),
-            (drot.nearest(C, n_neighbors=3), "infinite entries"),
+            (
+                drot.nearest(C, n_neighbors=3),
+                r"must be finite for all pairs .* inf at row 0, column",
+            ),
         )
     ),
     *(  # a cost of 1e9 says nothing about the rounding of other costs

@@ -31,6 +31,7 @@ from .embeddings.losses import Evaluation
 
 __all__ = ["distances", "distributional_reduction", "to_poincare", "wrapped_normal"]
 
+_FAR = 175.0  # distance from the origin up to which heights, and their means, are in range
 _REACH = 2.0  # of normal coordinates, which stretch a length by at most sinh(r) / r = 1.8 there
 
 
@@ -86,6 +87,11 @@ def wrapped_normal(
     Tensor, shape (n, n_components + 1), float64
         Lorentz coordinates.
 
+    Raises
+    ------
+    ValueError
+        If a number is out of range, or ``scale`` puts a point farther out than 175.
+
     Examples
     --------
     >>> Z = wrapped_normal(5)
@@ -95,6 +101,11 @@ def wrapped_normal(
     n, q = check_count("n", n, 1), check_count("n_components", n_components, 1)
     steps = check_positive("scale", scale) * as_rng(random_state).standard_normal((n, q))
     length, direction = _polar(torch.from_numpy(steps))
+    if float(length.max()) > _FAR:
+        raise ValueError(
+            f"scale={scale:g} puts a point at distance {float(length.max()):.0f} from the origin, "
+            f"where heights exceed 1e76, as they do past {_FAR:.0f}; take a smaller scale"
+        )
     return to_lorentz(torch.sinh(length) * direction)
 
 

@@ -59,7 +59,7 @@ Callback = Callable[[int, float, Tensor, float], bool | None]
 class Options(TypedDict, total=False):
     """What each method takes by name, as :func:`embed` has it, defaults included."""
 
-    n_components: int
+    n_components: int | None
     init: Init
     solver: Solver
     learning_rate: float | None
@@ -75,7 +75,7 @@ def embed(
     objective: KernelLoss,
     init: Init = "spectral",
     *,
-    n_components: int = 2,
+    n_components: int | None = None,
     solver: Solver = "lbfgs",
     learning_rate: float | None = None,
     tol: float | None = None,
@@ -122,8 +122,8 @@ def embed(
         neighbours are, but for 1 % of the spread of the cloud, get noise of that size, and so
         does a direction in which the cloud has no extent: no force would move them there (book
         ``prp-one-place``).
-    n_components : int
-        :math:`q`, for starts by name.
+    n_components : int, optional
+        :math:`q`. Default: 2 for starts by name; the columns of positions that are given.
     solver : {"lbfgs", "adam"}
     learning_rate : float, optional
         Of Adam; idle otherwise. Default 0.1, and 1 for LargeVis and UMAP, whose maps are wider.
@@ -224,9 +224,11 @@ def embed(
     return run.give(result)
 
 
-def _start(objective: KernelLoss, init: Init, n_components: int, random_state: Seed) -> Tensor:
+def _start(
+    objective: KernelLoss, init: Init, n_components: int | None, random_state: Seed
+) -> Tensor:
     """The first Z, centred."""
-    plan, q = objective.plan, n_components
+    plan, q = objective.plan, 2 if n_components is None else n_components
     if isinstance(init, str):
         check_choice("init", init, ("spectral", "random"))
         if init == "spectral":
@@ -234,8 +236,18 @@ def _start(objective: KernelLoss, init: Init, n_components: int, random_state: S
         else:
             Z = SMALL * random_start(objective.n, n_components=q, random_state=random_state)
     else:
-        Z = as_points(init.Z if isinstance(init, Embedding) else init, "init")
-        if Z.shape[0] != objective.n:
-            raise ValueError(f"init has {Z.shape[0]} points and the plan {objective.n}")
+        Z = read_positions(init, objective.n, n_components)
     Z = Z.to(plan.device, plan.dtype)
     return Z - Z.mean(dim=0)
+
+
+def read_positions(init: ArrayLike | Embedding, n: int, n_components: int | None) -> Tensor:
+    """Positions (n, q) to start from, which is not a name."""
+    Z = as_points(init.Z if isinstance(init, Embedding) else init, "init")
+    if Z.shape[0] != n:
+        raise ValueError(f"init has {Z.shape[0]} points and the plan {n}")
+    if n_components is not None and Z.shape[1] != n_components:
+        raise ValueError(
+            f"init has {Z.shape[1]} columns and n_components={n_components}; make them equal"
+        )
+    return Z

@@ -16,7 +16,7 @@ from ..affinities.umap import membership_rows, umap_membership, unit_curve
 from ..costs.array import Pairwise
 from ..costs.distances import sqeuclidean
 from ..costs.kernels import KernelName
-from ..embeddings.embed import Embedding, Init, Solver, embed
+from ..embeddings.embed import Embedding, Init, Solver, embed, read_positions
 from ..embeddings.losses import BernoulliLoss, KernelLoss, PairKernel, SNEkhornLoss, SNELoss
 from ..graphs.graph import fuzzy_union
 from ..graphs.priors import Prior
@@ -85,13 +85,7 @@ class EmbeddingEstimator(PlacesNewPoints):
 
     def _init(self, points: Tensor, cost: Pairwise, seed: int):
         if not isinstance(self.init, str):
-            given = self.init.Z if isinstance(self.init, Embedding) else self.init
-            columns = as_points(given, "init").shape[1]
-            if columns != self.n_components:
-                raise ValueError(
-                    f"init has {columns} columns and n_components={self.n_components}; make them "
-                    "equal"
-                )
+            read_positions(self.init, len(points), self.n_components)  # before the affinity
             return self.init
         check_choice("init", self.init, ("spectral", "pca", "random", "ccpca"))
         if self.metric == "precomputed" and self.init in ("pca", "ccpca"):

@@ -260,7 +260,11 @@ def test_metrics(estimator):
 @pytest.mark.parametrize(
     ("options", "cloud", "message"),
     [
-        ({"metric": "precomputed"}, X, r"must be square \(n, n\) distances .* got shape \(30, 4\)"),
+        (
+            {"metric": "precomputed"},
+            X,
+            r"must be square \(n, n\) with metric=.* shape \(30, 4\)",
+        ),
         ({"metric": "precomputed"}, np.exp(-pairwise_distances(X)), "holds similarities, not dist"),
         (
             {"metric": "precomputed"},

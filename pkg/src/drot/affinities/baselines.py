@@ -50,9 +50,9 @@ def symmetric_dual_ascent(
     cost, perplexity
         As in :func:`~drot.symmetric_entropic_affinity`.
     optimizer : {"adam", "lbfgs"}
-        PyTorch's Adam, its L-BFGS with 10 pairs and strong Wolfe conditions, or plain ascent.
+        PyTorch's Adam, or its L-BFGS with 10 pairs and strong Wolfe conditions.
     learning_rate : float
-        Of Adam and of plain ascent, dimensionless.
+        Of Adam, dimensionless; idle otherwise.
     tol : float
         As there; 1e-3 is what such methods are run to.
     max_iter : int

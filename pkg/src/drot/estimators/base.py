@@ -144,7 +144,7 @@ class Estimator(BaseEstimator):
         """Set the attributes that a result gives."""
         raise NotImplementedError
 
-    def _sea(self, cost: Pairwise, perplexity: float) -> SymmetricEntropicAffinity:
+    def _symmetric_affinity(self, cost: Pairwise, perplexity: float) -> SymmetricEntropicAffinity:
         """The symmetric entropic affinity, or as close to it as can be embedded."""
         try:
             with progress("affinity", self.verbose) as callback:
@@ -205,6 +205,15 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
     @property
     def _n_features_out(self) -> int:
         return self.embedding_.shape[1]
+
+
+def check_precomputed(X: Tensor, option: str) -> None:
+    """Refuse what is not square: a cloud, it seems."""
+    if X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"X must be square (n, n) with {option}='precomputed'; got shape {tuple(X.shape)}. "
+            f"For a cloud of n points take another {option}"
+        )
 
 
 @contextmanager

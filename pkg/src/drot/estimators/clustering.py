@@ -23,7 +23,7 @@ from ..distributional.solve import distributional_reduction
 from ..graphs.graph import fuzzy_union
 from ..gromov.barycenter import SemiRelaxedBarycenter, srgw_barycenter
 from ..gromov.loss import LossName, as_loss
-from .base import BaseEmbedding, ClusterMixin
+from .base import BaseEmbedding, ClusterMixin, check_precomputed
 from .new_points import MeetsNewPoints
 
 Similarity = Literal["sqeuclidean", "gram", "entropic", "precomputed"]
@@ -50,9 +50,9 @@ class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
         A copy of a fitted point has its label. Nothing is claimed of what a fit to old and new
         points together would find. Memory: tiles of b x n.
         """
-        return self._answer(X, self.labels_, lambda C: (self._join(C), 0.0))
+        return self._answer(X, self.labels_, lambda C: (self._assign(C), 0.0))
 
-    def _join(self, C: Tensor) -> Tensor:
+    def _assign(self, C: Tensor) -> Tensor:
         """Labels of new points with the similarities C (b, n)."""
         found, columns = self.result_, torch.as_tensor(self._columns)
         T, q, structure = (x.to(C) for x in (found.plan, found.weights, found.structure))
@@ -64,7 +64,7 @@ class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
     def _loss(self) -> LossName:
         return self.loss
 
-    def _compared(self) -> str:
+    def _similarity_name(self) -> str:
         """The similarity, by default that of the kernel."""
         similarity = self.similarity
         if similarity is None and hasattr(self, "kernel"):
@@ -72,17 +72,18 @@ class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
         check_choice("similarity", similarity, self._similarities)
         return similarity
 
-    def _to(self, points: Tensor, fitted: Tensor):
-        if self._compared() == "precomputed":
+    def _tiles_to(self, points: Tensor, fitted: Tensor):
+        if self._similarity_name() == "precomputed":
             return lambda rows: points[rows]
-        return super()._to(points, fitted)
+        return super()._tiles_to(points, fitted)
 
     def _copies(self, tile: Tensor) -> tuple[Tensor, Tensor]:
         same, first = super()._copies(tile)
-        return same & (self._compared() != "precomputed"), first  # of similarities nobody knows
+        known = self._similarity_name() != "precomputed"  # of similarities nobody knows
+        return same & known, first
 
-    def _rows(self, cost: Tensor, same: Tensor, first: int) -> Tensor:
-        match self._compared():
+    def _new_rows(self, cost: Tensor, same: Tensor, first: int) -> Tensor:
+        match self._similarity_name():
             case "precomputed" | "sqeuclidean":
                 return cost[~same]
             case "gram":
@@ -92,18 +93,18 @@ class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
                 return (half.mean(dim=1, keepdim=True) - half) / 2
             case "umap":
                 return membership_rows(cost[~same], self.n_neighbors, 1)
-        return super()._rows(cost, same, first)
+        return super()._new_rows(cost, same, first)
 
     def _cost(self, points: Tensor):
         self._points = points.cpu().numpy()
-        match self._compared():
+        match self._similarity_name():
             case "sqeuclidean":
                 n, p = points.shape  # a product takes 2 n (p + 2) or n^2 multiplications a column
                 return factored_sqeuclidean(points) if 2 * (p + 2) < n else sqeuclidean(points)
             case "gram":
                 return gram(points - points.mean(dim=0))
             case "entropic" | "symmetric_entropic":
-                return self._sea(self._distances(points), self.perplexity).plan
+                return self._symmetric_affinity(self._distances(points), self.perplexity).plan
             case "symmetrized_entropic":
                 return symmetrize(
                     entropic_affinity(self._distances(points), perplexity=self.perplexity)
@@ -111,11 +112,7 @@ class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
             case "umap":
                 cost = self._distances(points)
                 return fuzzy_union(umap_membership(cost, n_neighbors=self.n_neighbors))
-        if points.shape[0] != points.shape[1]:
-            raise ValueError(
-                "X must be square (n, n) with similarity='precomputed'; got shape "
-                f"{tuple(points.shape)}. For a cloud of n points take another similarity"
-            )
+        check_precomputed(points, "similarity")
         cost = as_pairwise(points, "the similarity X")
         check_symmetric(cost, "the similarity X")
         return cost
@@ -335,7 +332,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     def transform(self, X) -> np.ndarray:
         """Positions (b, q) of the prototypes that ``predict`` gives to new points X (b, p)."""
         where = torch.as_tensor(self.prototypes_)
-        return self._answer(X, self.embedding_, lambda C: (where.to(C)[self._join(C)], 0.0))
+        return self._answer(X, self.embedding_, lambda C: (where.to(C)[self._assign(C)], 0.0))
 
     def _kernel(self) -> OutputKernel:
         if self.kernel is not None:

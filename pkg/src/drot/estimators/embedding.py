@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import ClassVar
 
 import numpy as np
+import torch
+from sklearn.metrics import pairwise_distances
 from torch import Tensor
 
 from .._core.checks import as_points, check_choice
 from ..affinities.base import Affinity, symmetrize
 from ..affinities.rows import entropic_affinity
 from ..affinities.umap import membership_rows, umap_membership, unit_curve
-from ..costs.array import Pairwise
+from ..costs.array import Pairwise, as_pairwise, check_symmetric
 from ..costs.distances import sqeuclidean
-from ..costs.kernels import KernelName
+from ..costs.kernels import Kernel, KernelName
 from ..embeddings.embed import Embedding, Init, Solver, embed, read_positions
 from ..embeddings.losses import BernoulliLoss, KernelLoss, PairKernel, SNEkhornLoss, SNELoss
+from ..embeddings.place import place
 from ..graphs.graph import fuzzy_union
 from ..graphs.priors import Prior
 from ..spectral.connected import ConnectedPCA, ccpca
 from ..spectral.methods import pca_start
-from .new_points import PlacesNewPoints
+from .base import check_precomputed
+from .new_points import PLACED, PlacesNewPoints
+
+# of scikit-learn's; not those that take scales from the data, which new points would change
+METRICS = (
+    "euclidean", "precomputed", "manhattan", "cosine", "correlation", "chebyshev", "canberra",
+    "braycurtis", "hamming",
+)  # fmt: skip
 
 
 @dataclass(eq=False, repr=False)
@@ -33,6 +44,7 @@ class EmbeddingEstimator(PlacesNewPoints):
     """
 
     _neighbors: ClassVar[str] = "perplexity"  # the parameter that counts the neighbours
+    _profile: Kernel  # of the map
     _tol: ClassVar[float] = 0.01  # where none is given: benchmarks/results/defaults_maps.csv
     n_components: int = 2
     _: KW_ONLY
@@ -101,6 +113,50 @@ class EmbeddingEstimator(PlacesNewPoints):
             )
             return ccpca(points, graph, n_components=self.n_components, random_state=seed).start
         return self.init
+
+    def _distances(self, points: Tensor) -> Pairwise:
+        if self.metric == "euclidean":
+            return super()._distances(points)
+        if self.metric == "precomputed":
+            check_precomputed(points, "metric")
+        return as_pairwise(self._squares_between(points))
+
+    def _squares_between(self, points: Tensor, fitted: Tensor | None = None) -> Tensor:
+        """Squares of distances by ``metric``, to the ``fitted`` points or of all: dense."""
+        D = points
+        if self.metric != "precomputed":
+            known = None if fitted is None else fitted.cpu().numpy()
+            check_choice("metric", self.metric, METRICS)
+            found = pairwise_distances(points.cpu().numpy(), known, metric=self.metric)
+            D = torch.as_tensor(found).to(points)
+            if fitted is not None and self.metric in ("cosine", "correlation"):  # unit-free
+                rounding = 4 * points.shape[1] ** 0.5 * torch.finfo(D.dtype).eps
+                D.masked_fill_(rounding >= D, 0.0)  # copies, which scikit-learn has off 0
+            D = D if fitted is not None else (D + D.T) / 2
+        elif (D < 0).any():
+            raise ValueError(
+                "Negative values in data: metric='precomputed' takes distances, not similarities"
+            )
+        elif fitted is None:
+            if D.diagonal().any():
+                raise ValueError(
+                    "X has a diagonal that is not 0 with metric='precomputed': it holds "
+                    "similarities, not distances; pass distances"
+                )
+            check_symmetric(as_pairwise(D), "the distances X")
+        return D.square()
+
+    def _tiles_to(self, points: Tensor, fitted: Tensor) -> Callable[[slice], Tensor]:
+        if self.metric == "euclidean":
+            return super()._tiles_to(points, fitted)
+        return lambda rows: self._squares_between(points[rows], fitted)
+
+    def _place(self, P: Tensor, Z: Tensor) -> tuple[Tensor, float]:
+        result = self.result_
+        dual = None if result.dual is None else result.dual.to(Z)
+        repulsion = getattr(self, "repulsion", None)
+        found = place(P, Z, self._profile, repulsion=repulsion, dual=dual, tol=PLACED[Z.dtype])
+        return found.Z, float(found.residual.max())
 
 
 @dataclass(eq=False, repr=False)
@@ -358,7 +414,7 @@ class UMAP(EmbeddingEstimator):
     def _keep(self, found):
         super()._keep(replace(found, Z=found.Z * self.spread))
 
-    def _rows(self, cost, same, first):
+    def _new_rows(self, cost, same, first):
         k, rank = self.n_neighbors, self.local_connectivity
         return membership_rows(cost[~same], k, rank, self._whole)
 
@@ -441,7 +497,7 @@ class SNEkhorn(EmbeddingEstimator):
     _kernel: ClassVar[KernelName] = "gaussian"
 
     def _plan(self, cost):
-        affinity = self._sea(cost, self.perplexity)
+        affinity = self._symmetric_affinity(cost, self.perplexity)
         return affinity.plan if cost.block is None else affinity
 
     def _objective(self, plan):

@@ -8,34 +8,24 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import pairwise_distances
 from torch import Tensor
 
-from .._core.checks import as_perplexity, check_choice, check_reach
+from .._core.checks import as_perplexity, check_reach
 from .._core.memory import tile_entries
 from .._core.roots import solve_rows
 from .._core.run import _outside, read_limits
 from .._core.threads import threads_for
-from ..costs.array import Pairwise, as_pairwise, check_symmetric
 from ..costs.distances import sqeuclidean
-from ..costs.kernels import Kernel
-from ..embeddings.place import place
 from .base import BaseEmbedding, Estimator
 
-# of scikit-learn's; not those that take scales from the data, which new points would change
-METRICS = (
-    "euclidean", "precomputed", "manhattan", "cosine", "correlation", "chebyshev", "canberra",
-    "braycurtis", "hamming",
-)  # fmt: skip
 # of a new point: nats that it could gain on the way of a radius of the map
-_TOL = {torch.float64: 1e-6, torch.float32: 3e-3}
+PLACED = {torch.float64: 1e-6, torch.float32: 3e-3}
 
 
 class MeetsNewPoints(Estimator):
     """An estimator that answers for new points, each by itself, and changes nothing that it has."""
 
     perplexity: float  # of a subclass that has it
-    metric: str = "euclidean"  # of a subclass that has others
     _points: np.ndarray  # (n, p) that it was fitted to
     _columns: np.ndarray  # of a plan, for the labels
     labels_: np.ndarray
@@ -47,12 +37,12 @@ class MeetsNewPoints(Estimator):
         """
         points = self._read(X, reset=False)[0]
         fitted = torch.as_tensor(self._points).to(points.device)
-        points, values, tol = points.to(fitted), torch.as_tensor(known), _TOL[fitted.dtype]
+        points, values, tol = points.to(fitted), torch.as_tensor(known), PLACED[fitted.dtype]
         values = values.to(fitted if values.is_floating_point() else fitted.device)
         if torch.equal(points, fitted):
             return np.array(known)
         step, parts, worst = max(16, tile_entries(points.device) // len(fitted)), [], 0.0
-        between = self._to(points, fitted)
+        between = self._tiles_to(points, fitted)
         with threads_for(step * len(fitted)):  # a tile is small: two threads wait for each other
             for start in range(0, len(points), step):
                 rows = slice(start, min(start + step, len(points)))
@@ -60,7 +50,7 @@ class MeetsNewPoints(Estimator):
                 same, first = self._copies(tile)
                 found = values[first]
                 if not same.all():
-                    found[~same], residual = find(self._rows(tile, same, start))
+                    found[~same], residual = find(self._new_rows(tile, same, start))
                     worst = max(worst, residual)
                 parts.append(found)
         if worst > tol:
@@ -72,10 +62,8 @@ class MeetsNewPoints(Estimator):
             )
         return torch.cat(parts).cpu().numpy()
 
-    def _to(self, points: Tensor, fitted: Tensor) -> Callable[[slice], Tensor]:
-        """Tiles of squared distances to the fitted points."""
-        if self.metric != "euclidean":
-            return lambda rows: self._between(points[rows], fitted)
+    def _tiles_to(self, points: Tensor, fitted: Tensor) -> Callable[[slice], Tensor]:
+        """Tiles of what new points are compared by: here squared distances to the fitted ones."""
         pair = points.expand(2, -1) if len(points) == 1 else points  # of a cost
         return sqeuclidean(pair, fitted, block=1).rows
 
@@ -84,10 +72,7 @@ class MeetsNewPoints(Estimator):
         nearest, first = tile.min(dim=1)
         return nearest == 0, first  # exactly: copies are at distance 0
 
-    def _between(self, points: Tensor, fitted: Tensor | None = None) -> Tensor:
-        raise NotImplementedError
-
-    def _rows(self, cost: Tensor, same: Tensor, first: int) -> Tensor:
+    def _new_rows(self, cost: Tensor, same: Tensor, first: int) -> Tensor:
         """Affinities of the rows of ``cost`` (b, n) that are not the ``same`` as a fitted point."""
         excess = cost - cost.amin(dim=1, keepdim=True)
         xi = as_perplexity(self.perplexity, len(cost), cost.device)
@@ -101,8 +86,6 @@ class MeetsNewPoints(Estimator):
 
 class PlacesNewPoints(MeetsNewPoints, BaseEmbedding):
     """An embedding that gives new points their place, and moves no other."""
-
-    _profile: Kernel  # of the map
 
     def transform(self, X) -> np.ndarray:
         r"""Places of new points X (b, p) in the map of the fitted ones, which stay: (b, q).
@@ -118,45 +101,6 @@ class PlacesNewPoints(MeetsNewPoints, BaseEmbedding):
         known = torch.as_tensor(self.embedding_)
         return self._answer(X, self.embedding_, lambda P: self._place(P, known.to(P)))
 
-    def _distances(self, points: Tensor) -> Pairwise:
-        if self.metric == "euclidean":
-            return super()._distances(points)
-        return as_pairwise(self._between(points))
-
-    def _between(self, points: Tensor, fitted: Tensor | None = None) -> Tensor:
-        """Squares of distances by ``metric``, to the ``fitted`` points or of all: dense."""
-        D = points
-        if self.metric != "precomputed":
-            known = None if fitted is None else fitted.cpu().numpy()
-            check_choice("metric", self.metric, METRICS)
-            found = pairwise_distances(points.cpu().numpy(), known, metric=self.metric)
-            D = torch.as_tensor(found).to(points)
-            if fitted is not None and self.metric in ("cosine", "correlation"):  # unit-free
-                rounding = 4 * points.shape[1] ** 0.5 * torch.finfo(D.dtype).eps
-                D.masked_fill_(rounding >= D, 0.0)  # copies, which scikit-learn has off 0
-            D = D if fitted is not None else (D + D.T) / 2
-        elif fitted is None and D.shape[0] != D.shape[1]:
-            raise ValueError(
-                "X must be square (n, n) distances with metric='precomputed'; got shape "
-                f"{tuple(D.shape)}. For a cloud of n points leave metric out"
-            )
-        elif (D < 0).any():
-            raise ValueError(
-                "Negative values in data: metric='precomputed' takes distances, not similarities"
-            )
-        elif fitted is None:
-            if D.diagonal().any():
-                raise ValueError(
-                    "X has a diagonal that is not 0 with metric='precomputed': it holds "
-                    "similarities, not distances; pass distances"
-                )
-            check_symmetric(as_pairwise(D), "the distances X")
-        return D.square()
-
     def _place(self, P: Tensor, Z: Tensor) -> tuple[Tensor, float]:
-        """Places of the rows P, and the largest residual."""
-        result = self.result_
-        dual = None if result.dual is None else result.dual.to(Z)
-        repulsion = getattr(self, "repulsion", None)
-        found = place(P, Z, self._profile, repulsion=repulsion, dual=dual, tol=_TOL[Z.dtype])
-        return found.Z, float(found.residual.max())
+        """Places of the rows P of affinities, and the largest residual."""
+        raise NotImplementedError

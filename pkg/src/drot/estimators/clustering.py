@@ -147,19 +147,13 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     init : {"kmeans", "spectral", "random"}, (n, k) plan, or SemiRelaxedBarycenter
         Where the clusters start.
     n_starts : int
+        Starts of each kind.
     max_iter : int
         Iterations from each start.
     tol : float, optional
         Largest accepted gap; see :func:`drot.srgw_barycenter`.
-    random_state : int, RandomState or None
-        Seed of the starts. The same seed gives the same bits, on one device with one number of
-        threads.
-    device : str or torch.device, optional
-        Where to compute, for instance ``"cuda"``. Default: the CPU.
-    dtype : {"float64", "float32"} or dtype, optional
-        Of the computation. Default: the one of X; integers become float64.
-    verbose : int
-        1 shows a progress bar with the residual.
+    random_state, device, dtype, verbose
+        As in :class:`SNE`.
     callback : callable, optional
         Called as ``callback(iteration, residual, plan)`` at the start and after each
         iteration; returning True ends the run, and the estimator keeps what was found.
@@ -173,9 +167,18 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     weights_ : ndarray, shape (k,)
         Their shares of the points.
     objective_ : float
+        :math:`E_L`, in squared units of the similarity, or in its unit for ``"kl"``.
     n_iter_ : int
     result_ : SemiRelaxedBarycenter
     n_features_in_ : int
+
+    Raises
+    ------
+    ValueError
+        If X is not finite, of fewer points than clusters or, as a similarity, not symmetric; if the
+        perplexity is out of reach, ``init`` does not fit, or a name does not exist.
+    Interrupted
+        As in :class:`SNE`.
 
     Examples
     --------
@@ -247,24 +250,19 @@ class DistR(SimilarityEstimator, BaseEmbedding):
         Of the prototypes. Default: the first, or ``"gram"`` where the similarity is.
     normalization : {"sum", "rows", "doubly_stochastic", "none"}, optional
     loss : {"kl", "square"}, optional
+        As :func:`drot.distributional_reduction` has them, defaults included.
     init : {"cluster_then_reduce", "reduce_then_cluster", "random"}, several, plan, or result
         Default: the first two.
     n_starts : int
+        Starts of each kind.
     clustering : {"spectral", "kmeans"}
         Of the starts.
-    random_state : int, RandomState or None
-        Seed of the starts. The same seed gives the same bits, on one device with one number of
-        threads.
     max_iter : int
         Rounds of both blocks, from each start.
     tol : float, optional
         Largest accepted residual; see :func:`drot.distributional_reduction`.
-    device : str or torch.device, optional
-        Where to compute, for instance ``"cuda"``. Default: the CPU.
-    dtype : {"float64", "float32"} or dtype, optional
-        Of the computation. Default: the one of X; integers become float64.
-    verbose : int
-        1 shows a progress bar with the residual.
+    random_state, device, dtype, verbose
+        As in :class:`SNE`.
     callback : callable, optional
         Called as ``callback(round, residual, Z)`` at the start and after each
         iteration; returning True ends the run, and the estimator keeps what was found.
@@ -282,9 +280,18 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     embedding_ : ndarray, shape (n, q)
         Each point at the mean of its prototypes: for a hard plan, at its own.
     objective_ : float
+        As in :class:`SemiRelaxedGWClustering`.
     n_iter_ : int
     result_ : DistributionalReduction
     n_features_in_ : int
+
+    Raises
+    ------
+    ValueError
+        As in :class:`SemiRelaxedGWClustering`; or if kernel, loss and normalisation do not go
+        together.
+    Interrupted
+        As in :class:`SNE`.
 
     Notes
     -----

@@ -164,8 +164,13 @@ class SNE(EmbeddingEstimator):
     r"""Stochastic neighbour embedding (SNE): Gaussian neighbours, row by row.
 
     Row by row, entropic affinities P of X, without self-loops, are held against the rows of a
-    Gaussian kernel of the embedding. In the book's words: one random edge out of each node, in
-    the data and in the embedding (priors D and D).
+    Gaussian kernel of the embedding,
+
+    .. math:: \min_{Z \in \mathbb R^{n \times q}} \; \sum_i \mathrm{KL}(P_{i:} | Q_{i:}), \qquad
+              Q_{ij} = \frac{e^{-\|z_i - z_j\|^2}}{\sum_{l \ne i} e^{-\|z_i - z_l\|^2}},
+
+    by :func:`drot.embed`. In the book's words: one random edge out of each node, in the data and in
+    the embedding (priors D and D).
 
     Source: SNE (Hinton and Roweis, 2002); (SNE) in section 3.1 of Van Assel et al. (2022); book
     ``eq-sne``.
@@ -206,6 +211,7 @@ class SNE(EmbeddingEstimator):
     Attributes
     ----------
     embedding_ : ndarray, shape (n, q)
+        Centred, and without a unit: the kernel has the bandwidth 1.
     affinity_ : ndarray, shape (n, n)
         P, rows of sum 1, diagonal 0. Where the fit met it in tiles it is formed when it is asked
         for, which raises ``MemoryError`` where it does not fit.
@@ -215,6 +221,14 @@ class SNE(EmbeddingEstimator):
     result_ : Embedding
         With the residual, the size and the trace.
     n_features_in_ : int
+
+    Raises
+    ------
+    ValueError
+        If X is no finite table of 2 points or more, the perplexity is out of their reach, ``init``
+        does not fit, or a name does not exist.
+    Interrupted
+        At an interrupt from the keyboard: the estimator keeps what was found.
 
     Notes
     -----
@@ -247,9 +261,15 @@ class SNE(EmbeddingEstimator):
 class TSNE(SNE):
     r"""t-SNE, exact: Student's kernel, one softmax over all pairs.
 
-    Exact t-SNE: entropic affinities of X, without self-loops, made symmetric, against one softmax
-    over all pairs. In the book's words: one edge out of each node in the data, n edges in all in
-    the embedding (priors D and E). No early exaggeration.
+    Entropic affinities of X, without self-loops, made symmetric, against one softmax over all
+    pairs,
+
+    .. math:: \min_{Z \in \mathbb R^{n \times q}} \; \mathrm{KL}(P | Q), \qquad
+              Q_{ij} = n \frac{(1 + \|z_i - z_j\|^2)^{-1}}
+                             {\sum_{k \ne l} (1 + \|z_k - z_l\|^2)^{-1}},
+
+    by :func:`drot.embed`. In the book's words: one edge out of each node in the data, n edges in
+    all in the embedding (priors D and E). No early exaggeration.
 
     Source: t-SNE (Van der Maaten and Hinton, 2008); (Symmetric-SNE) in section 3.1 of Van Assel et
     al. (2022); book ``eq-sne``.
@@ -266,6 +286,13 @@ class TSNE(SNE):
         :math:`P = (P^D + (P^D)^\top) / 2`, symmetric, of mass n; as in :class:`SNE`.
     kl_divergence_ : float
         KL(P | Q) in nats, for mass n: n times that of scikit-learn.
+    embedding_, n_iter_, result_, n_features_in_
+        As in :class:`SNE`.
+
+    Raises
+    ------
+    ValueError, Interrupted
+        As in :class:`SNE`.
 
     Examples
     --------
@@ -287,8 +314,14 @@ class LargeVis(SNE):
     r"""LargeVis, exact: neighbours are joined and others are not, pair by pair.
 
     Entropic affinities of X, without self-loops, made symmetric, are probabilities of edges that
-    Student's kernel of the embedding is to give. In the book's words: one edge out of each
-    node in the data, independent edges in the embedding (priors D and B).
+    Student's kernel of the embedding is to give,
+
+    .. math:: \min_{Z \in \mathbb R^{n \times q}} \; - \sum_{i \ne j} P_{ij} \log Q_{ij}
+              + (\gamma - P_{ij}) \log (1 - Q_{ij}), \qquad
+              Q_{ij} = \frac{1}{2 + \|z_i - z_j\|^2},
+
+    by :func:`drot.embed`. In the book's words: one edge out of each node in the data, independent
+    edges in the embedding (priors D and B).
 
     Source: (LargeVis) in section 3.1 of Van Assel et al. (2022), after Tang et al. (2016);
     book ``prp-ce-largevis``.
@@ -313,6 +346,13 @@ class LargeVis(SNE):
         :math:`P^D` itself.
     kl_divergence_ : float
         Divergence of the edges, in nats, summed over ordered pairs.
+    embedding_, n_iter_, result_, n_features_in_
+        As in :class:`SNE`.
+
+    Raises
+    ------
+    ValueError, Interrupted
+        As in :class:`SNE`.
 
     Examples
     --------
@@ -335,9 +375,15 @@ class LargeVis(SNE):
 class UMAP(EmbeddingEstimator):
     r"""UMAP, exact: two fuzzy graphs agree, pair by pair.
 
-    Memberships of X, on nearest neighbours, joined by a fuzzy union, against the probabilities
-    :math:`Q = 1 / (1 + a d^{2 b})` of the embedding, all pairs of it: UMAP's cross-entropy without
-    its sampling. In the book's words: independent edges in the data and in the embedding (B and B).
+    Memberships of X, on nearest neighbours, joined by a fuzzy union, against the probabilities of
+    edges in the embedding,
+
+    .. math:: \min_{Z \in \mathbb R^{n \times q}} \; - \sum_{i \ne j} \widetilde P_{ij} \log Q_{ij}
+              + (\gamma - \widetilde P_{ij}) \log (1 - Q_{ij}), \qquad
+              Q_{ij} = \frac{1}{1 + a \|z_i - z_j\|^{2 b}},
+
+    by :func:`drot.embed`: UMAP's cross-entropy, of all pairs, without its sampling. In the book's
+    words: independent edges in the data and in the embedding (priors B and B).
 
     Source: (UMAP) in section 3.1 of Van Assel et al. (2022), after McInnes et al. (2018);
     book ``prp-ce-umap``.
@@ -364,13 +410,18 @@ class UMAP(EmbeddingEstimator):
     Attributes
     ----------
     embedding_ : ndarray, shape (n, q)
+        Centred, in the unit of ``min_dist`` and ``spread``.
     affinity_ : ndarray, shape (n, n)
         :math:`\widetilde P`, symmetric, entries from 0 to 1, diagonal 0.
     kl_divergence_ : float
         Divergence of the edges, in nats, summed over ordered pairs.
-    n_iter_ : int
-    result_ : Embedding
-    n_features_in_ : int
+    n_iter_, result_, n_features_in_
+        As in :class:`SNE`.
+
+    Raises
+    ------
+    ValueError, Interrupted
+        As in :class:`SNE`.
 
     Notes
     -----
@@ -428,8 +479,12 @@ class SNEkhorn(EmbeddingEstimator):
     r"""SNEkhorn: two doubly stochastic plans agree, with a Gaussian kernel.
 
     Squared distances between the rows of X give the symmetric entropic affinity P, in which each
-    point has the same perplexity; :func:`drot.snekhorn` then minimises :math:`\mathrm{KL}(P | Q_Z)`
-    over the embedding Z.
+    point has the same perplexity. The embedding has one of the same kind,
+
+    .. math:: \min_{Z \in \mathbb R^{n \times q}} \; \mathrm{KL}(P | Q), \qquad
+              Q_{ij} = e^{f_i + f_j - \|z_i - z_j\|^2}, \quad Q \mathbf 1 = \mathbf 1,
+
+    by :func:`drot.snekhorn`.
 
     Source: (SNEkhorn) in section 4 of SNEkhorn (Van Assel et al., 2023); book ``eq-snekhorn``.
 
@@ -439,44 +494,23 @@ class SNEkhorn(EmbeddingEstimator):
         :math:`q`, coordinates of the embedding.
     perplexity : float
         :math:`\xi`, neighbours per point, itself among them; below the number of points.
-    init : {"spectral", "pca", "random", "ccpca"}, array_like of shape (n, q), or Embedding
-        Where the embedding starts. ``result_`` of an earlier fit continues that run.
-    metric : str
-        ``"euclidean"``, ``"manhattan"``, ``"cosine"``, ``"correlation"``, ``"chebyshev"``,
-        ``"canberra"``, ``"braycurtis"`` or ``"hamming"``, as scikit-learn has them, or
-        ``"precomputed"``: X are distances (n, n), and (b, n) for ``transform``. The cost is the
-        squared distance.
-    random_state : int, RandomState or None
-        Seed of the start. The same seed gives the same bits, on one device with one number of
-        threads.
-    max_iter : int
-        Iterations over the embedding.
-    tol : float, optional
-        Largest accepted residual, 0.01 by default; see :func:`drot.embed`.
-    solver : {"lbfgs", "adam"}
-    device : str or torch.device, optional
-        Where to compute, for instance ``"cuda"``. Default: the CPU.
-    dtype : {"float64", "float32"} or dtype, optional
-        Of the computation. Default: the one of X; integers become float64.
-    verbose : int
-        1 shows progress bars with residuals, and of the map the objective and the size.
-    callback : callable, optional
-        Called as ``callback(iteration, residual, Z, value)`` at the start and after each
-        iteration; returning True ends the run, and the estimator keeps what was found.
-    keep_affinity : bool
-        Whether ``affinity_`` is kept, n x n numbers that the map itself does not need.
+    init, metric, random_state, max_iter, tol, solver, device, dtype, verbose, callback,
+    keep_affinity
+        As in :class:`SNE`.
 
     Attributes
     ----------
-    embedding_ : ndarray, shape (n, q)
     affinity_ : ndarray, shape (n, n)
         P, rows of sum 1; formed when it is asked for where the fit met it in tiles.
     kl_divergence_ : float
         Generalised :math:`\mathrm{KL}(P | Q_Z)`, in nats for total mass n.
-    n_iter_ : int
-    result_ : Embedding
-        With the residual, the size and the trace.
-    n_features_in_ : int
+    embedding_, n_iter_, result_, n_features_in_
+        As in :class:`SNE`.
+
+    Raises
+    ------
+    ValueError, Interrupted
+        As in :class:`SNE`.
 
     Notes
     -----
@@ -533,9 +567,15 @@ class TSNEkhorn(SNEkhorn):
 class CCPCA(PlacesNewPoints):
     r"""ccPCA: principal components of the connected components of neighbourhood graphs.
 
-    Entropic affinities between the rows of X are the probabilities of a random graph;
+    Entropic affinities between the rows of X are the probabilities of a random graph W;
     :func:`drot.ccpca` replaces each point by the mean of its connected component, averages over
-    graphs, and takes the principal components. ``start_`` is a start for t-SNE and its kin.
+    graphs,
+
+    .. math:: \bar X = \mathbb E_W \, U_W U_W^\top X, \qquad
+              U_W \text{ orthonormal, of the null space of the Laplacian of } W,
+
+    and takes the principal components of :math:`\bar X`. ``start_`` is a start for t-SNE and its
+    kin.
 
     Source: Algorithm 1 of Van Assel et al. (2022); book ``alg-ccpca``.
 
@@ -549,15 +589,8 @@ class CCPCA(PlacesNewPoints):
         D, one edge out of each node; B, independent edges; E, n edges in all.
     n_samples : int
         :math:`N`, graphs.
-    random_state : int, RandomState or None
-        Seed of the graphs. The same seed gives the same bits, on one device with one number of
-        threads.
-    device : str or torch.device, optional
-        Where to compute, for instance ``"cuda"``. Default: the CPU.
-    dtype : {"float64", "float32"} or dtype, optional
-        Of the computation. Default: the one of X; integers become float64.
-    verbose : int
-        1 shows a progress bar with the standard error.
+    random_state, device, dtype, verbose
+        As in :class:`SNE`; the seed is that of the graphs, the bar shows the standard error.
     callback : callable, optional
         Called as ``callback(graphs, standard_error)`` after each ten graphs and at the end. What
         it returns is not used: ``n_samples`` graphs are drawn.
@@ -572,6 +605,12 @@ class CCPCA(PlacesNewPoints):
         Monte Carlo error of the averaged means, as a share of their spread.
     result_ : ConnectedPCA
     n_features_in_ : int
+
+    Raises
+    ------
+    ValueError
+        If X is no finite table of 2 points or more, the perplexity is out of their reach, or a
+        number is out of range.
 
     Notes
     -----

@@ -18,7 +18,7 @@ from ..affinities.rows import entropic_affinity
 from ..affinities.umap import membership_rows, umap_membership, unit_curve
 from ..costs.array import Pairwise, as_pairwise, check_symmetric
 from ..costs.distances import sqeuclidean
-from ..costs.kernels import Kernel, KernelName
+from ..costs.kernels import KernelName
 from ..embeddings.embed import Embedding, Init, Solver, embed, read_positions
 from ..embeddings.losses import BernoulliLoss, KernelLoss, PairKernel, SNEkhornLoss, SNELoss
 from ..embeddings.place import place
@@ -44,7 +44,6 @@ class EmbeddingEstimator(PlacesNewPoints):
     """
 
     _neighbors: ClassVar[str] = "perplexity"  # the parameter that counts the neighbours
-    _profile: Kernel  # of the map
     _tol: ClassVar[float] = 0.01  # where none is given: benchmarks/results/defaults_maps.csv
     n_components: int = 2
     _: KW_ONLY

@@ -2,6 +2,7 @@
 
 import itertools
 
+import drot
 import numpy as np
 import torch
 from drot.affinities.doubly_stochastic import doubly_stochastic_affinity
@@ -34,6 +35,18 @@ def problem(seed: int = 0, n: int = 6, k: int = 3) -> tuple[torch.Tensor, torch.
 
 def cloud(n: int = 40, p: int = 3, seed: int = 0) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(seed).normal(size=(n, p)))
+
+
+def points(seed: int, n: int, q: int = 2, scale: float = 1.0) -> torch.Tensor:
+    """Of a map."""
+    return scale * cloud(n, q, seed)
+
+
+def affinity(n: int = 12, perplexity: float = 4.0, seed: int = 0) -> torch.Tensor:
+    """Symmetric entropic, of two groups."""
+    X = cloud(n, 3, seed)
+    X[: n // 2] += 3
+    return drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=perplexity).plan
 
 
 def squares(X) -> np.ndarray:

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import drot
-import numpy as np
 import pytest
 
 pytestmark = [
@@ -63,43 +62,6 @@ def await_line(child: subprocess.Popen, words: str) -> None:
         raise AssertionError(child.stderr.read())
 
 
-# ---------------------------------------------------------------------------- long runs
-EMBED = """
-plan = drot.symmetrize(drot.entropic_affinity(cost, perplexity=9.0, diagonal="drop"))
-
-def watch(iteration, residual, Z, value):
-    say("iteration", iteration)
-    time.sleep(0.02)
-
-try:
-    drot.tsne(plan, init="random", tol=1e-12, callback=watch)
-except KeyboardInterrupt as stop:
-    stop.result.save(path)
-    say("saved")
-"""
-
-
-def test_interrupted_embedding(tmp_path):
-    """Ctrl-C: the exception has the iterate that was reached, and the run goes on from it."""
-    path = tmp_path / "embedding.npz"
-    with process(EMBED, path) as child:
-        await_line(child, "iteration 6")
-        child.send_signal(signal.SIGINT)
-        await_line(child, "saved")
-        assert child.wait(60) == 0
-    found = drot.load(path)
-    assert found.n_iter >= 6 and not found.converged and len(found.values) == found.n_iter + 1
-    assert (np.diff(found.values) <= 0).all()
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 4)) + 6 * rng.integers(0, 3, size=(60, 1))
-    plan = drot.symmetrize(
-        drot.entropic_affinity(drot.sqeuclidean(X), perplexity=9.0, diagonal="drop")
-    )
-    rest = drot.tsne(plan, init=found)
-    assert rest.values[0] == pytest.approx(found.value, abs=1e-9) and rest.converged
-
-
-# -------------------------------------------------------------------------------- saving
 SAVES = """
 found = drot.srgw_barycenter(cost, 40, n_starts=1)
 found.save(path)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from drot.plot import draw_graph
-from faults import points, squares
+from faults import ROWS, STARTS, parameters, points, squares, thing
 
 
 def changed(array: np.ndarray, i: int, j: int, entry: float) -> np.ndarray:
@@ -257,22 +257,28 @@ def test_numbers_of_any_library():
     assert drot.sqeuclidean(X, block=np.int32(3)).block == 3
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+# Where ten points are at rest after a move or two: tests/properties/test_gromov.py
+SETTLED = ("drot.semi_relaxed_gw", "drot.srgw_barycenter", "drot.kernel_kmeans")
+BUDGETS = [name for name in ROWS if "on_failure" in parameters(name) and name not in SETTLED]
+
+
+@pytest.mark.parametrize("name", BUDGETS)
 def test_not_converged(name):
     """Out of budget: raise by default; warn or stay quiet on request; never converged."""
-    steps = 2 if name in ("ascent", "projections") else 1
-    short = {"max_iter": steps, "tol": 1e-12}
-    for options in (short, {**short, "on_failure": "raise"}):
-        with pytest.raises(drot.NotConverged, match=rf"residual is .* after {steps} it") as caught:
-            SOLVERS[name](C, **options)
-        for remedy in ("tol=1e-12", "max_iter", "on_failure='ignore'"):
+    given = ROWS[name].good() | {"max_iter": 1, "tol": 1e-300}
+    given |= {"init": "random"} if name in STARTS else {}
+    given.pop("on_failure", None)
+    for more in ({}, {"on_failure": "raise"}):
+        with pytest.raises(drot.NotConverged, match=r"residual is .* after [01] it") as caught:
+            thing(name)(**given, **more)
+        for remedy in ("tol=1e-300", "max_iter", "on_failure='ignore'"):
             assert remedy in str(caught.value)
     with pytest.warns(RuntimeWarning, match="residual is") as seen:
-        found = [SOLVERS[name](C, **short, on_failure="warn")]
+        found = [thing(name)(**given, on_failure="warn")]
     assert len(seen) == 1 and seen[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found.append(SOLVERS[name](C, **short, on_failure="ignore"))
+        found.append(thing(name)(**given, on_failure="ignore"))
     for result in found:
-        assert result.converged is False and result.residual > 1e-12
-        assert result.plan.isfinite().all() and result.n_iter == steps
+        assert result.converged is False and 0 < result.residual < math.inf
+        assert result.n_iter <= 1

@@ -16,16 +16,16 @@ from torch import Tensor
 
 
 def tensors(found) -> dict[str, Tensor]:
-    """The arrays of a result, its plan too, in double precision."""
+    """The arrays of a result, its plan too."""
     if isinstance(found, Tensor | float | tuple):
         parts = found if isinstance(found, tuple) else (found,)
-        return {str(k): torch.as_tensor(x).to_dense().double() for k, x in enumerate(parts)}
+        return {str(k): torch.as_tensor(x).to_dense() for k, x in enumerate(parts)}
     if isinstance(found, drot.costs.Pairwise):
-        return {"dense": found.dense().double()}
+        return {"dense": found.dense()}
     if isinstance(found, list):
         return {f"{k} {key}": x for k, one in enumerate(found) for key, x in tensors(one).items()}
     fields = vars(found) | ({"plan": found.plan} if hasattr(found, "plan") else {})
-    return {key: x.to_dense().double() for key, x in fields.items() if isinstance(x, Tensor)}
+    return {key: x.to_dense() for key, x in fields.items() if isinstance(x, Tensor)}
 
 
 # Shares of the largest entry by which float32 may differ, some ten times what was measured.
@@ -41,6 +41,10 @@ REACH = (
     "drot.hyperbolic.distributional_reduction",
 )
 NOISE = ("drot.spectral.kernel_pca", "drot.metrics.constraint_errors")  # numbers near 0
+# Of double precision all the same: what a plan of it or no array decides, counts, POT, widths.
+DOUBLE = ("drot.embed", "drot.embeddings.attraction_repulsion", "drot.random_start")
+DOUBLE += ("drot.hyperbolic.wrapped_normal", "drot.metrics.neighborhood_curve")
+DOUBLE += ("drot.gromov_wasserstein", "drot.umap_membership")
 
 
 @pytest.mark.parametrize(
@@ -60,12 +64,13 @@ def test_float32(name):
         assert found.objective == pytest.approx(wanted.objective, rel=1e-4)
         return
     found, wanted = tensors(found), tensors(wanted)
+    assert name in DOUBLE or all(x.dtype != torch.float64 for x in found.values())
     for key, x in wanted.items():
         some = x.isfinite()
         assert torch.equal(some, found[key].isfinite())
         if some.any():
-            gap = (found[key] - x)[some].abs().max()
-            assert gap <= BOUNDS[name] * x[some].abs().max(), key
+            gap = (found[key].double() - x.double())[some].abs().max()
+            assert gap <= BOUNDS[name] * x[some].double().abs().max(), key
 
 
 SEEDS = {

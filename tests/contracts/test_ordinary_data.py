@@ -5,13 +5,14 @@ is refused is listed, so that another refusal, or one less, fails here.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import drot
 import numpy as np
 import pytest
 import torch
 from clouds import ordinary
-from faults import ROWS, check_sentence, is_estimator
+from faults import ROWS, check_sentence, is_estimator, thing
 from sklearn.metrics import homogeneity_score
 
 SETS = ordinary()
@@ -62,82 +63,67 @@ def graph(X):
     return drot.symmetrize(rows(X))
 
 
+def membership(X):
+    return drot.umap_membership(cost(X), n_neighbors=count(len(X), 15))
+
+
+def symmetric(X):
+    return drot.symmetric_entropic_affinity(cost(X), perplexity=perplexity(len(X))).plan
+
+
 def even(X):
     return np.full((len(X), len(X[:10:2])), 1 / len(X) / len(X[:10:2]))
 
 
+def each(names: str, call: Callable) -> dict[str, Callable]:
+    """A row for each function: ``call`` takes it, and the points."""
+    return {f"drot.{name}": partial(call, thing(f"drot.{name}")) for name in names.split()}
+
+
 FUNCTIONS: dict[str, Callable] = {
     # costs
-    "drot.sqeuclidean": lambda X: cost(X).dense(),
-    "drot.student_cost": lambda X: drot.student_cost(X).dense(),
-    "drot.gram": lambda X: drot.gram(X).dense(),
-    "drot.factored_sqeuclidean": lambda X: drot.factored_sqeuclidean(X).dense(),
-    "drot.costs.Factored": lambda X: drot.costs.Factored(X, X).dense(),
-    "drot.pairwise": lambda X: drot.pairwise(torch.cdist, X).dense(),
-    "drot.nearest": lambda X: drot.nearest(cost(X), n_neighbors=2).dense().nan_to_num(posinf=0),
+    **each("sqeuclidean student_cost gram factored_sqeuclidean", lambda f, X: f(X).dense()),
+    **each("costs.Factored", lambda f, X: f(X, X).dense()),
+    **each("pairwise", lambda f, X: f(torch.cdist, X).dense()),
+    **each("nearest", lambda f, X: f(cost(X), n_neighbors=2).dense().nan_to_num(posinf=0)),
     # affinities
-    "drot.entropic_affinity": lambda X: drot.entropic_affinity(
-        cost(X), perplexity=perplexity(len(X))
+    **each(
+        "entropic_affinity gaussian_affinity doubly_stochastic_affinity "
+        "symmetric_entropic_affinity",
+        lambda f, X: f(cost(X), perplexity=perplexity(len(X))),
     ),
-    "drot.gaussian_affinity": lambda X: drot.gaussian_affinity(
-        cost(X), perplexity=perplexity(len(X))
-    ),
-    "drot.self_tuning_affinity": lambda X: drot.self_tuning_affinity(
-        cost(X), n_neighbors=count(len(X), 7)
-    ),
-    "drot.doubly_stochastic_affinity": lambda X: drot.doubly_stochastic_affinity(
-        cost(X), perplexity=perplexity(len(X))
-    ),
-    "drot.symmetric_entropic_affinity": lambda X: drot.symmetric_entropic_affinity(
-        cost(X), perplexity=perplexity(len(X))
-    ),
-    "drot.umap_membership": lambda X: drot.umap_membership(cost(X), n_neighbors=count(len(X), 15)),
+    **each("self_tuning_affinity", lambda f, X: f(cost(X), n_neighbors=count(len(X), 7))),
+    **each("umap_membership", lambda f, X: f(cost(X), n_neighbors=count(len(X), 15))),
     # graphs
-    "drot.expected_graph": lambda X: drot.expected_graph(-cost(X).dense()),
-    "drot.graphs.graph_log_normalizer": lambda X: drot.graphs.graph_log_normalizer(
-        -cost(X).dense()
+    **each("expected_graph graphs.graph_log_normalizer", lambda f, X: f(-cost(X).dense())),
+    **each(
+        "coupling_loss", lambda f, X: f(rows(X).plan, -drot.student_cost(X).dense(), prior="row")
     ),
-    "drot.coupling_loss": lambda X: drot.coupling_loss(
-        rows(X).plan, -drot.student_cost(X).dense(), prior="row"
+    **each("graphs.mrf_log_density", lambda f, X: f(X, graph(X))),
+    # embeddings and spectra
+    **each("sne spectral.laplacian_eigenmaps spectral.diffusion_map", lambda f, X: f(graph(X))),
+    **each("spectral_start", lambda f, X: f(drot.fuzzy_union(membership(X)))),
+    **each("pca_start spectral.pca spectral.precision_coupling_optimum", lambda f, X: f(X)),
+    **each("spectral.classical_mds", lambda f, X: f(cost(X))),
+    **each(
+        "spectral.isomap spectral.locally_linear_embedding",
+        lambda f, X: f(X, n_neighbors=count(len(X), 5)),
     ),
-    "drot.graphs.mrf_log_density": lambda X: drot.graphs.mrf_log_density(X, graph(X)),
-    # embeddings
-    "drot.sne": lambda X: drot.sne(graph(X)),
-    "drot.spectral_start": lambda X: drot.spectral_start(
-        drot.fuzzy_union(drot.umap_membership(cost(X), n_neighbors=count(len(X), 15)))
-    ),
-    "drot.pca_start": drot.pca_start,
-    # spectral
-    "drot.spectral.pca": drot.spectral.pca,
-    "drot.spectral.classical_mds": lambda X: drot.spectral.classical_mds(cost(X)),
-    "drot.spectral.isomap": lambda X: drot.spectral.isomap(X, n_neighbors=count(len(X), 5)),
-    "drot.spectral.locally_linear_embedding": lambda X: drot.spectral.locally_linear_embedding(
-        X, n_neighbors=count(len(X), 5)
-    ),
-    "drot.spectral.kernel_pca": lambda X: drot.spectral.kernel_pca(drot.gram(X).dense()),
-    "drot.spectral.laplacian_eigenmaps": lambda X: drot.spectral.laplacian_eigenmaps(graph(X)),
-    "drot.spectral.diffusion_map": lambda X: drot.spectral.diffusion_map(graph(X)),
-    "drot.spectral.precision_coupling_loss": lambda X: drot.spectral.precision_coupling_loss(X, X),
-    "drot.spectral.precision_coupling_optimum": drot.spectral.precision_coupling_optimum,
+    **each("spectral.kernel_pca", lambda f, X: f(drot.gram(X).dense())),
+    **each("spectral.precision_coupling_loss", lambda f, X: f(X, X)),
     # Gromov-Wasserstein
-    "drot.gw_objective": lambda X: drot.gw_objective(cost(X), cost(X[:10:2]), even(X)),
-    "drot.gromov.gw_gradient": lambda X: drot.gromov.gw_gradient(cost(X), cost(X[:10:2]), even(X)),
-    "drot.gromov.gromov_monge": lambda X: drot.gromov.gromov_monge(cost(X[:6]), cost(X[:6][::-1])),
-    "drot.gromov_wasserstein": lambda X: drot.gromov_wasserstein(cost(X), cost(X[:10:2])),
-    "drot.semi_relaxed_gw": lambda X: drot.semi_relaxed_gw(cost(X[::2]), cost(X[:6:2])),
-    "drot.kernel_kmeans": lambda X: drot.kernel_kmeans(drot.gram(X), count(len(X), 8)),
-    "drot.gromov.coarsen": lambda X: drot.gromov.coarsen(cost(X), np.arange(len(X)) % 2),
-    "drot.coot_clustering": lambda X: drot.coot_clustering(X, count(len(X), 8), n_components=1),
-    "drot.hyperbolic.distributional_reduction": lambda X: drot.hyperbolic.distributional_reduction(
-        drot.symmetric_entropic_affinity(cost(X), perplexity=perplexity(len(X))).plan,
-        min(len(X), 3),
-    ),
+    **each("gw_objective gromov.gw_gradient", lambda f, X: f(cost(X), cost(X[:10:2]), even(X))),
+    **each("gromov.gromov_monge", lambda f, X: f(cost(X[:6]), cost(X[:6][::-1]))),
+    **each("gromov_wasserstein", lambda f, X: f(cost(X), cost(X[:10:2]))),
+    **each("semi_relaxed_gw", lambda f, X: f(cost(X[::2]), cost(X[:6:2]))),
+    **each("kernel_kmeans", lambda f, X: f(drot.gram(X), count(len(X), 8))),
+    **each("gromov.coarsen", lambda f, X: f(cost(X), np.arange(len(X)) % 2)),
+    **each("coot_clustering", lambda f, X: f(X, count(len(X), 8), n_components=1)),
+    **each("hyperbolic.distributional_reduction", lambda f, X: f(symmetric(X), min(len(X), 3))),
     # scores
-    "drot.metrics.spectral_clustering_ari": lambda X: drot.metrics.spectral_clustering_ari(
-        graph(X), np.arange(len(X)) % 2
-    ),
-    "drot.neighborhood_preservation": lambda X: drot.neighborhood_preservation(X, X[:, :1], 1),
-    "drot.metrics.neighborhood_curve": lambda X: drot.metrics.neighborhood_curve(X, X[:, :1]),
+    **each("metrics.spectral_clustering_ari", lambda f, X: f(graph(X), np.arange(len(X)) % 2)),
+    **each("neighborhood_preservation", lambda f, X: f(X, X[:, :1], 1)),
+    **each("metrics.neighborhood_curve", lambda f, X: f(X, X[:, :1])),
 }
 
 # Take points or costs and are not met here, and why.

@@ -38,6 +38,7 @@ def test_scale(scale, kind):
         (lambda M: drot.entropic_affinity(M, perplexity=4.0, tol=1e-11), 1e-9),
         (lambda M: drot.gaussian_affinity(M, perplexity=4.0, tol=1e-11), 1e-9),
         (lambda M: drot.doubly_stochastic_affinity(M, perplexity=4.0), 1e-6),
+        (lambda M: drot.symmetric_entropic_affinity(M, perplexity=4.0), 1e-6),
         (lambda M: drot.self_tuning_affinity(M, n_neighbors=3), 1e-12),
     ):
         base, scaled = solve(C), solve(C * a)

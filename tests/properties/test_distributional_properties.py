@@ -83,10 +83,7 @@ def test_seeds_callbacks_and_resuming():
     for rounds in (0, 1):  # what was stopped on request is no failure
         stopped = reduction(C, 5, callback=lambda i, *_, last=rounds: i == last, tol=1e-30)
         assert stopped.n_iter == rounds and len(stopped.values) == 1 and not stopped.converged
-    with pytest.raises(drot.NotConverged, match=r"distributional_reduction: .* after 1 iterations"):
-        reduction(C, 5, max_iter=1, tol=1e-30)
-    with pytest.warns(RuntimeWarning, match="residual"):
-        short = reduction(C, 5, max_iter=1, tol=1e-30, on_failure="warn")
+    short = quietly(C, 5, max_iter=1, tol=1e-30)
     on = reduction(C, 5, init=short, tol=1e-5)
     assert on.trace[0] == pytest.approx(short.objective, rel=1e-9)
     assert on.objective <= short.objective and on.converged

@@ -16,7 +16,6 @@ from drot.graphs.graph import (
     as_graph,
     connected_components,
     fuzzy_union,
-    laplacian,
     mrf_log_density,
 )
 from drot.graphs.priors import (
@@ -107,8 +106,8 @@ def test_shifts_of_the_log_kernel(prior):
 @pytest.mark.parametrize("diagonal", ["drop", "keep"])
 @pytest.mark.parametrize("prior", PRIORS)
 def test_frequencies(prior, diagonal):
-    """Chi-square of 8000 draws against the exact probability of every graph."""
-    n, draws = (2 if diagonal == "keep" else 3), 8000
+    """Chi-square of 4000 draws against the exact probability of every graph."""
+    n, draws = (2 if diagonal == "keep" else 3), 4000
     logs = log_weights(n, seed=5)
     graphs = all_graphs(prior, n, diagonal)
     raw = np.array([weigh(W, logs, prior) for W in graphs])
@@ -181,18 +180,6 @@ def test_tiles_do_not_matter(prior):
             torch.testing.assert_close(first, value, rtol=1e-8, atol=1e-12)
     if prior == "row":  # SNE's affinity itself
         torch.testing.assert_close(expected_graph(tiled, prior=prior), whole.plan)
-
-
-@pytest.mark.parametrize("prior", PRIORS)
-def test_dtypes(prior):
-    """float32 stays float32, integers become float64."""
-    logs = torch.zeros(5, 5)
-    graph = sample_graph(logs, prior=prior)
-    assert graph.weights.dtype == torch.float32 and graph.edges.dtype == torch.int64
-    assert expected_graph(logs, prior=prior).dtype == torch.float32
-    assert sample_graph([[0, 1], [1, 0]], prior=prior).weights.dtype == torch.float64
-    for function in (laplacian, fuzzy_union):
-        assert function(torch.eye(3)).dtype == torch.float32
 
 
 # -------------------------------------------------------------------------------------- UMAP

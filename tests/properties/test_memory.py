@@ -135,21 +135,6 @@ def test_a_container_is_refused_what_would_end_it(groups):
     assert memory.automatic_block((4400, 4400), torch.float64, CPU) == 2**18 // 4400
 
 
-@pytest.mark.parametrize("kind", ["SNE", "TSNE", "LargeVis", "SNEkhorn", "TSNEkhorn"])
-def test_estimators_work_in_tiles(bytes_here, monkeypatch, kind):
-    """Where plans are too large to be kept the embedding is as good."""
-    X = drot.datasets.digits().X[::25]  # 72 images
-    dense, tiled = (getattr(drot, kind)(perplexity=8, random_state=0) for _ in range(2))
-    dense.fit(X)
-    bytes_here(0)
-    monkeypatch.setattr(drot.embeddings.plans, "_KEPT", 0)
-    tiled.fit(X)
-    assert tiled.result_.converged  # at a local minimum, as the other
-    assert np.abs(tiled.affinity_ - dense.affinity_).max() < 1e-10
-    assert tiled.kl_divergence_ == pytest.approx(dense.kl_divergence_, rel=0.1)
-    assert tiled.result_.value == pytest.approx(dense.result_.value, rel=0.02)
-
-
 @pytest.mark.parametrize("seconds", [1e-4, 10])
 def test_a_long_fit_is_announced(bytes_here, monkeypatch, seconds):
     """Once, where tiles begin, if a hundred passes over them take more than a minute."""

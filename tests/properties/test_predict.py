@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from drot import DistR, SemiRelaxedGWClustering
+from oracles import bandwidth_by_bisection, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.utils.estimator_checks import check_estimator
@@ -50,16 +51,8 @@ def rows(similarity, new) -> np.ndarray:
                 one = drot.umap_membership(cost[np.ix_(keep, keep)], n_neighbors=6)
                 found.append(one.plan[0, 1:])
             return np.stack(found)
-    found = []
-    for row in square:  # by bisection on the bandwidth
-        low, high = 1e-9, 1e9
-        for _ in range(200):
-            p = np.exp(-(row - row.min()) / np.sqrt(low * high))
-            p /= p.sum()
-            below = -(p * np.log(p + 1e-300)).sum() < np.log(6.0)
-            low, high = (np.sqrt(low * high), high) if below else (low, np.sqrt(low * high))
-        found.append(p)
-    return np.stack(found)
+    widths = [bandwidth_by_bisection(row, 6.0) for row in square]
+    return np.stack([softmax(row, eps) for row, eps in zip(square, widths, strict=True)])
 
 
 @each

@@ -108,8 +108,6 @@ def test_certificate_of_an_unfinished_plan(kind, max_iter):
     assert not affinity.converged and affinity.n_iter == max_iter == len(affinity.trace)
     if (affinity.free >= 0).all():
         assert affinity.residual == pytest.approx(errors(affinity, xi), rel=1e-6, abs=1e-12)
-    with pytest.raises(drot.NotConverged, match=f"after {max_iter} iterations"):
-        solve(C, perplexity=xi, tol=1e-15, max_iter=max_iter)
 
 
 # ----------------------------------------------------------------------------- unusual costs

@@ -123,14 +123,6 @@ def test_only_a_symmetric_cost_is_symmetrized_in_tiles():
             drot.entropic_affinity(one, perplexity=9.0, diagonal="drop").symmetrized()
 
 
-def test_few_points_are_kept(monkeypatch):
-    """Up to 4096 points tiles change no digit of a plan, so none of a map."""
-    monkeypatch.undo()
-    assert Plan(rows(45, 7)).matrix is not None
-    monkeypatch.setattr(drot.embeddings.plans, "_KEPT", 44)
-    assert Plan(rows(45, 7)).matrix is None and Plan(rows(44, 7)).matrix is not None
-
-
 # ---------------------------------------------------------------------- plans that do not fit
 def test_bad_plans():
     """What a dense plan is refused for, a tiled one is refused for."""

@@ -30,13 +30,6 @@ def assert_agrees(page, on: bool) -> dict[str, float]:
     return shown
 
 
-def test_core_agrees_with_the_package(core):
-    points = np.random.default_rng(0).normal(size=(12, 2)).tolist()
-    off, on = plans(points)
-    np.testing.assert_allclose(core("divided", points)["Q"], off, atol=1e-12)
-    np.testing.assert_allclose(core("balanced", points)["Q"], on, atol=1e-9)
-
-
 def test_balance_makes_up_for_the_crowd(page):
     """Off, the middle has more than one unit, and more when a point joins it; on, one for all."""
     begin(page, "Balance off")

@@ -81,29 +81,3 @@ def test_the_map(page, data):
     unit = np.sum(places * at) / np.sum(places**2)  # one scale, no turn, no mirror
     assert unit > 0
     np.testing.assert_allclose(at, unit * places, atol=0.05)
-
-
-def test_pointing_and_focus(page, data, open_widget):
-    order = np.argsort(np.array(data["positions"])[:, 0], kind="stable").tolist()
-    order = [a for a in order if data["weights"][a] > 0]
-    page.locator(f'{page.box} [data-prototype][tabindex="0"]').focus()
-    page.keyboard.press("Home")
-    assert_shows(page, data, order[0])
-    scrolled = page.evaluate("scrollY")
-    page.keyboard.press("ArrowRight")
-    assert_shows(page, data, order[1])
-    page.keyboard.press("End")
-    page.keyboard.press("ArrowDown")  # the end is the end
-    assert selected(page) == order[-1] and page.evaluate("scrollY") == scrolled
-    page.keyboard.press("Tab")  # forty images are one stop of the Tab key
-    assert page.locator(f"{page.box} :focus").count() == 0
-    least = min(order, key=lambda a: data["weights"][a])  # the smallest can be pointed at
-    smallest = page.locator(f'{page.box} [data-prototype="{least}"]')
-    smallest.dispatch_event("pointerenter", {"pointerType": "mouse"})
-    page.mouse.move(0, 0)
-    assert_shows(page, data, least)
-    phone = open_widget(WIDGET, width=390)  # where nothing hovers
-    other = phone.locator(f'{phone.box} [data-prototype][aria-pressed="false"]').last  # on top
-    a = int(other.get_attribute("data-prototype"))
-    other.tap()
-    assert_shows(phone, data, a)

@@ -25,18 +25,6 @@ def assert_agrees(page) -> float:
     return shown
 
 
-def test_core_agrees_with_python(core):
-    rng = np.random.default_rng(0)
-    for n, m in ((6, 3), (9, 6), (12, 14)):
-        X, W = rng.normal(size=(n, 2)), np.zeros((n, n))
-        edges = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
-        np.add.at(W, tuple(edges.T), 1)
-        assert core("logDensity", X, edges) == pytest.approx(drot.graphs.mrf_log_density(X, W))
-        theirs = np.array(core("components", n, edges))
-        ours = drot.connected_components(W).labels.numpy()
-        assert np.array_equal(np.equal.outer(theirs, theirs), np.equal.outer(ours, ours))
-
-
 def test_a_component_and_a_point(page):
     """By keyboard; nothing leaves the panel, and a component keeps its shape at the border."""
     first, start = assert_agrees(page), np.array(points_of(page))

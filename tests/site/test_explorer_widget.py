@@ -33,7 +33,6 @@ def nearest(X: np.ndarray, i: int) -> list[int]:
     return [j for j in order.tolist() if j != i][:K]
 
 
-WAYS = {"ArrowRight": [1, 0], "ArrowUp": [0, 1], "ArrowLeft": [-1, 0], "ArrowDown": [0, -1]}
 VIEW = [("tsne", 30, "r3"), ("tsne", 30, "r4")]  # the first: left and right
 SIDES = ("left", "right")
 IMAGES = MAKER.shown_pixels().astype(float)
@@ -146,41 +145,6 @@ def test_first_view(page):
     assert float(shown) == pytest.approx(100 * common / K, abs=0.06)
     page.wait_for_timeout(400)
     assert page.evaluate("location.hash") == ""
-
-
-def test_each_map_has_its_own_setting(page):
-    """Every method on the left, another start and perplexity on the right; the other stays."""
-    for method in DATA["methods"]:
-        pick(page, "left", method=method)
-        descent = method in MAKER.DESCENTS
-        assert part(page, "left", 'select[id$="start"]').is_enabled() == descent
-        assert part(page, "left", 'select[id$="xi"]').is_enabled() == (method != "pca")
-        left = (method, 0 if method == "pca" else 30, "r3" if descent else "")
-        title = part(page, "left", "svg").get_attribute("aria-label")
-        assert DATA["methods"][method] in title
-    pick(page, "right", start="r1", xi=5)
-    assert_agrees(page, [left, ("tsne", 5, "r1")], 0)
-
-
-def test_keyboard(page):
-    """Tab reaches each map once; arrows walk, Home and End jump, and the page does not scroll."""
-    part(page, "right", 'select[id$="start"]').focus()
-    page.keyboard.press("Tab")
-    assert part(page, "right", "svg").evaluate("e => document.activeElement === e")
-    Z, i = unpack(VIEW[1]), chosen(page)
-    scrolled = page.evaluate("scrollY")
-    for key in [*WAYS, "ArrowRight", "ArrowRight", "ArrowUp"]:
-        moved = Z - Z[i]  # to the nearest that is more ahead than aside; at the end to none
-        ahead, aside = moved @ WAYS[key], np.abs(moved @ WAYS[key][::-1])
-        far = np.where((ahead > 0) & (ahead >= aside), (moved**2).sum(axis=1), np.inf)
-        i = int(far.argmin()) if np.isfinite(far).any() else i
-        page.keyboard.press(key)
-        assert chosen(page) == i
-    assert_agrees(page, VIEW, 1)
-    for key, i in (("End", N - 1), ("Home", 0)):
-        page.keyboard.press(key)
-        assert chosen(page) == i
-    assert page.evaluate("scrollY") == scrolled
 
 
 def middle(page, side: str, i: int) -> tuple[float, float]:

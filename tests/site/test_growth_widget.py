@@ -26,20 +26,6 @@ def square(radius: float) -> list[list[float]]:
     return [[-a, -a], [-a, a], [a, -a], [a, a]]
 
 
-@pytest.mark.parametrize("loops", [False, True])
-def test_core_agrees_with_the_package(core, loops):
-    rng = np.random.default_rng(0)
-    points = rng.normal(size=(7, 2)).tolist()
-    P = rng.random((7, 7))
-    P = P + P.T - (0 if loops else 2 * np.diag(np.diag(P)))
-    Q, kl, growth = measured(P, points, loops)
-    found = core("measure", P, points, loops)
-    np.testing.assert_allclose(found["Q"], Q, atol=1e-12)
-    assert found["kl"] == pytest.approx(kl, rel=1e-9)
-    assert found["growth"] == pytest.approx(growth, rel=1e-9)
-    np.testing.assert_allclose(core("square", 1.7), square(1.7), atol=1e-12)
-
-
 def test_only_self_loops_give_a_size(page):
     """Without them every larger square is better; with them one size is."""
     plans = json.loads(page.locator(page.box).get_attribute("data-plans"))

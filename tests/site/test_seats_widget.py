@@ -34,21 +34,6 @@ def least(C, D, seats: int) -> float:
     return float(total.min()) / n**2
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_core_agrees_with_python(core, seed):
-    rng = np.random.default_rng(seed)
-    points, places = rng.normal(size=(7, 2)), rng.normal(size=(3, 2))
-    C, D = similarities(points, places)
-    for found, want in zip(core("gram", points, places), (C, D), strict=True):
-        np.testing.assert_allclose(found, want, atol=1e-12)
-    for seats in (3, 4, 7):
-        found = core("best", C, D, seats)
-        assert np.bincount(found["labels"]).max() <= seats
-        assert found["value"] == pytest.approx(loss(C, D, found["labels"]), rel=1e-10)
-        assert found["value"] == pytest.approx(least(C, D, seats), rel=1e-10)
-        assert core("objective", C, D, found["labels"]) == pytest.approx(found["value"], rel=1e-10)
-
-
 def test_the_mass_gathers(page):
     """Each number of seats shows a best seating; with all of them it is the free problem's."""
     given = json.loads(page.locator(page.box).get_attribute("data-town"))

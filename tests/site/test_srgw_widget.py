@@ -39,19 +39,6 @@ def value_of(C, T) -> float:
 # ------------------------------------------------------------------------------------ the core
 
 
-def test_core_agrees_with_python(core):
-    """The curve, and the objective of a small matrix that does not follow the plan."""
-    rng = np.random.default_rng(2)
-    C, D = (X + X.T for X in (rng.normal(size=(12, 12)), rng.normal(size=(4, 4))))
-    S, T = rng.dirichlet(np.full(4, 0.4), size=(2, 12)) / 12
-    want = [value_of(C, (1 - t) * S + t * T) for t in np.linspace(0, 1, 11)]
-    np.testing.assert_allclose(core("segment", C, S, T, 10), want, rtol=1e-10)
-    fixed = core("objective", C, D, T)
-    assert fixed == pytest.approx(drot.gw_objective(C, D, T), rel=1e-10)
-    soft = np.array([[1, 0, 0], [0, 0, 1], [0.5, 0, 0.5]]) / 3  # a cluster is empty
-    assert core("reduced", MARK, soft)["value"] == pytest.approx(206 / 81, rel=1e-14)
-
-
 # ---------------------------------------------------------------------------------- in the page
 
 STARTS = {

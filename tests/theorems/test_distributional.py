@@ -9,7 +9,7 @@ import torch
 from drot.distributional.reduction import make_problem
 from drot.embeddings.losses import SNEkhornLoss, SNELoss
 from drot.gromov.contraction import hard_plan
-from plans import LOSSES, cloud, energy, pointwise, problem, soft, weights
+from plans import LOSSES, affinity, cloud, energy, pointwise, problem, soft, weights
 from scipy.optimize import linear_sum_assignment, minimize
 from sklearn.metrics import homogeneity_score, silhouette_score
 
@@ -26,12 +26,6 @@ KINDS = [
     ("gram", "none", "square"),
 ]
 KERNELS = [kind for kind in KINDS if kind[0] != "gram"]
-
-
-def affinity(n: int = 12, perplexity: float = 4.0, seed: int = 0) -> torch.Tensor:
-    X = cloud(n, 3, seed)
-    X[: n // 2] += 3
-    return drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=perplexity).plan
 
 
 def source(kind, n: int = 12, seed: int = 0) -> torch.Tensor:

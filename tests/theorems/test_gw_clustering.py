@@ -21,7 +21,6 @@ from drot.gromov.contraction import Contraction, as_cost
 from plans import LOSSES, cloud, energy, problem, soft, weights
 from scipy.optimize import minimize
 from scipy.special import xlogy
-from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 MIXED = np.array([[2.0, -3, 1], [-3, 2, 1], [1, 1, -2]])  # rows sum to 0, both signs
@@ -227,18 +226,6 @@ def test_thm_hard_plans_needs_the_hypothesis():
     np.testing.assert_allclose(found.plan, half, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_the_reduced_descent(loss):
-    """A certificate, monotone descent, and the best membership of few points."""
-    (A, _), w = problem(4, 7), weights(7)
-    best = min(value(A, T, loss) for _, T in memberships(w.numpy(), 2))
-    found = drot.srgw_barycenter(A, 2, weights=w, loss=loss, init="random", n_starts=8)
-    assert found.objective <= best + 1e-10 and found.residual <= 1e-9
-    assert (np.diff(found.trace) <= 1e-12).all() and found.n_starts == 8
-    assert found.objective == pytest.approx(value(A, found.plan, loss), abs=1e-10)
-    assert found.objective == min(found.values)
-
-
 def reduced_kl(C: np.ndarray, T: np.ndarray) -> float:
     """What the best structure leaves of the kl objective."""
     h, q, M = T.sum(axis=1), T.sum(axis=0), T.T @ C @ T
@@ -257,7 +244,7 @@ def test_prp_soft_kl():
         hard, shared = min(reduced_kl(D, S) for _, S in memberships(h, 2)), reduced_kl(D, T)
         assert (hard, shared) == pytest.approx((at_hard, at_soft), abs=1e-6)
         assert shared == pytest.approx(drot.gw_objective(D, structure + shift, T, loss="kl"))
-        found = drot.srgw_barycenter(D, 2, weights=h, loss="kl", init="random", n_starts=20)
+        found = drot.srgw_barycenter(D, 2, weights=h, loss="kl", init="random", n_starts=8)
         assert found.objective <= shared + 1e-12 and ((found.plan > 0).sum(dim=1) > 1).any()
     copies = [0, *[1] * 8, 2]
     D, tenth = C[np.ix_(copies, copies)], np.full(10, 0.1)
@@ -524,17 +511,6 @@ def test_out_of_a_local_minimum(loss, dtype):
     assert [found.trace[-1], exact] == pytest.approx([found.objective] * 2, rel=1e-5)
     again = drot.srgw_barycenter(C, 4, loss=loss, init=found)
     assert torch.equal(again.labels, found.labels)
-
-
-@pytest.mark.parametrize("seed", [4])
-def test_default_is_near_the_best_of_many_starts(seed):
-    """Within 1 % of the best of thirty starts, where the best of its four starts is not."""
-    X = make_blobs(240, 5, centers=12, cluster_std=2.0, random_state=seed)[0]
-    C = drot.factored_sqeuclidean(X)
-    found = drot.srgw_barycenter(C, 12)
-    ask = {"init": ("kmeans", "spectral", "random"), "n_starts": 10, "random_state": 1}
-    best = min(found.objective, drot.srgw_barycenter(C, 12, **ask).objective)
-    assert found.objective < 1.01 * best < min(found.values)
 
 
 def test_rounding_below_zero_is_no_loss_of_moves():

@@ -276,7 +276,7 @@ def test_prp_diffuse_means():
 @pytest.mark.parametrize("kernel", ["gaussian", "student"])
 def test_prp_mrf_markov(kernel):
     """The law of an end of a path, given the others, forgets the far end as the means diffuse."""
-    W, log_k, grid, middle = GRAPHS["path"], KERNELS[kernel][0], np.linspace(-40, 40, 201), 0.4
+    W, log_k, grid, middle = GRAPHS["path"], KERNELS[kernel][0], np.linspace(-20, 20, 101), 0.4
 
     def conditional(far: float, epsilon: float) -> np.ndarray:
         values = []

@@ -55,33 +55,16 @@ def test_prp_gram_rounding(dtype, p):
 @pytest.mark.parametrize("dtype", UNIT)
 @pytest.mark.parametrize("p", [1, 2, 7, 50])
 @pytest.mark.parametrize("block", [None, 5])
-def test_prp_gram_rounding_of_the_package(dtype, p, block, monkeypatch):
-    """Part 2: the relative error of what the package gives; copies are at 0.
-
-    Tiles with many close pairs are computed without a product: those count for nothing here.
-    """
-    direct, plain_cdist = [], torch.cdist  # a call for each tile of that kind
-
-    def cdist(*args, **kwargs):
-        direct.append(1)
-        return plain_cdist(*args, **kwargs)
-
-    monkeypatch.setattr(torch, "cdist", cdist)
+def test_prp_gram_rounding_of_the_package(dtype, p, block):
+    """Part 2: the relative error of what the package gives; copies are at 0."""
     u = UNIT[dtype]
     eta = (2 * u) ** 0.25
     assert eta <= 1 / 50 and gamma(p + 2, u) <= eta / 8
     bound = 5 * gamma(p + 2, u) / eta
     assert bound == pytest.approx(4.2 * (p + 2) * u**0.75, rel=0.01)
-    by_product = set()
-    for name, X in clouds(dtype, p, 24).items():
+    for name, X in clouds(dtype, p, 14).items():
         X = torch.cat([X, X[:1]])
         D, _ = exact(X)
-        direct.clear()
         found = drot.sqeuclidean(X, block=block).dense()
-        if len(direct) < (1 if block is None else 5):
-            by_product.add(name)
         assert found[0, -1] == found[-1, 0] == 0
         assert (errors(found, D) <= Fraction(bound) * D).all(), name
-    # in one dimension and float32 too many pairs are close for any product
-    if p > 1 or dtype == torch.float64:
-        assert by_product >= {"plain", "shifted", "far", "near"}

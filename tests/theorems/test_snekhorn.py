@@ -9,13 +9,9 @@ import pytest
 import torch
 from drot.embeddings.losses import SNEkhornLoss
 from numpy.testing import assert_allclose
-from plans import KERNELS, balanced, latent_cost
+from plans import KERNELS, balanced, latent_cost, points
 
 each_kernel = pytest.mark.parametrize("kernel", KERNELS)
-
-
-def points(seed: int, n: int, q: int = 2, scale: float = 1.0) -> torch.Tensor:
-    return scale * torch.from_numpy(np.random.default_rng(seed).normal(size=(n, q)))
 
 
 # ------------------------------------------------------------------------------ eq-snekhorn

@@ -4,18 +4,13 @@ import itertools
 import math
 
 import drot
-import numpy as np
 import pytest
 import torch
 from drot.embeddings.losses import SNEkhornLoss, SNELoss
-from plans import KERNELS, balanced, latent_cost
+from plans import KERNELS, balanced, latent_cost, points
 from torch import Tensor
 
 each_kernel = pytest.mark.parametrize("kernel", KERNELS)
-
-
-def points(seed: int, n: int, q: int = 2, scale: float = 1.0) -> Tensor:
-    return scale * torch.from_numpy(np.random.default_rng(seed).normal(size=(n, q)))
 
 
 def cost(Z: Tensor, kernel: str) -> Tensor:

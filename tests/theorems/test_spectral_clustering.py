@@ -8,6 +8,7 @@ import drot
 import numpy as np
 import oracles
 import pytest
+from plans import balanced
 
 
 def kernel(seed: int, n: int) -> np.ndarray:
@@ -15,16 +16,6 @@ def kernel(seed: int, n: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     P = np.exp(rng.normal(scale=1.2, size=(n, n)))
     return P + P.T
-
-
-def stochastic(seed: int, n: int) -> np.ndarray:
-    """A symmetric doubly stochastic matrix, scaled by the plainest iteration."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 2)) * rng.uniform(0.4, 1.2, size=(n, 1))
-    C = ((X[:, None] - X[None]) ** 2).sum(axis=-1)
-    P = oracles.sinkhorn(C, float(rng.uniform(0.8, 2)))
-    assert abs(P.sum(axis=1) - 1).max() < 1e-12
-    return (P + P.T) / 2
 
 
 def partitions(n: int, c: int):
@@ -111,7 +102,7 @@ def test_thm_ky_fan(seed):
 def test_prp_clustering_gap(seed, c):
     """All partitions of nine points: J = c - |U'V|^2, both bounds, and the factor at the best J."""
     n = 9 if c == 2 else 8
-    P = stochastic(seed, n)
+    P = balanced(seed, n).numpy()
     V, base, gap, last = spectrum(P, c)
     assert gap > 1e-4
     costs, cuts = [], []
@@ -207,24 +198,6 @@ def test_cor_no_lonely_point_counterexample():
         np.testing.assert_allclose(plan, conic, atol=1e-4)
     # above the stated range the point must spread: all rows near the constant one
     assert drot.doubly_stochastic_affinity(C, perplexity=9.5).plan[0, 0] < 0.9
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_prp_self_loops(seed):
-    """Eigenvalue by eigenvalue, for loops of all sizes."""
-    n = 10
-    P = kernel(seed, n)
-    P[np.diag_indices(n)] *= 10.0 ** np.random.default_rng(seed).uniform(-2, 2, n)
-    bare = P - np.diag(P.diagonal())
-    without = np.linalg.eigvalsh(laplacian(bare))
-    # loops of three times what leaves each point: the upper bound is an equality, with rho = 1/4
-    even = bare + np.diag(3 * bare.sum(axis=1))
-    for matrix in (P, even):
-        with_loops = np.linalg.eigvalsh(laplacian(matrix))
-        rho = (1 - matrix.diagonal() / matrix.sum(axis=1)).min()
-        assert (with_loops <= without + 1e-12).all()
-        assert (without <= with_loops / rho + 1e-12).all()
-    np.testing.assert_allclose(np.linalg.eigvalsh(laplacian(even)), 0.25 * without, atol=1e-12)
 
 
 def test_prp_self_loops_plans():

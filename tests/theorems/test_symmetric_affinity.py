@@ -397,6 +397,24 @@ def test_prp_sea_hessian_domain():
     assert run._try(step) and float(run.point.lam[0]) == 0.0
 
 
+def test_rows_are_sorted():
+    """A bare row that lacks mass keeps what its sum leaves, and has a price where it lacks entropy:
+    the least one, at which the diagonal stays."""
+    C = cloud_cost(5, 9)
+    gamma, lam = random_duals(5, C)
+    gamma[0] = lam[0] = 0.0
+    run = _Newton(dual_of(C, [8.9] + [3.0] * 8), torch.tensor(gamma), torch.tensor(lam), 1e-9)
+    assert float(run.point.row_sum[0]) < 0.9
+    run.least[0] = 1.0
+    run._sort_rows()
+    assert run.pinned.tolist() == [True] + [False] * 8 and float(run.point.gamma[0]) == 0
+    left = float(run.point.free[0])
+    assert left == pytest.approx(1 - float(np.asarray(run.point.row_sum)[0] - left))
+    run._sort_rows()
+    assert not run.pinned.any() and float(run.point.gamma[0]) == pytest.approx(1e-2)
+    assert float(run.point.lam[0]) == pytest.approx(1e-2 * math.log(left))
+
+
 # --------------------------------------------------------------------------- lem-sea-shift
 def same_but_for_lam(C, xi, a, plain):
     """Solve for C_ij + a_i + a_j and compare with the result for C."""

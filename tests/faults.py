@@ -122,7 +122,7 @@ SAMPLES = {  # what a parameter of a kind gets, if the row says nothing
 }
 
 QUICK = "max_iter=3 on_failure=ignore"
-FIT = "perplexity=3.0 max_iter=200 tol=1.0 random_state=0"
+FIT = "perplexity:plain_perplexity=3.0 max_iter=200 tol=1.0 random_state=0"
 START = f"init n_components=2<=8 {QUICK}"
 REDUCE = "similarity n_prototypes=3 max_iter=200 clustering=kmeans on_failure=ignore"
 SCORE = "X:ranked Z:ranked=plane"
@@ -229,11 +229,11 @@ ARGUMENTS = {
         ("drot.SNE", "drot.TSNE", "drot.SNEkhorn", "drot.TSNEkhorn", "drot.LargeVis"), FIT
     ),
     "drot.UMAP": "n_neighbors=4<=10 max_iter=200 tol=1.0 random_state=0",
-    "drot.CCPCA": "perplexity=1.5 n_samples=5 random_state=0 n_components<=3",
+    "drot.CCPCA": "perplexity:plain_perplexity=1.5 n_samples=5 random_state=0 n_components<=3",
     "drot.SemiRelaxedGWClustering": "n_clusters=2 n_starts=1 random_state=0 similarity=entropic "
-    "perplexity=3.0 init:start_plan=kmeans",
-    "drot.DistR": "n_prototypes=3 perplexity=3.0 n_neighbors=4<=10 max_iter=50 tol=1.0 n_starts=1 "
-    "random_state=0 init:start_plan=cluster_then_reduce clustering=kmeans",
+    "perplexity:plain_perplexity=3.0 init:start_plan=kmeans",
+    "drot.DistR": "n_prototypes=3 perplexity:plain_perplexity=3.0 n_neighbors=4<=10 max_iter=50 "
+    "tol=1.0 n_starts=1 random_state=0 init:start_plan=cluster_then_reduce clustering=kmeans",
 }
 
 # Public names without a row, and why.
@@ -269,8 +269,9 @@ NAMED = {
     "positive": "tol bandwidth learning_rate gamma epsilon scale spread time regularization "
     "repulsion a b separation",
     # not data: a wrong one fails in the reader's own code, or is a plain yes or no
-    "other": "callback function centres objective refine normalized download verbose keep_affinity",
-    **{kind: kind for kind in ("y", "cost", "log_kernel", "init", "sizes", "dtype", "device")},
+    "other": "callback function centres refine normalized download verbose keep_affinity",
+    **{kind: kind for kind in ("y", "cost", "log_kernel", "init", "sizes", "dtype")},
+    **{kind: kind for kind in ("device", "objective")},
     "block": "block",
     "membership": "membership",
 }
@@ -480,6 +481,9 @@ SPOILS = {  # in the words of the table: what is done to a value, or what it bec
     "np.int64": lambda _: np.int64,
     "ones": np.ones(8),
     "tensor": torch.ones(3),
+    "affinity": lambda _: drot.entropic_affinity(squares(), perplexity=4.0),
+    "a cost": lambda v: drot.sqeuclidean(points()),
+    "a data set": lambda v: drot.datasets.circles(3),
     "letters": lambda _: list("aaaabbbccc"),
     "as float16": lambda v: np.asarray(v).astype(np.float16),
     "as complex": lambda v: np.asarray(v) + 0j,
@@ -513,6 +517,7 @@ not finite :: ^NAME .*ENTRY.* at row 2, column 1\b.*; remove or impute it$
 half precision :: TypeError: NAME is torch.float16.*pass float32 or float64 :: as float16
 complex :: TypeError: NAME is complex .*; pass real numbers :: as complex
 strings :: TypeError: NAME cannot be read as an array of numbers :: as text | "data"
+of this package :: TypeError: NAME is of type DataSet, no array; pass its X$ :: a data set
 objects :: TypeError: NAME cannot be read as an array of numbers :: as None | [[1], [2, 3]] | {}
 sparse :: TypeError: ^NAME is sparse \(csr\); pass NAME\.toarray\(\)$ :: csr
 sparse :: TypeError: ^NAME is sparse \(torch\.sparse_coo\); pass NAME\.to_dense\(\)$ :: coo
@@ -544,6 +549,7 @@ negative :: (NAME|weights).*negative :: two entries -0.25
 [kl < symmetric]
 negative :: needs a NAME without negative .*; entry \(1, 2\) is -0\.25 :: two entries -0.25
 [log_kernel < cost - one point]
+a cost :: TypeError: NAME is of type Pairwise, no array; pass an affinity .* its dense :: a cost
 not finite :: NAME is ENTRY at row 2, column 1; .* or -inf
 [rows < array]
 not finite :: NAME .*(non-negative|finite).*ENTRY at row 2, column 1
@@ -561,7 +567,9 @@ negative :: NAME .*negative.*row 2 :: entry -0.01
 wrong ndim :: NAME must be \(n, k\) .*got \(3,\) :: row 0
 wrong length :: NAME must be \(n, k\) with one label per row :: first 4
 wrong sum :: NAME .*some mass :: 0 times
-[sheet < cloud]
+[sheet < cloud - one point]
+empty :: NAME needs at least 1 point and .*shape \(0, \d\) :: first 0
+empty :: NAME needs .*1 coordinate; got shape \(\d+, 0\) :: no column
 off the sheet :: row . of NAME is not on the :: moved
 [factor < array]
 wrong ndim :: NAME must be an \(n, p\) array .*shape \(3,\) :: row 0
@@ -573,7 +581,7 @@ other columns :: NAME has 1 columns and n_components=2; make them equal :: one c
 [start_plan < array - strings]
 negative :: NAME .*(non-)?negative :: entry -0.01
 wrong length :: NAME must be .*\(10, .\).*got.*\(5, .\) :: first 5
-wrong sum :: NAME must .*(row sums|sums of weights) :: 2 times
+wrong sum :: NAME must be a plan whose row sums :: 2 times
 [membership]
 no label :: NAME must be 10 whole labels from 0 :: entry -1 | first 5 | entry nan | []
 strings :: TypeError: NAME cannot be read as an array of numbers :: letters
@@ -594,12 +602,17 @@ not finite :: NAME must be 10 positive numbers.*row 2
 negative :: NAME must be 10 positive numbers.*row 2 :: entry -0.25
 wrong length :: NAME must be 10 positive numbers :: first 2
 [perplexities]
-too small :: NAME=\S+ is out of reach: row 0 allows more than 1 only; raise :: 1.0 | 0.0
-too large :: NAME=\S+ is out of reach: row 0 has \d+ points .* less than \d+; lower :: 10.0 | nan
+too small :: NAME=1 is out of reach: row 0 allows more than 1 only; raise the perplexity$ :: 1.0
+too large :: NAME=10 is out of reach: row 0 has \d+ points .* less than \d+; lower :: 10.0
+not positive :: NAME must be positive, and is (-3|0|NaN) at row 0$ :: -3.0 | 0.0 | nan
 wrong length :: NAME must be one number or one per row \(10\) :: [3.0, 3.0] | []
 strings :: TypeError: NAME cannot be read :: "30"
 complex :: TypeError: NAME is complex :: 3j
 sparse
+[plain_perplexity < perplexities - wrong length]
+strings :: TypeError: NAME must be one number; got (str|list) :: "30" | [3.0, 3.0] | []
+complex :: TypeError: NAME must be one number; got complex :: 3j
+sparse :: TypeError: NAME must be one number; got (csr|Tensor) :: csr
 [average_perplexity]
 out of reach :: average NAME .* strictly between 1 .* and 10 :: 1.0 | 10.0
 not positive :: NAME must be positive and finite; got (-2|nan) :: -2.0 | nan
@@ -625,6 +638,7 @@ no number :: TypeError: NAME must be one number :: ones
 not positive :: both a and b :: 1.0
 [not_negative]
 negative :: NAME must be .*(-0\.5|nan) :: -0.5 | nan
+no number :: AnyError: NAME must be (one|a whole) number :: "1" | ones
 [share]
 no share :: NAME must .*(-0\.5|nan|1\.5) :: -0.5 | nan | 1.5
 [name]
@@ -649,6 +663,8 @@ unknown name :: AnyError: NAME :: "nonsense"
 [device]
 unknown name :: NAME='nonsense' cannot be used :: "nonsense"
 no float64 :: NAME='mps' has no float64, .*; pass None for the CPU :: "mps"
+[objective]
+no loss :: TypeError: NAME is a (Tensor|ndarray|EntropicAffinity), and must be a loss :: affinity
 [other]
 [table]
 not finite :: X has a .* entry .ENTRY. at row 2, column 1
@@ -712,7 +728,7 @@ NOT_HERE: dict[tuple[str, str, str], str] = {
 }
 
 # Cells whose sentence is another one.
-ALONE = r"plan must be a \(10, 1\) plan, cost_x by cost_z"
+ALONE = r"plan must be a \(10, 1\) plan; got"
 SAYS: dict[tuple[str, str, str], str] = {
     ("drot.gromov.gromov_monge", "cost_z", "one point"): "at most 7 points; got 5 and 1",
     ("drot.gromov_wasserstein", "cost_z", "one point"): r"one number per point \(1\)",

@@ -132,7 +132,8 @@ SENTENCES = [
         for name in ("entropic", "symmetric", "ascent", "projections")
         for words, few in (
             (LEAST % (5, 1, ""), (0.5, 1.0)),
-            (MOST % (5, 8, 8), (8.0, 30.0, math.nan)),
+            (MOST % (5, 8, 8), (8.0, 30.0)),
+            ("perplexity must be positive, and is NaN at row 5", (math.nan,)),
         )
         for xi in few
     ),

@@ -10,6 +10,7 @@ import drot
 import numpy as np
 import pytest
 import torch
+from drot._core.saving import Saved
 from memory import needs_linux, numbers
 
 
@@ -128,6 +129,12 @@ def split() -> torch.Tensor:
     X = points().clone()
     X[:6] *= 1e-7
     return X
+
+
+def test_results_are_compared_as_objects():
+    """Field by field would ask a tensor whether it is true."""
+    for kind in (*Saved.kinds.values(), drot.spectral.SpectralEmbedding):
+        assert kind.__eq__ is object.__eq__
 
 
 def test_load_says_that_memory_is_short(tmp_path, monkeypatch):

@@ -112,13 +112,19 @@ def test_an_error_on_one_rank_ends_all(tmp_path):
     assert "out of reach" in first["all"] and first["again"]  # an error of all stops nobody
 
 
-def test_shared_rows_are_not_pickled(tmp_path):
+def test_shared_rows_are_not_pickled(tmp_path, monkeypatch):
     """A group of processes does not travel, and without one nothing is shared."""
     with pytest.raises(RuntimeError, match=r"torch\.distributed is not initialised; start with"):
         drot.costs.shard(torch.eye(3))
     where = f"file://{tmp_path / 'meeting'}"
     dist.init_process_group("gloo", init_method=where, rank=0, world_size=1)
     try:
+        with (
+            monkeypatch.context() as more,
+            pytest.raises(ValueError, match=r"5 .* share 3 rows; st"),
+        ):
+            more.setattr(dist, "get_world_size", lambda group: 5)
+            drot.costs.shard(torch.eye(3))
         affinity = drot.entropic_affinity(
             drot.costs.shard(drot.sqeuclidean(cloud())), perplexity=4.0
         )

@@ -269,7 +269,7 @@ class HyperbolicProblem(ReductionProblem):
 
 def as_lorentz(Z) -> Tensor:
     """Lorentz coordinates (k, q + 1)."""
-    Z = as_points(Z, "Z")
+    Z = as_points(Z, "Z", least=1)
     if Z.shape[1] < 2:
         raise ValueError("Z needs at least 2 Lorentz coordinates: the height and one of the space")
     shares = Z[:, 1:] / Z[:, :1]  # whose squares are in range

@@ -308,7 +308,7 @@ def _joint(T: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return p / p.sum()
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class NeighborhoodCurve:
     """:math:`R_n(K)` for every K, and its area."""
 

@@ -26,6 +26,11 @@ def as_real(value, name: str) -> Tensor:
         raise TypeError(f"{name} is sparse ({value.format}); pass {name}.toarray()")
     if isinstance(value, Tensor) and value.layout != torch.strided:
         raise TypeError(f"{name} is sparse ({value.layout}); pass {name}.to_dense()")
+    if type(value).__module__.startswith("drot."):
+        parts = " or ".join(part for part in ("plan", "Z", "X") if part in dir(value))
+        whole = "an affinity of it for a plan, its dense() for the entries"
+        says = f"its {parts}" if parts else whole if "dense" in dir(value) else "numbers"
+        raise TypeError(f"{name} is of type {type(value).__name__}, no array; pass {says}")
     try:
         # through NumPy, Python numbers are float64; torch alone would make them float32
         tensor = value if isinstance(value, Tensor) else torch.as_tensor(_native(value))
@@ -64,17 +69,18 @@ def refuse_entries(bad: Tensor, tensor: Tensor, says: str) -> None:
         raise ValueError(says.format(entry=entry, at=at))
 
 
-def as_points(value, name: str) -> Tensor:
-    """A finite (n, p) point cloud with at least two points."""
+def as_points(value, name: str, least: int = 2) -> Tensor:
+    """A finite (n, p) point cloud of ``least`` points or more."""
     points = as_real(value, name)
     if points.ndim != 2:
         raise ValueError(
             f"{name} must be an (n, p) array of n points; got shape {tuple(points.shape)}"
             + ("; reshape n numbers to (n, 1)" if points.ndim == 1 else "")
         )
-    if points.shape[0] < 2 or points.shape[1] < 1:
+    if points.shape[0] < least or points.shape[1] < 1:
         raise ValueError(
-            f"{name} needs at least 2 points and 1 coordinate; got shape {tuple(points.shape)}"
+            f"{name} needs at least {least} point{'s'[: least - 1]} and 1 coordinate; "
+            f"got shape {tuple(points.shape)}"
         )
     check_finite(points, name)
     return points
@@ -213,7 +219,9 @@ def as_perplexity(perplexity, n: int, device: torch.device) -> Tensor:
         raise ValueError(
             f"perplexity must be one number or one per row ({n}); got shape {tuple(target.shape)}"
         )
-    return target.expand(n)
+    target = target.expand(n)
+    refuse_entries(~(target > 0), target, "perplexity must be positive, and is {entry} at {at}")
+    return target
 
 
 def check_reach(target: Tensor, ties: Tensor, usable: Tensor, first: int) -> None:
@@ -222,17 +230,20 @@ def check_reach(target: Tensor, ties: Tensor, usable: Tensor, first: int) -> Non
     ``ties`` (b,) counts the cheapest entries of each row and ``usable`` (b,) its finite ones:
     the perplexity of a softmax row lies strictly between the two.
     """
-    bad = ~((target > ties) & (target < usable))  # NaN counts as bad
+    bad = (target <= ties) | (target >= usable)
     if bad.any():
         i = int(bad.nonzero()[0])
         xi, row, low, high = float(target[i]), first + i, int(ties[i]), int(usable[i])
         if low == high:
-            says = f"row {row} has {high} entries, all equal, and its perplexity is {high} whatever"
-            says += " the bandwidth; remove copies of points"
+            says, cure = f"{high} entries, all equal", "remove copies of points"
+            says, cure = (says, cure) if high > 1 else ("one entry", "give more points")
+            says = f"row {row} has {says}, so its perplexity is {high} at any bandwidth; {cure}"
         elif xi <= low:
-            near = f", as {low} of its points are equally near (copies, or counts that coincide)"
-            says = f"row {row} allows more than {low} only{near if low > 1 else ''}; raise the "
-            says += "perplexity, or remove copies of points"
+            says = f"row {row} allows more than {low} only"
+            if low > 1:
+                says += f", as {low} of its points are equally near (copies, or counts that "
+                says += "coincide)"
+            says += "; raise the perplexity" + (", or remove copies of points" if low > 1 else "")
         else:
             says = f"row {row} has {high} points to choose from and allows less than {high}; lower "
             says += "the perplexity, or give more points"

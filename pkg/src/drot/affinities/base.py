@@ -33,7 +33,7 @@ Callback = Callable[[int, float], None]
 Convention = Literal["generalized", "papers"]
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Affinity(Saved):
     """An (n, m) array of non-negative weights, known by its cost and a few vectors.
 
@@ -122,7 +122,7 @@ class Affinity(Saved):
         return cls(cost=restore(parts, values.pop("block") or None), **values)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SymmetricAffinity(Affinity):
     """A plan of a symmetric cost, solved for C_ij - base_i - base_j, which rounds less."""
 

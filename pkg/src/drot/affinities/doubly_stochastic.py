@@ -20,7 +20,7 @@ from .base import Callback, SymmetricAffinity, less_base
 from .rows import mean_bandwidth, one_bandwidth
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class DoublyStochasticAffinity(SymmetricAffinity):
     """A symmetric plan, ``log P_ij = (f_i + f_j - C_ij) / nu``."""
 

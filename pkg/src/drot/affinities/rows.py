@@ -31,7 +31,7 @@ from .base import Affinity, refuse_rows
 Diagonal = Literal["keep", "drop"]
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class EntropicAffinity(Affinity):
     """Rows of one perplexity, ``log P_ij = (lam_i - C_ij) / eps_i``."""
 
@@ -62,7 +62,7 @@ class EntropicAffinity(Affinity):
         return self.cost.tiles(tile_rows(self.cost))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SymmetrizedAffinity(Affinity):
     """The mean of rows of one perplexity and their transpose, of a symmetric cost.
 
@@ -87,7 +87,7 @@ class SymmetrizedAffinity(Affinity):
         return own.sub_(self.mass[rows, None]), (self.least - cost).div_(self.eps).sub_(self.mass)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class GaussianAffinity(Affinity):
     """Rows of one bandwidth, ``log P_ij = (lam_i - C_ij) / nu``."""
 
@@ -98,7 +98,7 @@ class GaussianAffinity(Affinity):
         return _log_softmax(cost, self.nu)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SelfTuningAffinity(Affinity):
     """A kernel, not a plan: ``log P_ij = -C_ij / (sigma_i sigma_j)``."""
 

@@ -259,7 +259,7 @@ class Dual:
         )
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SymmetricEntropicAffinity(SymmetricAffinity):
     """A symmetric plan, ``log P_ij = (lam_i + lam_j - 2 C_ij) / (gamma_i + gamma_j)``."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.checks import check_count, check_positive
+from .._core.checks import as_number, check_count, check_positive
 from .._core.kernels import exp
 from .._core.roots import find_roots
 from .._core.run import OnFailure, certificate, read_limits
@@ -20,7 +20,7 @@ from .base import Affinity, refuse_rows
 _FLOOR = 1e-3  # of the mean distance, as in umap-learn
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class UMAPMembership(Affinity):
     """Probabilities of edges, ``log P_ij = -max(0, d_ij - rho_i) / sigma_i``, of k - 1 per row."""
 
@@ -233,7 +233,7 @@ def unit_curve(min_dist: float, spread: float) -> tuple[float, float]:
     """a and b of :func:`umap_curve` in units of the spread: those of ``min_dist / spread``."""
     from scipy.optimize import curve_fit
 
-    spread = check_positive("spread", spread)
+    spread, min_dist = check_positive("spread", spread), as_number("min_dist", min_dist)
     if not 0 <= min_dist <= spread:
         raise ValueError(f"min_dist must be from 0 to spread={spread:g}; got {min_dist}")
     x = np.linspace(0, 3, 300)

@@ -274,9 +274,10 @@ def as_pairwise(cost, name: str = "cost", *, square: bool = True, least: int = 2
         cost = Pairwise(evaluate, shape, matrix, symmetric=same, parts={"matrix": matrix})
         cost._dense = matrix
     if square and cost.shape[0] != cost.shape[1]:
+        cure = "an affinity of drot.sqeuclidean(X), or drot.gram(X)"
         raise ValueError(
             f"{name} must be square (n, n); got {cost.shape}. For a cloud X of n points pass "
-            "drot.sqeuclidean(X)"
+            f"{cure if name == 'similarity' else 'drot.sqeuclidean(X)'}"
         )
     if cost.shape[0] < least:
         raise ValueError(f"{name} needs at least {least} point{'s'[: least - 1]}; got {cost.shape}")

@@ -106,8 +106,8 @@ def sqeuclidean(X, Y=None, *, block: Block = "auto") -> Pairwise:
     block : {"auto"}, int or None
         Rows per tile. A number computes tiles each time they are met and never holds more than
         one, b m entries for b rows; ``None`` computes the dense (n, m) array at its first use and
-        keeps it. ``"auto"`` is ``None`` where seven such arrays fit into half of the free memory,
-        and otherwise what makes a tile of 2^18 entries (2^26 on a GPU), 16 rows at least.
+        keeps it. ``"auto"`` is ``None`` where seven such arrays fit into half of the memory, taken
+        or not, and otherwise what makes a tile of 2^18 entries (2^26 on a GPU), 16 rows at least.
 
     Returns
     -------
@@ -283,6 +283,8 @@ def shard(cost, *, group: dist.ProcessGroup | None = None) -> Pairwise:
     ------
     RuntimeError
         If ``torch.distributed`` is not initialised.
+    ValueError
+        If there are more processes than rows.
 
     Notes
     -----
@@ -303,4 +305,7 @@ def shard(cost, *, group: dist.ProcessGroup | None = None) -> Pairwise:
     >>> rows
     slice(0, 2, None)
     """
-    return as_pairwise(cost, square=False).shared(Ranks(group))
+    ranks, cost = Ranks(group), as_pairwise(cost, square=False)
+    if ranks.size > (n := cost.shape[0]):
+        raise ValueError(f"{ranks.size} processes cannot share {n} rows; start {n} at most")
+    return cost.shared(ranks)

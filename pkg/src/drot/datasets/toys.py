@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from .._core.checks import Seed, as_rng, check_choice, check_count, check_positive
+from .._core.checks import Seed, as_number, as_rng, check_choice, check_count, check_positive
 from .base import DataSet, make
 
 
@@ -241,7 +241,7 @@ def circles(
     n = _size("n_per_circle", n_per_circle)
     radius = _each("radii", radii, check_positive)
     p = check_count("dimension", dimension, 2)
-    sigma = float(noise)
+    sigma = as_number("noise", noise)
     if not 0 <= sigma < math.inf:
         raise ValueError(f"noise must be 0 or positive, and finite; got {sigma}")
     rng = as_rng(random_state)

@@ -59,7 +59,7 @@ class ProblemOptions(TypedDict, total=False):
     weights: ArrayLike | None
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class DistributionalReduction(SemiRelaxedGW):
     """A few weighted prototypes that stand for all points in few dimensions, and their plan."""
 

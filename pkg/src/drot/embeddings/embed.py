@@ -14,7 +14,7 @@ from .._core.run import OnFailure, iterate, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
 from .descent import Step, adam, lbfgs, metric_of, radius
-from .losses import Evaluation, KernelLoss
+from .losses import Evaluation, KernelLoss, as_objective
 from .starts import SMALL, apart, at_scale, random_start, spectral_start
 
 Solver = Literal["lbfgs", "adam"]
@@ -22,7 +22,7 @@ Solver = Literal["lbfgs", "adam"]
 TOL = 0.02  # in either dtype
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Embedding(Saved):
     """Positions that minimise an objective, and how far the descent came."""
 
@@ -111,9 +111,7 @@ def embed(
     Parameters
     ----------
     objective : KernelLoss
-        :class:`SNEkhornLoss`, :class:`SNELoss`, :class:`BernoulliLoss`, or another with what
-        these have: ``plan``, ``n``, ``mass``, ``attraction``, ``constant``, ``rate`` (of Adam)
-        and ``evaluate``.
+        :class:`SNEkhornLoss`, :class:`SNELoss`, :class:`BernoulliLoss`, or another subclass.
     init : {"spectral", "random"}, array_like of shape (n, q), or Embedding
         Where to start: the plan's slow eigenvectors, normal coordinates of standard deviation
         0.1, given positions, or where an earlier run ended, which it continues. Of positions whose
@@ -176,6 +174,7 @@ def embed(
     >>> round(found.kl, 4), bool((found.Z.diff(dim=0) > 0).all())  # X itself, but for a shift
     (0.0, True)
     """
+    objective = as_objective(objective)
     check_choice("solver", solver, get_args(Solver))
     rate = check_positive(
         "learning_rate", objective.rate if learning_rate is None else learning_rate

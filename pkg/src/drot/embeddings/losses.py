@@ -514,6 +514,16 @@ class BernoulliLoss(KernelLoss):
         return super().latent_plan(Z) / self.repulsion
 
 
+def as_objective(objective) -> KernelLoss:
+    """Refuse what is no loss, such as the plan that one is made of."""
+    if not isinstance(objective, KernelLoss):
+        raise TypeError(
+            f"objective is a {type(objective).__name__}, and must be a loss, such as "
+            "drot.SNELoss(plan); of a plan drot.tsne, drot.umap and others make their own"
+        )
+    return objective
+
+
 def attraction_repulsion(objective: KernelLoss, Z, *, tol: float = 1e-9) -> tuple[Tensor, Tensor]:
     r"""Split the forces on the points of an embedding into attraction and repulsion.
 
@@ -554,7 +564,7 @@ def attraction_repulsion(objective: KernelLoss, Z, *, tol: float = 1e-9) -> tupl
     >>> pull[:, 0].round(decimals=9).tolist(), push[:, 0].round(decimals=9).tolist()
     ([1.2, -1.2], [-1.2, 1.2])
     """
-    tol = check_positive("tol", tol)
+    objective, tol = as_objective(objective), check_positive("tol", tol)
     Z = as_points(Z, "Z").to(objective.plan.device, objective.plan.dtype)
     found = objective.evaluate(Z, tol=tol)
     return -found.attraction, found.repulsion

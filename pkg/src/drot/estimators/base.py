@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from .._core.checks import as_device, as_points, check_choice
+from .._core.checks import as_device, as_number, as_points, check_choice
 from .._core.memory import tile_entries
 from .._core.run import Interrupted, NotConverged, _outside
 from .._core.threads import by_size
@@ -114,13 +114,13 @@ class Estimator(BaseEstimator):
             # the sentence of as_points names the row; scikit-learn asks for columns first
             ensure_all_finite=not reset and self.__sklearn_tags__().input_tags.pairwise,
         )
+        as_number("perplexity", getattr(self, "perplexity", 1))  # which new points have too
         device, dtype = as_device(self.device), None
         if self.dtype is not None:  # a name, or a type of NumPy or torch, which has one
             name = getattr(self.dtype, "__name__", str(self.dtype)).removeprefix("torch.")
             check_choice("dtype", name, _DTYPES)
             dtype = _DTYPES[name]
-        points = as_points(np.repeat(X, 2, axis=0) if len(X) == 1 else X, "X")[: len(X)]
-        points = points.to(device=device, dtype=dtype)
+        points = as_points(X, "X", least=1).to(device=device, dtype=dtype)
         return points, check_random_state(self.random_state).randint(2**31 - 1)
 
     def _distances(self, points: Tensor) -> Pairwise:

@@ -93,8 +93,10 @@ class PlacesNewPoints(MeetsNewPoints, BaseEmbedding):
         The affinity of a new point to the fitted ones is a row of its own; its place minimises the
         divergence of this row from the one that the kernel of the map gives it, from the mean of
         the map in the row's weights. A fitted point stays where it is, the first of its copies
-        where there are several. New points do not see each other, so a place does not depend on the
-        others that are asked for. A ``ConvergenceWarning`` says where a place is not at rest.
+        where there are several. A new point next to it may come to lie elsewhere, farther than a
+        neighbour of the map, because it obeys its own row alone, and the fitted point all pairs
+        that it is in. New points do not see each other, so a place does not depend on the others
+        that are asked for. A ``ConvergenceWarning`` says where a place is not at rest.
 
         Book ``prp-new-point``. Memory: tiles of b x n.
         """

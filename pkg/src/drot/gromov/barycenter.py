@@ -38,7 +38,7 @@ _FEW = 16  # merges of which the pairs are made
 _POWERS = 8  # steps towards the leading direction of a cluster
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SemiRelaxedBarycenter(SemiRelaxedGW):
     """A barycentre: a small similarity that stands for a large one, and the plan between."""
 

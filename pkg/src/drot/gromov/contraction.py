@@ -263,29 +263,27 @@ def as_weights(weights, n: int, like: Pairwise | Tensor, name: str = "weights_x"
     return w / w.sum()
 
 
-def as_coupling(plan, name: str, n: int, k: int, like: Pairwise | Tensor, **sums: Tensor) -> Tensor:
-    """A plan of mass 1, with ``weights_z`` the sums of its columns and others those of its rows.
-
-    Its rows come to sum to these as they do there.
-    """
+def as_coupling(
+    plan, name: str, n: int, k: int, like: Pairwise | Tensor, *, rows: Tensor | None = None,
+    columns: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """A plan of mass 1, with given sums of its rows, made exact, and of its columns."""
     T = as_real(plan, name).to(like.device, like.dtype)
     if T.shape != (n, k):
-        raise ValueError(
-            f"{name} must be a ({n}, {k}) plan, cost_x by cost_z; got shape {tuple(T.shape)}"
-        )
+        raise ValueError(f"{name} must be a ({n}, {k}) plan; got shape {tuple(T.shape)}")
     check_finite(T, name)
     if bool((T < 0).any()):
         raise ValueError(f"{name} has negative entries")
-    for which, wanted in sums.items():
-        line, dim = ("column", 0) if which == "weights_z" else ("row", 1)
+    for line, dim, wanted in (("row", 1, rows), ("column", 0, columns)):
+        if wanted is None:
+            continue
         found = T.sum(dim=dim)
         i = int((found - wanted).abs().argmax())
         if float((found - wanted).abs()[i]) > 1e-5 * float(wanted.max()):
             raise ValueError(
-                f"{name} must be a plan with the {line} sums {which}; {line} {i} sums to "
+                f"{name} must be a plan whose {line} sums are the weights; {line} {i} sums to "
                 f"{float(found[i]):g}, not {float(wanted[i]):g}"
             )
     if abs(total(T) - 1) > 1e-5:
         raise ValueError(f"{name} must have total mass 1; got {total(T):g}. Divide by the sum")
-    rows = [wanted for which, wanted in sums.items() if which != "weights_z"]
-    return with_rows(T, *rows) if rows else T
+    return T if rows is None else with_rows(T, rows)

@@ -117,7 +117,7 @@ def kernel_kmeans(
     (0.25, True)
     """
     cost = as_cost(similarity, "similarity", "square")
-    refuse_distances(cost, "similarity", "of squared distances D pass -D / 2")
+    refuse_distances(cost, "similarity", "of squared distances D pass -D / 2, or -D.dense() / 2")
     n, _ = cost.shape
     k = check_count("n_clusters", n_clusters, 1, n)
     n_starts = check_count("n_starts", n_starts, 1)
@@ -230,7 +230,7 @@ def coarsen(similarity, membership, *, weights: ArrayLike | None = None) -> Coar
             raise ValueError(f"membership has the label {int(T.max())}; {n} points have fewer")
         T = hard_plan(T.long(), w, int(T.max()) + 1)
     else:
-        T = as_coupling(T, "membership", n, T.shape[1], w, weights=w)
+        T = as_coupling(T, "membership", n, T.shape[1], w, rows=w)
     q = T.sum(dim=0)
     if bool((q == 0).any()):
         empty = int((q == 0).nonzero()[0])

@@ -249,7 +249,7 @@ def gromov_wasserstein(
     # POT holds a start to its marginals closer than float32 can, or than is asked for here
     w, q, start = w.double(), q.double(), None
     if init is not None:
-        start = as_coupling(init, "init", problem.n, problem.k, w, weights_x=w, weights_z=q)
+        start = as_coupling(init, "init", problem.n, problem.k, w, rows=w, columns=q)
         w, q = start.sum(dim=1), start.sum(dim=0)
     try:
         from ot.gromov import gromov_wasserstein as solve

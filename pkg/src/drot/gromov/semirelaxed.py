@@ -29,7 +29,7 @@ _SOFT = 0.1  # a mirror descent cannot leave a plan's zeros: this share of it st
 _DEALS = 30  # for each start, that lead nowhere
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SemiRelaxedGW(Saved):
     """A plan whose row sums are given and whose column sums are learned."""
 

@@ -42,7 +42,7 @@ def as_init(
             check_choice("init", name, names)
         return tuple(init)
     plan = getattr(init, "plan", init)
-    return as_coupling(plan, "init", len(w), k, w, weights_x=w)
+    return as_coupling(plan, "init", len(w), k, w, rows=w)
 
 
 def starts(

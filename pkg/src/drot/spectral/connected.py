@@ -129,7 +129,7 @@ def precision_coupling_optimum(X, n_components: int = 2, *, gamma: float = 1.0) 
     return (found.Z * (gamma + (gamma - 1) / d).clamp_min(0).sqrt()).to(X.dtype)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ConnectedPCA(Saved):
     """A PCA of component means, averaged over random graphs."""
 

@@ -11,7 +11,7 @@ from .._core.checks import as_real, as_symmetric, check_count, refuse_entries
 from .._core.threads import by_size
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SpectralEmbedding:
     """Coordinates from the leading eigenvectors of a kernel."""
 

@@ -408,12 +408,13 @@ def pca_start(X, *, n_components: int = 2) -> Tensor:
     Returns
     -------
     Tensor, shape (n, n_components)
-        Centred, on the device and in the dtype of ``X``.
+        Centred, on the device and in the dtype of ``X``; 0, but for rounding, where the cloud
+        extends in fewer directions.
 
     Raises
     ------
     ValueError
-        If X is not a finite cloud or has fewer than ``n_components`` directions.
+        If X is not a finite cloud, or has fewer than ``n_components`` coordinates or points.
 
     Examples
     --------

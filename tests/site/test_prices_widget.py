@@ -38,6 +38,8 @@ def assert_agrees(page) -> float:
     """Bill, gap, bar and lines, for the fees of the sliders."""
     town = town_of(page)
     f = np.array([float(one.input_value()) for one in page.get_by_role("slider").all()])
+    beside = page.locator(f"{page.box} label span").all_inner_texts()
+    assert [float(text.replace("−", "-")) for text in beside] == f.tolist()
     shown = [float(says(page, name).replace("−", "-")) for name in ("bill", "gap")]
     assert shown == [bill(town, f), round(cheapest(town)) - bill(town, f)]
     (bar,) = marks(page.locator(f"{page.box} rect[height='18']"), "width").ravel()

@@ -5,7 +5,7 @@
 (function () {
   "use strict";
 
-  const { WIDTH, buttons, draw, picture, readout, row, set, slider, widget } = drotPage;
+  const { WIDTH, buttons, draw, element, picture, readout, row, set, slider, widget } = drotPage;
   const HEIGHT = 262;
   const MOST = 24; // of a fee that a slider sets
   const [LEFT, RIGHT, TOP, BOTTOM] = [38, WIDTH - 38, 24, HEIGHT - 48];
@@ -78,6 +78,11 @@
       const move = (x) => show("", state.f.map((old, q) => (q === i ? x : old)));
       return slider(id + "-" + i, "Fee at bakery " + (i + 1), { min: 0, max: MOST }, move);
     });
+    const shown = sliders.map((one) => {
+      const value = element("span", { "aria-hidden": "true" }); // who hears has aria-valuetext
+      one.row.firstChild.append(": ", value);
+      return value;
+    });
     const map = makeTown(town);
     const bar = makeBar(cost);
     const names = { zero: "No fees", step: "Best step", best: "Best fees" };
@@ -115,6 +120,7 @@
       said.update({ bill, gap: cost - bill, did, finding });
       sliders.forEach(({ input }, i) => {
         input.value = f[i];
+        shown[i].textContent = minus(f[i]);
         input.setAttribute("aria-valuetext", "fee " + f[i]);
       });
     }

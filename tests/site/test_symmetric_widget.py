@@ -115,7 +115,7 @@ def test_starts_and_the_table(page, name, n, slack):
     named = [i for i, name in enumerate(labels_of(page), 1) if ", slack" in name]
     assert named == slack if slack else named
     right = page.locator(f"{page.box} svg").last
-    assert right.locator(".drot-over").count() == len(named), "a slack point is warm, and no other"
+    assert right.locator(".drot-more").count() == len(named), "a slack point is teal, and no other"
     right.locator('[data-point="1"]').click()
     shown, rows = assert_agrees(page), table(page)
     assert chosen(page) == 1 and len(rows) == n

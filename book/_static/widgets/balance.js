@@ -35,7 +35,7 @@
     const hint = element("p", { class: "drot-finding", id: id + "-hint" }, [
       "Drag a point, or focus it and press the arrow keys (with Shift: small steps). ",
       "Its number is its mass, the sum of its row. ",
-      "A warm point has more than one unit, an open one less.",
+      "A teal point has more than one unit, an open orange one less.",
     ]);
     const names = { off: "Balance off", on: "Balance on" };
     const chooser = buttons(names, "Plan of the picture", (key) => {
@@ -61,7 +61,7 @@
       const { points, chosen } = one.state;
       const { Q, f } = mode === "on" ? core.balanced(points) : core.divided(points);
       const mass = Q.map(sum);
-      const kind = (m) => (m > 1 + SAME ? "drot-over" : m < 1 - SAME ? "drot-under" : "");
+      const kind = (m) => (m > 1 + SAME ? "drot-more" : m < 1 - SAME ? "drot-less" : "drot-even");
       one.update(one.panels[0], Q, mass.map((m) => decimals(m)), mass.map(kind));
       one.name(mass.map((m) => ", mass " + decimals(m)));
       chooser.show(mode);

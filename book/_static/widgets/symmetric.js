@@ -117,7 +117,7 @@
     const hint = element("p", { class: "drot-finding", id: id + "-hint" }, [
       "Drag a point, or focus it and press the arrow keys (with Shift: small steps). ",
       "Edges are as dark as their weights. ",
-      "A warm point has more than the target perplexity, an open one less.",
+      "A teal point has more than the target perplexity, an open orange one less.",
     ]);
     const label = ["Target perplexity ", element("i", {}, "ξ")];
     const target = slider(id + "-xi", label, { min: 0, max: NOTCHES }, (notch) => {
@@ -180,7 +180,7 @@
         };
         const kind = (_, i) => {
           const over = number(side ? "symmetric" : "after", i) - xi;
-          return over > SAME ? "drot-over" : over < -SAME ? "drot-under" : "";
+          return over > SAME ? "drot-more" : over < -SAME ? "drot-less" : "drot-even";
         };
         const weights = now ? { P: side ? now.right : now.left, darkest: now.darkest } : {};
         both.update(panel, weights, points.map(word), points.map(kind));

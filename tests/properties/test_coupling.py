@@ -32,7 +32,7 @@ def log_kernel(loss, Z: torch.Tensor) -> torch.Tensor:
         return -d2
     if loss.kernel == "student":
         return -torch.log(1 + d2)
-    curve = loss.curve
+    curve = loss.profile
     return -(math.log(curve.a) + curve.b * torch.log(d2 + curve.guard))
 
 

@@ -1,8 +1,8 @@
-"""Prototypes in hyperbolic space, by the Lorentz model (Chapter 14).
+r"""Prototypes in hyperbolic space, by the Lorentz model (Chapter 14).
 
-A point is :math:`z = (z_0, v)` with :math:`z_0 = \\sqrt{1 + |v|^2}`, on the sheet where
-:math:`\\langle z, z \\rangle_L = -z_0^2 + |v|^2 = -1`: curvature -1. Below, points are held by
-their space-like parts v (k, q), with :math:`|v| = \\sinh r` at distance r from the origin. Lorentz
+A point is :math:`z = (z_0, v)` with :math:`z_0 = \sqrt{1 + |v|^2}`, on the sheet where
+:math:`\langle z, z \rangle_L = -z_0^2 + |v|^2 = -1`: curvature -1. Below, points are held by
+their space-like parts v (k, q), with :math:`|v| = \sinh r` at distance r from the origin. Lorentz
 products cancel: at radius 9 eight digits of a float64 are gone, at 18 all. The formulas here are
 sums of terms of one sign.
 """
@@ -56,6 +56,11 @@ def distances(Z) -> Tensor:
     Returns
     -------
     Tensor, shape (k, k)
+
+    Raises
+    ------
+    ValueError
+        If a row is not on the sheet, or too far out.
 
     Examples
     --------
@@ -124,6 +129,11 @@ def to_poincare(Z) -> Tensor:
     Tensor, shape (k, q)
         In the open unit ball.
 
+    Raises
+    ------
+    ValueError
+        As :func:`distances`.
+
     Examples
     --------
     >>> to_poincare([[1.0, 0.0, 0.0], [float(np.cosh(2)), float(np.sinh(2)), 0.0]]).round(
@@ -188,7 +198,7 @@ def distributional_reduction(
     torch.Size([2, 3])
     """
     check_choice("kernel", kernel, KERNELS)
-    make = partial(HyperbolicProblem, scale=check_positive("scale", scale))
+    make = partial(HyperbolicProblem, gamma=check_positive("scale", scale))
     where = "hyperbolic.distributional_reduction"
     return solve(where, similarity, n_prototypes, init, make=make, kernel=kernel, **options)
 
@@ -201,12 +211,12 @@ def _spread(v: Tensor) -> float:
 class HyperbolicProblem(ReductionProblem):
     """Positions Z (k, q + 1) in Lorentz coordinates, float64: far points need the digits."""
 
-    def __init__(self, *problem: Any, scale: float = 1.0, **terms: Any):
+    def __init__(self, *problem: Any, gamma: float = 1.0, **terms: Any):
         super().__init__(*problem, **terms)
-        self.scale = scale
+        self.gamma = gamma
 
     def log_kernel(self, Z: Tensor) -> Tensor:
-        return -KERNELS[self.kernel].cost(squared_distances(Z[:, 1:]) / self.scale**2)
+        return -KERNELS[self.kernel].cost(squared_distances(Z[:, 1:]) / self.gamma**2)
 
     def structure(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
         return self.with_factors(self.log_kernel(Z), c)

@@ -84,6 +84,11 @@ def draw_graph(
     -------
     PathCollection
         The points, for a colour bar.
+
+    Raises
+    ------
+    ValueError
+        If the points are not in the plane, or the weights are not those of as many.
     """
     X = as_points(X, "X").cpu().numpy()
     weights = weights.dense() if hasattr(weights, "dense") else weights

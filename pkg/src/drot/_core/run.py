@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
-_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
+TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 
 class NotConverged(RuntimeError):
@@ -39,7 +39,7 @@ def read_limits(
 ) -> tuple[float, int]:
     """Check a solver's limits before any work; ``tol`` is 1e-9 in float64 and 1e-4 in float32."""
     check_choice("on_failure", on_failure, get_args(OnFailure))
-    tol = _TOLERANCE[dtype] if tol is None else check_positive("tol", tol)
+    tol = TOLERANCE[dtype] if tol is None else check_positive("tol", tol)
     return tol, check_count("max_iter", max_iter, 1)
 
 
@@ -72,7 +72,7 @@ class Course(Ended):
         return self.trace[-1]
 
     @property
-    def certificate(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """What every result says of how it was found."""
         names = ("residual", "n_iter", "trace", "converged")
         return {name: getattr(self, name) for name in names}
@@ -139,7 +139,7 @@ class Lowest(Ended):
     trace: tuple[float, ...]  # value at its start and after each iteration
     values: tuple[float, ...]  # of the ends
 
-    def certificate(self, tol: float, on_failure: OnFailure) -> dict[str, Any]:
+    def settled(self, tol: float, on_failure: OnFailure) -> dict[str, Any]:
         """What every result says of how it was found; a chosen end is no failure."""
         n_iter, on_failure = len(self.trace) - 1, "ignore" if self.stopped else on_failure
         converged = settle(self.where, self.residual, tol, n_iter, on_failure)
@@ -199,11 +199,11 @@ def settle(where: str, residual: float, tol: float, n_iter: int, on_failure: OnF
     if on_failure == "raise":
         raise NotConverged(text)
     if on_failure == "warn":
-        warnings.warn(text, RuntimeWarning, stacklevel=_outside())
+        warnings.warn(text, RuntimeWarning, stacklevel=outside())
     return False
 
 
-def _outside() -> int:
+def outside() -> int:
     """The stack level, seen from the caller, of the code that called this package."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):

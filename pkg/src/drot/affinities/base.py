@@ -204,10 +204,10 @@ def symmetrize(plan) -> Tensor:
     return (matrix + matrix.T) / 2
 
 
-def read_plan(plan, name: str = "plan") -> Tensor:
+def read_plan(plan) -> Tensor:
     """A finite non-negative (n, n) tensor from an affinity or an array."""
-    matrix = as_square(plan, name, 2)
-    check_non_negative(matrix, name)
+    matrix = as_square(plan, "plan", 2)
+    check_non_negative(matrix, "plan")
     return matrix
 
 
@@ -283,6 +283,11 @@ def row_perplexity(plan) -> Tensor:
     -------
     Tensor, shape (...)
         Dimensionless.
+
+    Raises
+    ------
+    ValueError
+        As :func:`row_entropy`.
 
     Examples
     --------

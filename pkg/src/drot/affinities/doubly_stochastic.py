@@ -136,7 +136,7 @@ def doubly_stochastic_affinity(
     f, nu = course.state
     passes = course.n_iter + extra
     found = DoublyStochasticAffinity(
-        cost=cost, base=base, net=nu * f, nu=nu, passes=passes, **course.certificate
+        cost=cost, base=base, net=nu * f, nu=nu, passes=passes, **course.summary
     )
     return course.give(found)
 

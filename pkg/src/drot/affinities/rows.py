@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from numpy.typing import ArrayLike
@@ -18,6 +18,7 @@ from .._core.roots import find_roots, first_bandwidth, moments, solve_rows
 from .._core.run import OnFailure, certificate, read_limits
 from .._core.threads import by_size
 from ..costs.array import (
+    Diagonal,
     Pairwise,
     WithoutDiagonal,
     as_pairwise,
@@ -27,8 +28,6 @@ from ..costs.array import (
 )
 from ..costs.distances import nearest
 from .base import Affinity, refuse_rows
-
-Diagonal = Literal["keep", "drop"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

@@ -255,7 +255,7 @@ class Dual:
             passes=self.passes,
             products=float(self.products),
             work=tuple(self.work[: course.n_iter]),
-            **course.certificate,
+            **course.summary,
         )
 
 

@@ -26,6 +26,7 @@ from .._core.memory import automatic_block, tile_entries
 from .._core.ranks import ALONE, Alone
 
 Block = int | Literal["auto"] | None
+Diagonal = Literal["keep", "drop"]  # the pairs i = j
 
 
 class Pairwise:
@@ -180,9 +181,7 @@ def gather(parts: Iterable[Tensor], count: int) -> Tensor:
     leave holes in the heap, which then grows by many tiles.
     """
     parts = iter(parts)
-    part = next(parts, None)
-    if part is None:
-        raise ValueError(f"there are no rows to join, and {count} are wanted")
+    part = next(parts)
     whole, done = part.new_empty(count, *part.shape[1:]), len(part)
     whole[:done] = part
     for part in parts:
@@ -232,8 +231,8 @@ class WithoutDiagonal(Pairwise):
     """A square cost whose diagonal is infinite, so that no point sends mass to itself."""
 
     def __init__(self, cost: Pairwise):
-        super().__init__(cost.rows, cost.shape, cost, block=cost.block, ranks=cost.ranks)
-        self.symmetric = cost.symmetric
+        block, symmetric, ranks = cost.block, cost.symmetric, cost.ranks
+        super().__init__(cost.rows, cost.shape, cost, block=block, symmetric=symmetric, ranks=ranks)
         if cost.parts is not None:
             self.parts = {**cost.parts, "without_diagonal": torch.tensor(1)}
 

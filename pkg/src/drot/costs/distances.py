@@ -20,7 +20,7 @@ from .._core.checks import as_points, check_count, check_finite, check_same_devi
 from .._core.ranks import Ranks
 from .array import Block, Nearest, Pairwise, as_pairwise, fill_diagonal, smallest
 
-Kernel = Callable[[Tensor, Tensor], Tensor]
+PairFunction = Callable[[Tensor, Tensor], Tensor]
 
 
 def _clouds(X, Y) -> tuple[Tensor, Tensor]:
@@ -35,7 +35,7 @@ def _clouds(X, Y) -> tuple[Tensor, Tensor]:
     return x.to(dtype), y.to(dtype)
 
 
-def pairwise(function: Kernel, X, Y=None, *, block: Block = "auto") -> Pairwise:
+def pairwise(function: PairFunction, X, Y=None, *, block: Block = "auto") -> Pairwise:
     r"""Any function of two points, evaluated for all pairs, in row tiles.
 
     Source: section 2 of the SNEkhorn paper asks of a cost only that it be a matrix
@@ -70,7 +70,7 @@ def pairwise(function: Kernel, X, Y=None, *, block: Block = "auto") -> Pairwise:
     return Pairwise(partial(_call, function, x, y), (len(x), len(y)), x, block=block)
 
 
-def _call(function: Kernel, x: Tensor, y: Tensor, rows: slice | Tensor) -> Tensor:
+def _call(function: PairFunction, x: Tensor, y: Tensor, rows: slice | Tensor) -> Tensor:
     """A tile of a callable, checked."""
     tile = function(x[rows], y)
     expected = (x[rows].shape[0], y.shape[0])
@@ -151,6 +151,11 @@ def student_cost(X, Y=None, *, block: Block = "auto") -> Pairwise:
     -------
     Pairwise
         Dimensionless.
+
+    Raises
+    ------
+    ValueError
+        If a cloud is not finite, the two do not match, or their squared distances overflow.
 
     Examples
     --------
@@ -237,6 +242,11 @@ def nearest(cost, *, n_neighbors: int) -> Pairwise:
     -------
     Pairwise
         Holds n x k costs and columns; its tiles are dense rows with ``inf`` elsewhere.
+
+    Raises
+    ------
+    ValueError
+        If the cost is no matrix, or ``n_neighbors`` is out of range.
 
     Examples
     --------

@@ -53,11 +53,11 @@ def read_mnist(paths: Sequence[Path]) -> Arrays:
     return {"X": np.frombuffer(images, np.uint8, offset=16).reshape(len(y), -1), "y": y}
 
 
-def read_fashion_mnist(paths: Sequence[Path], side: int = 28) -> Arrays:
-    """A sprite of side x side tiles, row by row, the last ones empty, and a class a line."""
+def read_fashion_mnist(paths: Sequence[Path]) -> Arrays:
+    """A sprite of 28 x 28 tiles, row by row, the last ones empty, and a class a line."""
     sprite, y = _grey(paths[0]), np.loadtxt(paths[1]).astype(np.int64)
-    tiles = sprite.reshape(len(sprite) // side, side, -1, side).transpose(0, 2, 1, 3)
-    return {"X": tiles.reshape(-1, side * side)[: len(y)], "y": y}
+    tiles = sprite.reshape(len(sprite) // 28, 28, -1, 28).transpose(0, 2, 1, 3)
+    return {"X": tiles.reshape(-1, 28 * 28)[: len(y)], "y": y}
 
 
 def read_olivetti(paths: Sequence[Path]) -> Arrays:

@@ -16,6 +16,7 @@ from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size, takes_options_of
 from ..embeddings.embed import TOL as ALL_TOL
 from ..gromov.contraction import as_weights
+from ..gromov.objective import from_pot
 from .reduction import DistributionalReduction
 from .solve import TOL, SequentialOptions, distributional_reduction, solve
 
@@ -209,12 +210,7 @@ def coot_clustering(
     >>> found.labels.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
     True
     """
-    try:
-        from ot.lp import emd
-    except ImportError:
-        raise ImportError(
-            "coot_clustering calls POT, which is not installed; pip install POT"
-        ) from None
+    emd = from_pot("ot.lp", "emd", "coot_clustering")
     X = as_points(X, "X")
     n, p = X.shape
     k = check_count("n_prototypes", n_prototypes, 1, n)
@@ -256,7 +252,7 @@ def coot_clustering(
         trace=found.trace,
         values=found.values,
         products=0.0,
-        **found.certificate(tol, on_failure),
+        **found.settled(tol, on_failure),
     )
     return found.give(result)
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import check_choice, check_count
-from .._core.run import Lowest, OnFailure
+from .._core.run import TOLERANCE, Lowest, OnFailure
 from ..costs.factored import Factored, gram
 from ..costs.kernels import KERNELS
 from ..embeddings.descent import lbfgs, metric_of, radius
@@ -43,7 +43,6 @@ from .loss import (  # isort: skip
 OutputKernel = Literal["student", "gaussian", "gram"]
 Clustering = Literal["spectral", "kmeans"]
 
-_GAP = {torch.float64: 1e-9, torch.float32: 1e-4}  # of a plan, as in semi_relaxed_gw
 _STEPS = 50  # of a plan, before its factors follow: mass of equal points would go round for long
 _ROUNDS = 20  # plans with the factors of the kernel following
 _CHANCE = 1e-3  # share of the mass that all pairs of prototypes exchange in a start
@@ -170,7 +169,7 @@ class ReductionProblem:
         self.contraction = Contraction(self.cost, None, terms)
         self.constant, self.diagonal = self.contraction.constant(self.w), self.cost.diagonal()
         self.data_scale = self.contraction.scale(self.w, self.constant)
-        self.tol = _GAP[self.w.dtype]
+        self.tol = TOLERANCE[self.w.dtype]  # of a plan, as in semi_relaxed_gw
         self.products = 0.0
         # made once while the same positions and plan are asked for
         self.structure_at = lru_cache(maxsize=1)(self.structure)
@@ -323,7 +322,7 @@ class ReductionProblem:
             trace=trace,
             values=found.values,
             products=self.products,
-            **found.certificate(tol, on_failure),
+            **found.settled(tol, on_failure),
         )
         return found.give(result)
 

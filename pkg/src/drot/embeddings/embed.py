@@ -218,7 +218,7 @@ def embed(
         passes=float(sum(passes)),
         products=sum(products),
         values=tuple(values[: len(run.trace)]),
-        **run.certificate,
+        **run.summary,
     )
     return run.give(result)
 

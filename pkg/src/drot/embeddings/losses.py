@@ -27,7 +27,7 @@ from .._core.kernels import StudentPairs, bernoulli, suits
 from .._core.sinkhorn import balance
 from ..affinities.base import symmetrize
 from ..affinities.rows import EntropicAffinity
-from ..costs.array import Nearest
+from ..costs.array import Diagonal, Nearest
 from ..costs.kernels import KERNELS, Curve, Kernel, KernelName
 from .kernels import KernelMatrix, TiledKernel
 from .plans import as_plan
@@ -273,10 +273,10 @@ class SNELoss(KernelLoss):
         kernel: KernelName = "gaussian",
         *,
         normalization: Normalization = "sum",
-        diagonal: Literal["drop", "keep"] = "drop",
+        diagonal: Diagonal = "drop",
     ):
         check_choice("normalization", normalization, get_args(Normalization))
-        check_choice("diagonal", diagonal, ("drop", "keep"))
+        check_choice("diagonal", diagonal, get_args(Diagonal))
         self.normalization, symmetric = normalization, normalization == "sum"
         if symmetric and isinstance(plan, EntropicAffinity):
             few = isinstance(plan.cost, Nearest)  # of others' neighbours: known as a whole only
@@ -451,6 +451,7 @@ class BernoulliLoss(KernelLoss):
     kernels = get_args(PairKernel)
     rate = 1.0  # of wider maps
     needs = "pairs"
+    profile: Curve
 
     def __init__(
         self,
@@ -463,9 +464,9 @@ class BernoulliLoss(KernelLoss):
     ):
         P, self.repulsion = as_plan(plan), check_positive("repulsion", repulsion)
         a, b = check_positive("a", a), check_positive("b", b)
-        self.curve = Curve(a, b, GUARD) if kernel == "curve" else Curve()
-        super().__init__(P, kernel, symmetric=P.symmetric, diagonal=False, profile=self.curve)
-        at = self.curve  # its inverse times b / guard is a number too
+        at = Curve(a, b, GUARD) if kernel == "curve" else Curve()
+        super().__init__(P, kernel, symmetric=P.symmetric, diagonal=False, profile=at)
+        # its inverse times b / guard is a number too
         if math.log(at.a) + at.b * math.log(at.guard) < 0.9 * math.log(torch.finfo(P.dtype).tiny):
             raise ValueError(
                 f"the curve's a {GUARD:g}^b is below the numbers of {P.dtype} for a={a:g} and "
@@ -483,7 +484,7 @@ class BernoulliLoss(KernelLoss):
     @property
     def attraction(self):
         """(P + P^T) / 2, scaled to the total curvature of the repulsion of coinciding points."""
-        a, b, guard = astuple(self.curve)
+        a, b, guard = astuple(self.profile)
         repulsion = self.repulsion * self.n * (self.n - 1) / (1 + a * guard**b)
         return self.P.symmetric_part(repulsion / self.mass * b / guard)
 
@@ -504,8 +505,8 @@ class BernoulliLoss(KernelLoss):
         """F and its gradient at Z (n, q); ``warm`` and ``tol`` are idle."""
         self.check_size(Z)
         if self.symmetric and suits(Z, self.plan):
-            at = self.curve
-            told = bernoulli(Z, self.plan, at.a, at.b, at.guard, self.repulsion)
+            a, b, guard = astuple(self.profile)
+            told = bernoulli(Z, self.plan, a, b, guard, self.repulsion)
             return Evaluation(value=told[0], attraction=told[1], repulsion=told[2])
         return super().evaluate(Z)
 

@@ -7,6 +7,7 @@ from typing import Literal, Unpack
 from .._core.checks import check_choice
 from .._core.threads import takes_options_of
 from ..affinities.umap import umap_curve
+from ..costs.array import Diagonal
 from ..costs.kernels import KernelName
 from .embed import Embedding, Options, embed
 from .losses import BernoulliLoss, Normalization, PairKernel, SNEkhornLoss, SNELoss
@@ -89,7 +90,7 @@ def sne(
     plan,
     *,
     normalization: Normalization = "sum",
-    diagonal: Literal["drop", "keep"] = "drop",
+    diagonal: Diagonal = "drop",
     **options: Unpack[Options],
 ) -> Embedding:
     r"""Stochastic neighbour embedding (SNE) and symmetric SNE of a given plan.
@@ -134,9 +135,7 @@ def sne(
 
 
 @_embeds
-def tsne(
-    plan, *, diagonal: Literal["drop", "keep"] = "drop", **options: Unpack[Options]
-) -> Embedding:
+def tsne(plan, *, diagonal: Diagonal = "drop", **options: Unpack[Options]) -> Embedding:
     r"""Exact t-SNE: one softmax over all pairs, of Student's kernel.
 
     Every pair repels; there is no tree, no interpolation and no early exaggeration. Without the
@@ -149,7 +148,8 @@ def tsne(
     ----------
     plan : Affinity or array_like, shape (n, n), symmetric, non-negative
         :math:`P`; t-SNE's own is ``entropic_affinity(cost, perplexity=..., diagonal="drop")``,
-        which stands for its mean with its transpose.
+        which stands for its mean with its transpose. A matrix of distances passes for a plan, as a
+        graph between groups has such entries too, but its map means nothing.
     diagonal : {"drop", "keep"}
         Whether pairs i = j count; ``"drop"`` needs a plan without them.
     init, n_components, solver, learning_rate, tol, max_iter, random_state, callback, on_failure
@@ -197,7 +197,8 @@ def largevis(
     ----------
     plan : Affinity or array_like, shape (n, n), entries from 0 to ``repulsion``
         :math:`P`, diagonal 0. LargeVis' own is ``entropic_affinity(cost, perplexity=...,
-        diagonal="drop")``, symmetrised or not: the objective is the same.
+        diagonal="drop")``, symmetrised or not: the objective is the same. Distances pass for a
+        plan, as in :func:`tsne`.
     kernel : {"student", "curve"}
         :math:`Q = 1 / (2 + d^2)`, of the derivation, or :math:`1 / (1 + d^2)`, of the software.
     repulsion : float

@@ -10,6 +10,8 @@ from torch import Tensor
 from ..costs.kernels import Kernel
 from .descent import radius
 
+_STEPS = 100
+
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
@@ -18,7 +20,6 @@ class Placement:
     Z: Tensor  # (b, q)
     value: Tensor  # (b,) f of each row, in nats
     residual: Tensor  # (b,) |df/dz| times the radius of the map, in nats
-    n_iter: int
 
 
 def place(
@@ -29,7 +30,6 @@ def place(
     repulsion: float | None = None,
     dual: Tensor | None = None,
     tol: float = 1e-3,
-    max_iter: int = 100,
 ) -> Placement:
     r"""Minimise the divergence of rows P (b, m) from those of new points of the map Z (m, q).
 
@@ -89,9 +89,8 @@ def place(
     value, gradient, second = evaluate(P, z)
     step, share = step_of(gradient, second), torch.ones_like(value)
     slack = 4 * torch.finfo(P.dtype).eps
-    active, n_iter = (size * gradient.norm(dim=1) > tol).nonzero()[:, 0], 0
-    while len(active) and n_iter < max_iter:
-        n_iter += 1
+    active = (size * gradient.norm(dim=1) > tol).nonzero()[:, 0]
+    for _ in range(_STEPS if len(active) else 0):
         trial = z[active] + share[active, None] * step[active]
         found = evaluate(P[active], trial)
         wanted = 1e-4 * share[active] * (gradient[active] * step[active]).sum(dim=1)
@@ -101,4 +100,4 @@ def place(
         step[better], share[better] = step_of(found[1][good], found[2][good]), 1.0
         share[active[~good]] /= 4
         active = active[size * gradient[active].norm(dim=1) > tol]
-    return Placement(Z=z + middle, value=value, residual=size * gradient.norm(dim=1), n_iter=n_iter)
+    return Placement(Z=z + middle, value=value, residual=size * gradient.norm(dim=1))

@@ -96,7 +96,7 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
     Parameters
     ----------
     plan : Affinity or array_like, shape (n, n), symmetric
-        Made symmetric if it is not.
+        Made symmetric if it is not. Distances pass for a plan, as in :func:`drot.tsne`.
     n_components : int
         At most n - 2.
     random_state : int, numpy Generator or torch Generator

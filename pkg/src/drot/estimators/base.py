@@ -19,7 +19,7 @@ from torch import Tensor
 
 from .._core.checks import as_device, as_number, as_points, check_choice
 from .._core.memory import tile_entries
-from .._core.run import Interrupted, NotConverged, _outside
+from .._core.run import Interrupted, NotConverged, outside
 from .._core.threads import by_size
 from ..affinities.base import Affinity
 from ..affinities.symmetric import SymmetricEntropicAffinity, symmetric_entropic_affinity
@@ -136,7 +136,7 @@ class Estimator(BaseEstimator):
                     f"{type(self).__name__}: {n} x {n} distances {why} in each step, {minutes:.0f} "
                     "minutes in all or more; fit some of the rows to be faster",
                     RuntimeWarning,
-                    stacklevel=_outside(),
+                    stacklevel=outside(),
                 )
         return cost
 
@@ -191,7 +191,7 @@ class Estimator(BaseEstimator):
                 f"{type(self).__name__}: the {what} stopped at a residual of "
                 f"{found.residual:.1e}, above its tolerance; {advice}",
                 ConvergenceWarning,
-                stacklevel=_outside(),
+                stacklevel=outside(),
             )
 
 

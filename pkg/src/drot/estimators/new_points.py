@@ -13,7 +13,7 @@ from torch import Tensor
 from .._core.checks import as_perplexity, check_reach
 from .._core.memory import tile_entries
 from .._core.roots import solve_rows
-from .._core.run import _outside, read_limits
+from .._core.run import outside, read_limits
 from .._core.threads import threads_for
 from ..costs.distances import sqeuclidean
 from .base import BaseEmbedding, Estimator
@@ -58,7 +58,7 @@ class MeetsNewPoints(Estimator):
                 f"{type(self).__name__}: the place of a new point stopped at a residual of "
                 f"{worst:.1e}, above its tolerance of {tol:g}; pass dtype='float64' to the fit",
                 ConvergenceWarning,
-                stacklevel=_outside(),
+                stacklevel=outside(),
             )
         return torch.cat(parts).cpu().numpy()
 

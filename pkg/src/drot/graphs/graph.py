@@ -59,9 +59,7 @@ class Graph:
         if not ((weights > 0) & (weights < torch.inf)).all():
             raise ValueError("weights of a Graph must be positive and finite; leave out the others")
         edges = edges.long()
-        numbers = edges[0] * n + edges[1]  # (m,)
-        if (numbers.diff() < 0).any():
-            numbers = numbers.sort().values
+        numbers = (edges[0] * n + edges[1]).sort().values  # (m,)
         twice = numbers[1:][numbers.diff() == 0]
         if len(twice):
             edge = "from {} to {}".format(*divmod(int(twice[0]), n))

@@ -27,11 +27,10 @@ from .._core.checks import (
 )
 from .._core.threads import by_size
 from ..affinities.base import Affinity, read_plan
-from ..costs.array import Pairwise, tile_rows
+from ..costs.array import Diagonal, Pairwise, tile_rows
 from .graph import Graph, as_graph
 
 Prior = Literal["binary", "row", "edges"]
-Diagonal = Literal["drop", "keep"]
 
 _SURE = 40.0  # a rate beyond which an edge of a binary graph is certain in float64
 _SLACK = 1e-4  # what rounding and solvers leave of the sums of a mean

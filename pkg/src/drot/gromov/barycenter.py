@@ -168,7 +168,7 @@ def srgw_barycenter(
         trace=unit.objectives(found.trace),
         values=unit.objectives(found.values),
         products=problem.products,
-        **found.certificate(tol, on_failure),
+        **found.settled(tol, on_failure),
     )
     return found.give(result)
 

@@ -1,6 +1,6 @@
 r"""Moves of mass in single rows of a plan, compiled (Chapters 11 and 12).
 
-For any loss :math:`L(a, b) = f_1(a) + f_2(b) - h_1(a) h_2(b)` the objective is a quadratic in T.
+For any loss :math:`L(a, b) = f_1(a) + f_2(b) - a \, h_2(b)` the objective is a quadratic in T.
 Move d from place a to place b in row i: :math:`T + d \, e_i (e_b - e_a)^\top` has, by
 :math:`E_L = c + q^\top f_2 q - \langle P, T \rangle` with :math:`P = C T h_2`, the objective
 :math:`E_L + \beta d + \alpha d^2`, where :math:`g = \mathbf 1 (f_2 q)^\top - P` and

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
 
 import torch
 from numpy.typing import ArrayLike
@@ -87,7 +89,7 @@ def gw_gradient(cost_x, cost_z, plan, *, loss: LossName = "square") -> Tensor:
     .. math::
 
         \nabla E_L(T) = 2 \bigl( f_1(C) w \mathbf 1^\top + \mathbf 1 (f_2(\bar C) q)^\top
-        - h_1(C) \, T \, h_2(\bar C) \bigr),
+        - C \, T \, h_2(\bar C) \bigr),
 
     and :math:`E_L(T) = \tfrac12 \langle \nabla E_L(T), T \rangle`. Where the row sums are fixed
     the first term is the same in each row and plays no part.
@@ -103,6 +105,11 @@ def gw_gradient(cost_x, cost_z, plan, *, loss: LossName = "square") -> Tensor:
     -------
     Tensor, shape (n, k)
         Under ``"kl"``, infinite where more mass would match a positive entry with a zero.
+
+    Raises
+    ------
+    ValueError
+        As :func:`~drot.gw_objective`.
 
     Examples
     --------
@@ -251,12 +258,7 @@ def gromov_wasserstein(
     if init is not None:
         start = as_coupling(init, "init", problem.n, problem.k, w, rows=w, columns=q)
         w, q = start.sum(dim=1), start.sum(dim=0)
-    try:
-        from ot.gromov import gromov_wasserstein as solve
-    except ImportError:
-        raise ImportError(
-            "gromov_wasserstein calls POT, which is not installed; pip install POT"
-        ) from None
+    solve = from_pot("ot.gromov", "gromov_wasserstein", "gromov_wasserstein")
     plan, log = solve(
         problem.dense().double(),
         problem.structure.double(),
@@ -275,3 +277,11 @@ def gromov_wasserstein(
     converged = settle("gromov_wasserstein", residual, tol, n_iter, on_failure)
     plan = plan.to(problem.cost.dtype)
     return GromovWasserstein(_value(problem, plan), plan, residual, n_iter, converged)
+
+
+def from_pot(module: str, name: str, where: str) -> Callable[..., Any]:
+    """A function of POT, asked for by one of this package."""
+    try:
+        return getattr(import_module(module), name)
+    except ImportError:
+        raise ImportError(f"{where} calls POT, which is not installed; pip install POT") from None

@@ -220,6 +220,6 @@ def semi_relaxed_gw(
         trace=unit.objectives((*found.trace[:-1], objective)),
         values=unit.objectives(objective if end == least else end for end in found.values),
         products=problem.products,
-        **found.certificate(tol, on_failure),
+        **found.settled(tol, on_failure),
     )
     return found.give(result)

@@ -1,11 +1,4 @@
-r"""Spectral methods as one: kernel PCA, each with a kernel of its own (Chapter 10).
-
-All minimise, over centred coordinates Z and for a symmetric kernel K with point masses m,
-
-.. math:: \sum_{ij} m_i m_j \bigl( K_{ij} - \langle z_i, z_j \rangle \bigr)^2 .
-
-All hold an n x n array and decompose it: for up to some thousands of points.
-"""
+"""Spectral methods, each with a kernel of its own (Chapter 10)."""
 
 from __future__ import annotations
 

@@ -235,15 +235,13 @@ def check_reach(target: Tensor, ties: Tensor, usable: Tensor, first: int) -> Non
         i = int(bad.nonzero()[0])
         xi, row, low, high = float(target[i]), first + i, int(ties[i]), int(usable[i])
         if low == high:
-            says, cure = f"{high} entries, all equal", "remove copies of points"
-            says, cure = (says, cure) if high > 1 else ("one entry", "give more points")
-            says = f"row {row} has {says}, so its perplexity is {high} at any bandwidth; {cure}"
+            has = f"{high} entries, all equal" if high > 1 else "one entry"
+            says = f"row {row} has {has}, so its perplexity is {high} at any bandwidth; "
+            says += "remove copies of points" if high > 1 else "give more points"
         elif xi <= low:
-            says = f"row {row} allows more than {low} only"
-            if low > 1:
-                says += f", as {low} of its points are equally near (copies, or counts that "
-                says += "coincide)"
-            says += "; raise the perplexity" + (", or remove copies of points" if low > 1 else "")
+            near = f", as {low} of its points are equally near (copies, or counts that coincide)"
+            says = f"row {row} allows more than {low} only{near if low > 1 else ''}; raise the "
+            says += "perplexity" + (", or remove copies of points" if low > 1 else "")
         else:
             says = f"row {row} has {high} points to choose from and allows less than {high}; lower "
             says += "the perplexity, or give more points"

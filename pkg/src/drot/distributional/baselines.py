@@ -84,12 +84,12 @@ def cluster_then_reduce(
     where, k = "cluster_then_reduce", n_prototypes
     ask: dict[str, Any] = {"tol": tol, "n_starts": 1, "descend": False, **options}
     if centres is None:
-        return solve(where, similarity, k, where, max_iter=max_iter, **ask)
+        return solve(where, similarity, k, init=where, max_iter=max_iter, **ask)
     quiet = ask | {"max_iter": 1, "on_failure": "ignore"}  # the plan, and then E_L, is what counts
-    clusters = solve(where, similarity, k, where, **quiet)
+    clusters = solve(where, similarity, k, init=where, **quiet)
     ask.pop("weights", None)
-    drawn = solve(where, centres(clusters.plan), k, where, max_iter=max_iter, **ask)
-    found = solve(where, similarity, k, replace(clusters, Z=drawn.Z), **quiet)
+    drawn = solve(where, centres(clusters.plan), k, init=where, max_iter=max_iter, **ask)
+    found = solve(where, similarity, k, init=replace(clusters, Z=drawn.Z), **quiet)
     return replace(found, residual=drawn.residual, converged=drawn.converged)
 
 
@@ -142,7 +142,7 @@ def reduce_then_cluster(
     [-4.5, 4.5]
     """
     return solve(
-        "reduce_then_cluster", similarity, n_prototypes, "reduce_then_cluster", tol=tol,
+        "reduce_then_cluster", similarity, n_prototypes, init="reduce_then_cluster", tol=tol,
         max_iter=max_iter, n_starts=1, descend=False, **options,
     )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,8 +13,7 @@ from .descent import radius
 _STEPS = 100
 
 
-@dataclass(frozen=True, kw_only=True)
-class Placement:
+class Placement(NamedTuple):
     """Positions of new points in a fixed map, and how far each descent came."""
 
     Z: Tensor  # (b, q)
@@ -90,7 +89,9 @@ def place(
     step, share = step_of(gradient, second), torch.ones_like(value)
     slack = 4 * torch.finfo(P.dtype).eps
     active = (size * gradient.norm(dim=1) > tol).nonzero()[:, 0]
-    for _ in range(_STEPS if len(active) else 0):
+    for _ in range(_STEPS):
+        if not len(active):
+            break
         trial = z[active] + share[active, None] * step[active]
         found = evaluate(P[active], trial)
         wanted = 1e-4 * share[active] * (gradient[active] * step[active]).sum(dim=1)

@@ -215,7 +215,7 @@ def problem(name: str, n: int, kind: str, perplexity: int, components: int) -> R
     X = load(name, n)[0]
     C = similar(kind, X.float() if n == WHOLE else X, perplexity)
     if kind == "hyperbolic":
-        return HyperbolicProblem(C, 2, n_components=components, scale=SCALE)
+        return HyperbolicProblem(C, 2, n_components=components, gamma=SCALE)
     return make_problem(C, 2, n_components=components, kernel=KERNEL.get(kind, "student"))
 
 

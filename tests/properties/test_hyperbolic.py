@@ -44,7 +44,7 @@ def test_gradient_and_value(kernel, normalization, loss):
     T, v = soft(w, 4, 1), 1.5 * cloud(4, 2, 2)
     v[3] = v[2]  # two at one place
     terms = HyperbolicProblem(
-        C, 4, kernel=kernel, normalization=normalization, loss=loss, weights=w, scale=0.7
+        C, 4, kernel=kernel, normalization=normalization, loss=loss, weights=w, gamma=0.7
     )
     c = terms.couple(T)
     found = terms.near(v, c, torch.zeros_like(v))

@@ -49,14 +49,8 @@ FIELDS += ["cpu_seconds", "objective", "residual", "to_adam", "target", "to_targ
 FIELDS += ["silhouette", "trustworthiness", "neighbour_accuracy"]
 
 
-class Unrolled:
+class Unrolled(SNEkhornLoss):
     """The objective with the papers' gradient, by autograd through Sinkhorn's iterations."""
-
-    def __init__(self, plan: Tensor, kernel: str):
-        self.loss = SNEkhornLoss(plan, kernel)
-        self.plan, self.kernel, self.n = self.loss.plan, kernel, self.loss.n
-        self.mass, self.constant, self.rate = self.loss.mass, self.loss.constant, self.loss.rate
-        self.attraction = self.loss.attraction
 
     def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
         leaf = Z.clone().requires_grad_()

@@ -38,7 +38,7 @@ SOLVERS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Known(drot.affinities.Affinity):
     """The weights e^-cost."""
 

@@ -79,10 +79,10 @@ def test_seeds_callbacks_and_resuming():
     assert torch.equal(one.Z, two.Z) and torch.equal(one.plan, two.plan)
     assert torch.equal(C, before)
     assert [i for i, _, _ in seen] == list(range(len(seen))) and seen[0][2].shape == (5, 2)
-    assert one.residual in [r for _, r, _ in seen] and len(one.values) == 4
+    assert one.residual in [r for _, r, _ in seen] and len(one.ends) == 4
     for rounds in (0, 1):  # what was stopped on request is no failure
         stopped = reduction(C, 5, callback=lambda i, *_, last=rounds: i == last, tol=1e-30)
-        assert stopped.n_iter == rounds and len(stopped.values) == 1 and not stopped.converged
+        assert stopped.n_iter == rounds and len(stopped.ends) == 1 and not stopped.converged
     short = quietly(C, 5, max_iter=1, tol=1e-30)
     on = reduction(C, 5, init=short, tol=1e-5)
     assert on.trace[0] == pytest.approx(short.objective, rel=1e-9)

@@ -102,11 +102,11 @@ def test_kernel_kmeans_labels_a_point_without_weight():
 
 # ------------------------------------------------------------------------------ starts and results
 def test_starts_and_seeds():
-    """As many values as starts, the same bits for the same seed, and a run that can go on."""
+    """As many ends as starts, the same bits for the same seed, and a run that can go on."""
     A, B = problem(4, 15, 4)
     names = ["kmeans", "product", "spectral"]
     one, two = (gw(A, B, init=names, n_starts=3, random_state=2) for _ in range(2))
-    assert one.n_starts == len(one.values) == 7 and torch.equal(one.plan, two.plan)
+    assert one.n_starts == len(one.ends) == 7 and torch.equal(one.plan, two.plan)
     assert one.trace == two.trace and one.products == two.products
     ask = dict(init="random", n_starts=1, refine=False)
     part = gw(A, B, max_iter=2, on_failure="ignore", **ask)

@@ -318,7 +318,7 @@ def test_prp_distr_descent(kind, seed):
     assert joint.objective <= min(first.objective, second.objective)
     assert joint.converged and joint.residual <= 1e-3
     # whichever descent comes last
-    assert joint.objective == min(joint.values) == pytest.approx(turned.objective, rel=1e-9)
+    assert joint.objective == min(joint.ends) == pytest.approx(turned.objective, rel=1e-9)
 
 
 def test_baselines_are_what_they_say():
@@ -346,7 +346,7 @@ def test_coot_term_by_term():
     X = cloud(9, 4).numpy()
     found = drot.coot_clustering(X, 3, n_components=2, n_starts=3)
     assert all(b <= a + 1e-12 for a, b in itertools.pairwise(found.trace))
-    assert found.objective == min(found.values) == found.trace[-1]
+    assert found.objective == min(found.ends) == found.trace[-1]
     np.testing.assert_allclose(found.plan.sum(dim=0), 1 / 3)
     np.testing.assert_allclose(found.plan.sum(dim=1), 1 / 9)
     Z, T = found.Z.numpy(), found.plan.numpy()
@@ -378,7 +378,7 @@ def test_effective_number_and_medoids():
     T[:5, 0] = T[5:, 1] = 1 / 15
     fixed = drot.distributional.DistributionalReduction(
         Z=torch.zeros(3, 2), plan=T, structure=torch.eye(3), objective=0.0, residual=0.0, n_iter=0,
-        converged=True, trace=(0.0,), values=(0.0,), products=0.0,
+        converged=True, trace=(0.0,), ends=(0.0,), products=0.0,
     )  # fmt: skip
     assert fixed.n_used == 2
     assert fixed.effective_number == pytest.approx(3 * 2 ** (-2 / 3))

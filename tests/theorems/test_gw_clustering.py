@@ -505,7 +505,7 @@ def test_out_of_a_local_minimum(loss, dtype):
     C = drot.sqeuclidean(torch.from_numpy(X).to(dtype))
     found = drot.srgw_barycenter(C, 4, loss=loss, init=np.eye(4)[wrong] / len(y))
     assert adjusted_rand_score(found.labels, y) == 1 and found.plan.dtype == dtype
-    assert found.objective < 0.7 * found.values[0] and len(found.values) == 1 and found.converged
+    assert found.objective < 0.7 * found.ends[0] and len(found.ends) == 1 and found.converged
     assert (np.diff(found.trace) <= 0).all()
     exact = drot.gw_objective(C, found.structure, found.plan, loss=loss)
     assert [found.trace[-1], exact] == pytest.approx([found.objective] * 2, rel=1e-5)

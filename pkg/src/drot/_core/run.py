@@ -137,7 +137,7 @@ class Lowest(Ended):
     where: str
     residual: float
     trace: tuple[float, ...]  # value at its start and after each iteration
-    values: tuple[float, ...]  # of the ends
+    ends: tuple[float, ...]  # the values reached from each start
 
     def settled(self, tol: float, on_failure: OnFailure) -> dict[str, Any]:
         """What every result says of how it was found; a chosen end is no failure."""
@@ -181,8 +181,8 @@ def lowest(
 
     run = iterate(where, steps(), -math.inf, sys.maxsize, callback, "ignore")
     state, residual, trace = min([*finished, *ends], key=_value)
-    values = tuple(map(_value, ends))
-    return Lowest(state, run.stopped, run.interrupt, where, residual, tuple(trace), values)
+    reached = tuple(map(_value, ends))
+    return Lowest(state, run.stopped, run.interrupt, where, residual, tuple(trace), reached)
 
 
 def settle(where: str, residual: float, tol: float, n_iter: int, on_failure: OnFailure) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-_TUPLES = ("trace", "values", "work")  # fields that are tuples of numbers, not arrays
+_TUPLES = ("trace", "values", "ends", "work")  # fields that are tuples of numbers, not arrays
 
 
 class Saved:

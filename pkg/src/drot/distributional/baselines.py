@@ -250,7 +250,7 @@ def coot_clustering(
         structure=Z @ Z.T,
         objective=found.state.value,
         trace=found.trace,
-        values=found.values,
+        ends=found.ends,
         products=0.0,
         **found.settled(tol, on_failure),
     )

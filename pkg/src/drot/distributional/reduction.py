@@ -320,7 +320,7 @@ class ReductionProblem:
             structure=self.structure_at(Z, c)[0],
             objective=trace[-1],
             trace=trace,
-            values=found.values,
+            ends=found.ends,
             products=self.products,
             **found.settled(tol, on_failure),
         )

@@ -112,7 +112,7 @@ def srgw_barycenter(
     -------
     SemiRelaxedBarycenter
         ``structure`` (k, k) in the unit of C, ``plan`` (n, k) of total mass 1, ``labels``, and
-        what :func:`semi_relaxed_gw` reports; the ``objective`` can be lower than all ``values``.
+        what :func:`semi_relaxed_gw` reports; the ``objective`` can be lower than all ``ends``.
 
     Raises
     ------
@@ -166,7 +166,7 @@ def srgw_barycenter(
         structure=torch.where(torch.outer(cell.q, cell.q) > 0, unit.entries(cell.structure), 0),
         objective=unit.objectives([found.state.value])[0],
         trace=unit.objectives(found.trace),
-        values=unit.objectives(found.values),
+        ends=unit.objectives(found.ends),
         products=problem.products,
         **found.settled(tol, on_failure),
     )

@@ -109,10 +109,10 @@ class Contraction:
     def forbidden(self, T: Tensor) -> Tensor:
         """Where mass would match an end of the range in Cbar with another number, (n, k)."""
         found = torch.zeros_like(T, dtype=torch.bool)
-        for end in self.loss.ends:
-            here = (self.structure == end).to(T)
+        for bound in self.loss.bounds:
+            here = (self.structure == bound).to(T)
             if bool(here.any()):  # by tiles, exactly 0 where T meets this end of C alone
-                apart = self.cost.join((tile - end).abs() @ T for _, tile in self.tiles())
+                apart = self.cost.join((tile - bound).abs() @ T for _, tile in self.tiles())
                 found |= apart @ here > 0
         return found
 
@@ -235,7 +235,7 @@ def as_cost(cost, name: str, loss: LossName | Loss, *, least: int = 2) -> Pairwi
     """A symmetric similarity of some points, in the range of the loss; of an affinity, its plan."""
     cost, loss = as_pairwise(getattr(cost, "plan", cost), name, least=least), as_loss(loss)
     check_symmetric(cost, name)
-    for rows, tile in cost.tiles(tile_rows(cost)) if loss.ends else ():
+    for rows, tile in cost.tiles(tile_rows(cost)) if loss.bounds else ():
         out = (tile < loss.low - cost.rounding) | (tile > loss.high + cost.rounding)
         if bool(out.any()):
             i, j = out.nonzero()[0].tolist()

@@ -36,7 +36,7 @@ class KernelKMeans(NamedTuple):
     labels: Tensor  # (n,) int64
     objective: float  # sum_i w_i |phi_i - mean of its cluster|^2
     n_iter: int  # of the best start
-    values: tuple[float, ...]  # the objective reached from each start
+    ends: tuple[float, ...]  # the objective reached from each start
     residual: float  # what `tol` bounded: the most that one point's move would gain, as a share
     converged: bool
 
@@ -140,7 +140,7 @@ def kernel_kmeans(
     told = found.settled(tol, on_failure)
     far = problem.half_gradient(found.state).masked_fill(found.state.q == 0, torch.inf)
     labels = torch.where(mass > 0, labels, far.argmin(dim=1))
-    return found.give(KernelKMeans(labels, found.state.value, values=found.values, **told))
+    return found.give(KernelKMeans(labels, found.state.value, ends=found.ends, **told))
 
 
 class Means(Reduced):

@@ -51,17 +51,17 @@ class Loss:
         return x if self.free else x.clamp(self.low, self.high)
 
     @property
-    def ends(self) -> list[float]:
+    def bounds(self) -> list[float]:
         """Numbers that match themselves alone."""
-        return [end for end in (self.low, self.high) if math.isfinite(end)]
+        return [bound for bound in (self.low, self.high) if math.isfinite(bound)]
 
     def __call__(self, a: Tensor, b: Tensor) -> Tensor:
         """L(a, b), entry by entry."""
         if self.free:  # no square cancels
             return self.f1(a - b)
         found = self.f1(a) + self.f2(b) - a * self.h2(b)
-        for end in self.ends:
-            found = torch.where((b == end) & (a != end), math.inf, found)
+        for bound in self.bounds:
+            found = torch.where((b == bound) & (a != bound), math.inf, found)
         return found.clamp_min(0)
 
 

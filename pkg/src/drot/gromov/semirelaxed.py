@@ -39,7 +39,7 @@ class SemiRelaxedGW(Saved):
     n_iter: int  # of the best start
     converged: bool
     trace: tuple[float, ...]  # E_L at the best start and after each of its iterations
-    values: tuple[float, ...]  # E_L reached from each start
+    ends: tuple[float, ...]  # E_L reached from each start
     products: float  # products of C with an (n, k) matrix, all starts together
 
     @property
@@ -55,7 +55,7 @@ class SemiRelaxedGW(Saved):
     @property
     def n_starts(self) -> int:
         """How many starts were tried."""
-        return len(self.values)
+        return len(self.ends)
 
     def __repr__(self) -> str:
         n, k = self.plan.shape
@@ -147,7 +147,7 @@ def semi_relaxed_gw(
     -------
     SemiRelaxedGW
         ``plan`` with rows of sum w (total mass 1), the learned ``weights``, the ``objective``,
-        the ``trace`` of the best start and the ``values`` of all.
+        the ``trace`` of the best start and the ``ends`` of all.
 
     Raises
     ------
@@ -213,12 +213,12 @@ def semi_relaxed_gw(
             f"loss={loss!r} is infinite at every plan that was found: positive entries of cost_x "
             "meet zeros of cost_z; add a small positive number to cost_z, or try other starts"
         )
-    least = min(found.values)
+    least = min(found.ends)
     result = SemiRelaxedGW(
         plan=T,
         objective=unit.objectives([objective])[0],
         trace=unit.objectives((*found.trace[:-1], objective)),
-        values=unit.objectives(objective if end == least else end for end in found.values),
+        ends=unit.objectives(objective if end == least else end for end in found.ends),
         products=problem.products,
         **found.settled(tol, on_failure),
     )

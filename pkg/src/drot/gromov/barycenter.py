@@ -25,7 +25,7 @@ from .._core.checks import Seed, as_rng, check_count
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
 from .contraction import Contraction, as_cost, as_weights, hard_plan, ratio, standard, total
-from .descent import SMALL, Problem, Steps, descent, end_of
+from .descent import SMALL, Moves, Problem, Steps, descent, end_of
 from .loss import LossName
 from .moves import row_moves
 from .semirelaxed import Callback, SemiRelaxedGW
@@ -261,7 +261,7 @@ def reduced_descent(problem: Reduced, cell: Cell, parts: bool = True) -> Steps:
         cell = new
 
 
-def reassign(problem: Reduced, cell: Cell, tol: float) -> Steps:
+def reassign(problem: Reduced, cell: Cell, tol: float) -> Moves:
     """Move single rows between clusters, the structure following, while that pays.
 
     The change of the reduced objective has a closed form, O(k) for each of the n k candidates.
@@ -269,7 +269,7 @@ def reassign(problem: Reduced, cell: Cell, tol: float) -> Steps:
     """
     bound, most = max(SMALL, 1e-3 * tol) * problem.scale, problem.n
     while True:
-        yield cell, problem.gap(cell)
+        yield cell
         mass, source = cell.T.max(dim=1)
         changes = problem.changes(cell, source, mass)
         gain = changes.min(dim=1).values
@@ -290,15 +290,14 @@ def reassign(problem: Reduced, cell: Cell, tol: float) -> Steps:
         cell, most = new, 2 * count
 
 
-def polish(problem: Reduced, cell: Cell, tol: float) -> Steps:
+def polish(problem: Reduced, cell: Cell, tol: float) -> Moves:
     """Parts of the mass of single rows at the fixed structure, then the structure, in turn.
 
     For the points that a similarity which is not conditionally definite leaves between clusters.
     """
     while True:
-        gap = problem.gap(cell)
-        yield cell, gap
-        if gap <= tol:
+        yield cell
+        if problem.gap(cell) <= tol:
             return
         fixed = problem.at(cell)
         start = fixed.state(cell.T, cell.CT @ fixed.contraction.h2)
@@ -309,16 +308,16 @@ def polish(problem: Reduced, cell: Cell, tol: float) -> Steps:
         cell = new
 
 
-def refined(problem: Reduced, cell: Cell, tol: float, most: int) -> Steps:
+def refined(problem: Reduced, cell: Cell, tol: float, most: int) -> Moves:
     """The cells that moves of single points lead to, and polishing where a gap is left."""
-    for cell, gap in islice(reassign(problem, cell, tol), most):  # noqa: B020
-        yield cell, gap
+    for cell in islice(reassign(problem, cell, tol), most):  # noqa: B020
+        yield cell
         most -= 1
     yield from islice(polish(problem, cell, tol), 1, 1 + most)  # the first is known
 
 
 def merge_and_split(
-    problem: Reduced, cell: Cell, points: Tensor, moves: Callable[[Cell], Iterable[tuple]]
+    problem: Reduced, cell: Cell, points: Tensor, moves: Callable[[Cell], Iterable[Cell]]
 ) -> Iterator[Cell]:
     """Cells of ever lower value: clusters merged and split, then led down by ``moves``.
 

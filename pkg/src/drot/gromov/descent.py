@@ -25,6 +25,7 @@ _SHORT = 0.02  # steps that gain less of what the gap promised are left to moves
 
 
 Steps = Iterator[tuple[Any, float]]  # states, and their gaps
+Moves = Iterator[Any]  # states of ever lower value
 
 
 class Line(NamedTuple):
@@ -126,7 +127,7 @@ class Problem:
 
 
 def descent(
-    problem: Problem, steps: Steps, tol: float, moves: Callable[..., Steps] | None = None
+    problem: Problem, steps: Steps, tol: float, moves: Callable[..., Moves] | None = None
 ) -> Iterator[tuple]:
     """Steps to the tolerance; then ``moves(problem, state, tol)``, from where they gain little.
 
@@ -140,13 +141,13 @@ def descent(
             break
         value, promised = state.value, gap * problem.scale
     if moves is not None:
-        for cell, gap in islice(moves(problem, state, tol), 1, None):  # the first is known
-            yield cell, gap, cell.T
+        for cell in islice(moves(problem, state, tol), 1, None):  # the first is known
+            yield cell, problem.gap(cell), cell.T
 
 
-def end_of(steps: Iterable[tuple]):
+def end_of(moves: Iterable):
     """The last state that is yielded."""
-    return deque(steps, maxlen=1)[0][0]
+    return deque(moves, maxlen=1)[0]
 
 
 def conditional_gradient(problem: Problem, state: State) -> Steps:

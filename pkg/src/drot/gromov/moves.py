@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .descent import SMALL, Problem, State, Steps, end_of
+from .descent import SMALL, Moves, Problem, State, end_of
 
 _ROWS = 256  # of a block: its part of C stays in the cache
 _VISITS = 20  # of each row, before Python hears of a block again
@@ -95,31 +95,33 @@ def _numbers(x: Tensor) -> np.ndarray:
     return x.to("cpu", torch.float64).contiguous().numpy()
 
 
-def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = True) -> Steps:
+def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = True) -> Moves:
     """Move mass of single rows, each from the place and to the place that lower E_L most.
 
     A round visits the rows that can gain, a block at a time. Rows that share mass for many rounds
     find their shares by systems of equations. Where no row gains, the two places whose exchange
-    gains most do so. Yields like the descents, and ends when nothing gains (book
-    ``prp-row-move``; steps 2 and 3 of ``alg-srgw``).
+    gains most do so. Ends when nothing gains (book ``prp-row-move``; steps 2 and 3 of
+    ``alg-srgw``).
     """
     c, small = problem.contraction, 64 * torch.finfo(state.T.dtype).eps  # of what is rounding
     bound = small * problem.scale / problem.n
     share = max(small, tol) * problem.scale / (problem.n * problem.k)
     f2, h2, step, gains = _numbers(c.f2), _numbers(c.h2), np.empty(problem.k), np.empty(problem.n)
-    rest = f2, h2, bound, share, step, gains
+    rest, own = (f2, h2, bound, share, step, gains), problem.diagonal
+    known, none = _numbers(own), np.empty((0, 0))
     rounds = 0
     while True:
-        yield state, problem.gap(state)
-        F, own, T, P = f2 @ _numbers(state.q), problem.diagonal, state.T.clone(), state.P.clone()
-        _settle(_numbers(T), _numbers(P), F, _numbers(own), *rest, np.empty((0, 0)), problem.n)
-        found = torch.from_numpy(gains < 0).to(T.device).nonzero()[:, 0]
-        for rows in found.split(_ROWS):
-            t, p, here, block = (_numbers(x) for x in (T[rows], P[rows], own[rows], c.block(rows)))
-            _settle(t, p, F, here, *rest, block, _VISITS * len(rows))
-            after = torch.from_numpy(t).to(T)
-            P += c.columns(rows, (after - T[rows]) @ c.h2)
-            T[rows] = after
+        yield state
+        F, T, P = f2 @ _numbers(state.q), state.T, state.P
+        _settle(_numbers(T), _numbers(P), F, known, *rest, none, problem.n)
+        if (gains < 0).any():
+            T, P = T.clone(), P.clone()
+            for rows in torch.from_numpy(gains < 0).to(T.device).nonzero()[:, 0].split(_ROWS):
+                t, p, here, block = map(_numbers, (T[rows], P[rows], own[rows], c.block(rows)))
+                _settle(t, p, F, here, *rest, block, _VISITS * len(rows))
+                after = torch.from_numpy(t).to(T)
+                P += c.columns(rows, (after - T[rows]) @ c.h2)
+                T[rows] = after
         if bool((T != state.T).any()):
             state, rounds = problem.state(T, P), rounds + 1
             if rounds % _PATIENCE == 0:

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from .._core.checks import check_choice
 from .._core.eigen import EXTRA, leading
-from ..costs.array import Pairwise
-from .contraction import as_coupling, contraction, hard_plan, ratio
+from ..costs.array import Pairwise, as_pairwise
+from .contraction import Contraction, as_coupling, hard_plan, ratio
 from .descent import SMALL, Problem, State
 from .moves import lowest_plan
 
@@ -168,7 +168,7 @@ def match(problem: Problem, labels: Tensor, rng: np.random.Generator) -> Tensor:
     mass = member.sum(dim=0)
     terms = problem.contraction
     small = ratio(terms.between(member, terms.times(member)), torch.outer(mass, mass))
-    reduced = Problem(contraction(small, terms.structure, terms.loss), mass)
+    reduced = Problem(Contraction(as_pairwise(small), terms.structure, terms.loss), mass)
     trials = [mass[:, None].expand(m, k) / k]
     for _ in range(_TRIES):
         places = torch.from_numpy(rng.permutation(k)[:m]).to(w.device)

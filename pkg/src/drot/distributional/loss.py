@@ -19,6 +19,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from .._core.checks import check_choice
 from .._core.sinkhorn import balance
 from ..costs.kernels import KERNELS
 from ..embeddings.kernels import KernelMatrix
@@ -124,11 +125,30 @@ def objective_at(C: Tensor, h2: Tensor, M: Tensor, q: Tensor, constant: float, l
     return constant + total(torch.outer(q, q) * loss.f2(C)) - total(M * h2)
 
 
-def normalizations_of(loss: Loss) -> tuple[Normalization, ...]:
-    """The normalisations whose best factors are known for a loss, its usual one first."""
-    if loss.log:
-        return get_args(Normalization)
-    return ("sum", "none") if loss.free else ("none",)
+def read_terms(
+    kernel: str, normalization: Normalization | None, loss: LossName | None
+) -> tuple[Normalization, Loss]:
+    """The normalisation and loss of a kernel: usual ones where none is given, else of its kind."""
+    check_choice("kernel", kernel, (*KERNELS, "gram"))
+    gram = kernel == "gram"
+    terms = as_loss(("square" if gram else "kl") if loss is None else loss)
+    known: tuple[Normalization, ...] = ("none",)  # whose best factors are, the usual one first
+    if not gram and (terms.log or terms.free):
+        known = get_args(Normalization) if terms.log else ("sum", "none")
+    chosen = known[0] if normalization is None else normalization
+    check_choice("normalization", chosen, get_args(Normalization))
+    if chosen not in known or (gram and not terms.free):
+        raise ValueError(
+            "kernel='gram' has entries of both signs and goes with loss='square' and "
+            "normalization='none'; another goes with loss='kl', or with 'square' and 'sum' or "
+            f"'none'; got {kernel!r}, {terms.name!r} and {chosen!r}"
+        )
+    if terms.high < math.inf:
+        raise ValueError(
+            f"loss={terms.name!r} has a range that ends at {terms.high:g}, which is what every "
+            "kernel gives a prototype and itself: two points of one would cost infinitely much"
+        )
+    return chosen, terms
 
 
 def pair_forces(C: Tensor, M: Tensor, q: Tensor, loss: Loss) -> tuple[Tensor, Tensor]:

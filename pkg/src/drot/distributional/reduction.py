@@ -6,17 +6,16 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Literal, NamedTuple, TypedDict, Unpack, get_args
+from typing import Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import check_choice, check_count
+from .._core.checks import check_count
 from .._core.run import TOLERANCE, Lowest, OnFailure
 from ..costs.factored import Factored, gram
-from ..costs.kernels import KERNELS
 from ..embeddings.descent import lbfgs, metric_of, radius
 from ..embeddings.losses import Evaluation
 from ..embeddings.starts import random_start, spectral_start
@@ -25,20 +24,18 @@ from ..gromov.contraction import (
     as_cost,
     as_weights,
     hard_plan,
+    ratio,
     refuse_distances,
     total,
     with_rows,
 )
 from ..gromov.descent import Problem, State
-from ..gromov.loss import LossName, as_loss
+from ..gromov.loss import LossName
 from ..gromov.moves import lowest_plan
 from ..gromov.semirelaxed import SemiRelaxedGW
 from ..gromov.starts import clusters, spectral_labels
 from ..spectral.kernel_pca import coordinates
-
-from .loss import (  # isort: skip
-    Normalization, PrototypeLoss, log_kernel, normalizations_of, objective_at, ratio, structure,
-)  # fmt: skip
+from .loss import Normalization, PrototypeLoss, log_kernel, objective_at, read_terms, structure
 
 OutputKernel = Literal["student", "gaussian", "gram"]
 Clustering = Literal["spectral", "kmeans"]
@@ -140,33 +137,16 @@ class ReductionProblem:
         loss: LossName | None = None,
         weights: ArrayLike | None = None,
     ):
-        check_choice("kernel", kernel, (*KERNELS, "gram"))
-        gram = kernel == "gram"
-        terms = as_loss(("square" if gram else "kl") if loss is None else loss)
-        best = normalizations_of(terms)
-        if normalization is None:
-            normalization = "none" if gram else best[0]
-        check_choice("normalization", normalization, get_args(Normalization))
-        if normalization not in (("none",) if gram else best) or (gram and not terms.free):
-            raise ValueError(
-                "kernel='gram' has entries of both signs and goes with loss='square' and "
-                "normalization='none'; another goes with loss='kl', or with 'square' and 'sum' or "
-                f"'none'; got {kernel!r}, {terms.name!r} and {normalization!r}"
-            )
-        if terms.high < math.inf:
-            raise ValueError(
-                f"loss={terms.name!r} has a range that ends at {terms.high:g}, which is what every "
-                "kernel gives a prototype and itself: two points of one would cost infinitely much"
-            )
-        self.kernel, self.normalization, self.loss = kernel, normalization, terms
-        self.cost = as_cost(similarity, "similarity", terms)
+        self.kernel = kernel
+        self.normalization, self.loss = read_terms(kernel, normalization, loss)
+        self.cost = as_cost(similarity, "similarity", self.loss)
         cure = "of squared distances D pass drot.symmetric_entropic_affinity(D, perplexity=...)"
         refuse_distances(self.cost, "similarity", cure)
         self.n = self.cost.shape[0]
         self.k = check_count("n_prototypes", n_prototypes, 2, self.n)
         self.n_components = check_count("n_components", n_components, 1)
         self.w = as_weights(weights, self.n, self.cost, "weights")
-        self.contraction = Contraction(self.cost, None, terms)
+        self.contraction = Contraction(self.cost, None, self.loss)
         self.constant, self.diagonal = self.contraction.constant(self.w), self.cost.diagonal()
         self.data_scale = self.contraction.scale(self.w, self.constant)
         self.tol = TOLERANCE[self.w.dtype]  # of a plan, as in semi_relaxed_gw
@@ -359,7 +339,7 @@ def make_problem(
     **terms: Unpack[ProblemOptions],
 ) -> ReductionProblem:  # fmt: skip
     """The problem for a kernel or for inner products."""
-    kind = InnerProductProblem if kernel == "gram" else ReductionProblem
+    kind = InnerProductProblem if str(kernel) == "gram" else ReductionProblem  # which refuse others
     return kind(similarity, n_prototypes, kernel=kernel, **terms)
 
 

@@ -215,14 +215,10 @@ def solve(
     """The lowest end of the descents from all starts; without descents, the lowest start."""
     problem = make(similarity, n_prototypes, kernel=kernel, **terms)
     tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
-    points_tol, most, rounds = tol, max_iter, 0
-    if descend:
-        points_tol, most, rounds = max(tol, ALL_TOL), _PLACE, max_iter
-    first = starts(
-        problem, init, n_starts, clustering, random_state, tol=tol, points_tol=points_tol,
-        max_iter=most,
-    )  # fmt: skip
-    found = lowest(where, first, partial(block_descent, problem, tol=tol), rounds, callback)
+    points_tol, most = (max(tol, ALL_TOL), _PLACE) if descend else (tol, max_iter)
+    first = starts(problem, init, n_starts, clustering, random_state, tol, points_tol, most)
+    blocks, rounds = partial(block_descent, problem, tol=tol), max_iter if descend else 0
+    found = lowest(where, first, blocks, rounds, callback)
     return problem.result(found, tol, on_failure)
 
 
@@ -252,7 +248,7 @@ def accept(problem: ReductionProblem, now: Iterate, **block) -> Iterate:
 
 
 def starts(
-    problem: ReductionProblem, init, n_starts: int, clustering: Clustering, random_state: Seed, *,
+    problem: ReductionProblem, init, n_starts: int, clustering: Clustering, random_state: Seed,
     tol: float, points_tol: float, max_iter: int,
 ) -> Iterator[Iterate]:  # fmt: skip
     """Positions and plans to start from, made when their turn comes.

@@ -17,12 +17,12 @@ from ..affinities.umap import membership_rows, umap_membership
 from ..costs.array import as_pairwise, check_symmetric
 from ..costs.distances import sqeuclidean
 from ..costs.factored import factored_sqeuclidean, gram
-from ..distributional.loss import Normalization
+from ..distributional.loss import Normalization, read_terms
 from ..distributional.reduction import Clustering, DistributionalReduction, OutputKernel
 from ..distributional.solve import distributional_reduction
 from ..graphs.graph import fuzzy_union
 from ..gromov.barycenter import SemiRelaxedBarycenter, srgw_barycenter
-from ..gromov.loss import LossName, as_loss
+from ..gromov.loss import Loss, LossName, as_loss
 from .base import BaseEmbedding, ClusterMixin, check_precomputed
 from .new_points import MeetsNewPoints
 
@@ -61,16 +61,15 @@ class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
         raised = loss.f2(structure) @ q - (C @ T) @ loss.h2(structure)  # (b, k)
         return raised[:, columns.to(C.device)].argmin(dim=1)
 
-    def _loss(self) -> LossName:
+    def _loss(self) -> LossName | Loss:
         return self.loss
 
     def _similarity_name(self) -> str:
         """The similarity, by default that of the kernel."""
-        similarity = self.similarity
-        if similarity is None and hasattr(self, "kernel"):
-            similarity = "gram" if self.kernel == "gram" else "symmetric_entropic"
-        check_choice("similarity", similarity, self._similarities)
-        return similarity
+        if self.similarity is None and hasattr(self, "kernel"):
+            return "gram" if self.kernel == "gram" else "symmetric_entropic"
+        check_choice("similarity", self.similarity, self._similarities)
+        return self.similarity
 
     def _tiles_to(self, points: Tensor, fitted: Tensor):
         if self._similarity_name() == "precomputed":
@@ -325,11 +324,10 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     def fit(self, X, y=None):
         """Reduce the rows of X (n, p), or the similarity X (n, n); ``y`` is not used."""
         points, seed = self._read(X)
-        kernel = self._kernel()
-        check_choice("kernel", kernel, get_args(OutputKernel))
+        self._loss()  # with kernel and normalisation, before the affinity
         check_count("n_prototypes", self.n_prototypes, 2, len(points))
         solve = partial(
-            distributional_reduction, self._cost(points), self.n_prototypes, kernel=kernel,
+            distributional_reduction, self._cost(points), self.n_prototypes, kernel=self._kernel(),
             n_components=self.n_components, normalization=self.normalization, loss=self.loss,
             init=self.init, n_starts=self.n_starts, clustering=self.clustering, tol=self.tol,
             max_iter=self.max_iter, random_state=seed,
@@ -344,10 +342,10 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     def _kernel(self) -> OutputKernel:
         if self.kernel is not None:
             return self.kernel
-        return "gram" if self.similarity == "gram" else "student"
+        return "gram" if self._similarity_name() == "gram" else "student"
 
-    def _loss(self) -> LossName:
-        return self.loss or ("square" if self._kernel() == "gram" else "kl")
+    def _loss(self) -> Loss:
+        return read_terms(self._kernel(), self.normalization, self.loss)[1]
 
     def _keep(self, found: DistributionalReduction) -> None:
         found = _ordered(found)

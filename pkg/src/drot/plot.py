@@ -19,6 +19,7 @@ from matplotlib.patheffects import withStroke
 from torch import Tensor
 
 from ._core.checks import as_points, as_real, check_count
+from .hyperbolic import to_poincare
 
 __all__ = ["COLORS", "draw_graph", "panels", "scale_bar", "scatter", "style"]
 
@@ -236,7 +237,7 @@ def scatter(
         with style():
             ax = plt.subplots(figsize=(4.2, 4.2))[1]
     if Z.shape[1] == 3 and np.allclose(Z[:, 0], np.hypot(1, np.linalg.norm(Z[:, 1:], axis=1))):
-        Z = Z[:, 1:] / (1 + Z[:, :1])
+        Z = to_poincare(Z).numpy()
         ax.add_patch(Circle((0, 0), 1, fill=False, color="#8a8a8a", linewidth=0.8))
     if Z.shape[1] != 2:
         raise ValueError(f"scatter draws maps in the plane, of shape (n, 2); got {Z.shape}")

@@ -643,10 +643,10 @@ no number :: AnyError: NAME must be (one|a whole) number :: "1" | ones
 no share :: NAME must .*(-0\.5|nan|1\.5) :: -0.5 | nan | 1.5
 [name]
 unknown name :: NAME='nonsense' does not exist; choose from ' :: "nonsense"
-no name :: NAME=(array|tensor|{}).* does not exist; choose from ' :: tensor | {}
+no name :: NAME=(array|tensor|{}).* does not exist; choose from ' :: ones | tensor | {}
 [name_of_a_set]
 unknown name :: NAME='iris' does not exist; choose from 'snare :: "iris"
-no name :: NAME=(array|tensor|{}).* does not exist; choose from ' :: tensor | {}
+no name :: NAME=(array|tensor|{}).* does not exist; choose from ' :: ones | tensor | {}
 [sizes]
 no size :: NAME must be a whole number of at least 1; got (0|True) :: last 0 | last True
 empty :: NAME must list .*; got \(\) :: ()

@@ -27,7 +27,7 @@ def as_real(value, name: str) -> Tensor:
     if isinstance(value, Tensor) and value.layout != torch.strided:
         raise TypeError(f"{name} is sparse ({value.layout}); pass {name}.to_dense()")
     if type(value).__module__.startswith("drot."):
-        parts = " or ".join(part for part in ("plan", "Z", "X") if part in dir(value))
+        parts = " or ".join(part for part in ("plan", "Z", "X", "result_") if part in dir(value))
         whole = "an affinity of it for a plan, its dense() for the entries"
         says = f"its {parts}" if parts else whole if "dense" in dir(value) else "numbers"
         raise TypeError(f"{name} is of type {type(value).__name__}, no array; pass {says}")
@@ -237,7 +237,8 @@ def check_reach(target: Tensor, ties: Tensor, usable: Tensor, first: int) -> Non
         if low == high:
             has = f"{high} entries, all equal" if high > 1 else "one entry"
             says = f"row {row} has {has}, so its perplexity is {high} at any bandwidth; "
-            says += "remove copies of points" if high > 1 else "give more points"
+            cure = "remove copies of points, or add columns that tell points apart"
+            says += cure if high > 1 else "give more points"
         elif xi <= low:
             near = f", as {low} of its points are equally near (copies, or counts that coincide)"
             says = f"row {row} allows more than {low} only{near if low > 1 else ''}; raise the "

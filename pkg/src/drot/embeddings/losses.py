@@ -462,6 +462,7 @@ class BernoulliLoss(KernelLoss):
         b: float = 1.0,
         repulsion: float = 1.0,
     ):
+        check_choice("kernel", kernel, self.kernels)
         P, self.repulsion = as_plan(plan), check_positive("repulsion", repulsion)
         a, b = check_positive("a", a), check_positive("b", b)
         at = Curve(a, b, GUARD) if kernel == "curve" else Curve()

@@ -114,6 +114,7 @@ class EmbeddingEstimator(PlacesNewPoints):
         return self.init
 
     def _distances(self, points: Tensor) -> Pairwise:
+        check_choice("metric", self.metric, METRICS)
         if self.metric == "euclidean":
             return super()._distances(points)
         if self.metric == "precomputed":
@@ -125,7 +126,6 @@ class EmbeddingEstimator(PlacesNewPoints):
         D = points
         if self.metric != "precomputed":
             known = None if fitted is None else fitted.cpu().numpy()
-            check_choice("metric", self.metric, METRICS)
             found = pairwise_distances(points.cpu().numpy(), known, metric=self.metric)
             D = torch.as_tensor(found).to(points)
             if fitted is not None and self.metric in ("cosine", "correlation"):  # unit-free

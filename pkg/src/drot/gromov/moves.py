@@ -108,8 +108,7 @@ def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = T
     share = max(small, tol) * problem.scale / (problem.n * problem.k)
     f2, h2, step, gains = _numbers(c.f2), _numbers(c.h2), np.empty(problem.k), np.empty(problem.n)
     rest, own = (f2, h2, bound, share, step, gains), problem.diagonal
-    known, none = _numbers(own), np.empty((0, 0))
-    rounds = 0
+    known, none, rounds = _numbers(own), np.empty((0, 0)), 0
     while True:
         yield state
         F, T, P = f2 @ _numbers(state.q), state.T, state.P

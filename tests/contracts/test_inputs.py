@@ -120,8 +120,9 @@ SENTENCES = [
     (lambda: drot.entropic_affinity(TIED, perplexity=3.0), LEAST % (4, 3, NEAR % 3)),
     (
         lambda: drot.entropic_affinity(np.zeros((5, 5)), perplexity=2.0),
-        "out of reach: row 0 has 5 entries, all equal, .* remove copies",
+        "out of reach: row 0 has 5 entries, all equal, .* remove copies .*, or add columns",
     ),
+    (lambda: drot.gram(drot.DistR(2, similarity="gram").fit(TWINS)), "TypeError: .*its result_"),
     (lambda: drot.entropic_affinity(C, perplexity=5.0, n_neighbors=4), MOST % (0, 4, 4)),
     (
         lambda: drot.entropic_affinity(drot.sqeuclidean(TWINS, block=3), perplexity=1.5),

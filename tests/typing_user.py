@@ -2,6 +2,8 @@
 
 Every public type is met once, as the reader of its page expects it.
 """
+# mypy: disallow-any-generics, disallow-subclassing-any, disallow-untyped-calls, strict-equality
+# mypy: disallow-untyped-defs, disallow-untyped-decorators, warn-return-any, extra-checks
 
 from typing import Any, assert_type
 

@@ -43,20 +43,66 @@ COSTS = {
 }
 
 
-def same(left: drot.affinities.Affinity, right: drot.affinities.Affinity) -> None:
-    """Equal to the bit, field by field, plan included."""
+def split() -> torch.Tensor:
+    """Half of the points so near each other that rounding decides on their distances."""
+    X = points().clone()
+    X[:6] *= 1e-7
+    return X
+
+
+FACTORED = {
+    "distances": lambda: drot.factored_sqeuclidean(split() + 100, block=5),
+    "products": lambda: drot.gram(split()),
+    "factors": lambda: drot.costs.Factored(
+        split(), 2 * split(), points=split()[:, :1], symmetric=True
+    ),
+}
+MAPS = {  # of points, a similarity
+    "embedding": lambda S: drot.tsne(S, diagonal="keep", max_iter=5, on_failure="ignore"),
+    "snekhorn": lambda S: drot.snekhorn(S, max_iter=5, on_failure="ignore"),
+    "ccpca": lambda S: drot.ccpca(points(), S, n_samples=10),
+    "srgw": lambda S: drot.semi_relaxed_gw(S, S[:4, :4]),
+    "barycenter": lambda S: drot.srgw_barycenter(S, 4),
+    "reduction": lambda S: drot.distributional_reduction(S, 4, kernel="gram"),
+}
+
+
+def similarity() -> torch.Tensor:
+    return drot.symmetric_entropic_affinity(drot.sqeuclidean(points()), perplexity=4).plan
+
+
+FOUND = {
+    **{
+        f"{name}-{kind}": lambda solve=solve, cost=cost: solve(cost(points()))
+        for name, solve in RESULTS.items()
+        for kind, cost in COSTS.items()
+    },
+    **{
+        f"factored {name}": lambda cost=cost: drot.entropic_affinity(cost(), perplexity=4.0)
+        for name, cost in FACTORED.items()
+    },
+    **{name: lambda solve=solve: solve(similarity()) for name, solve in MAPS.items()},
+}
+
+
+def same(left, right) -> None:
+    """Equal to the bit, field by field; factors are no points: these would be rounded otherwise."""
     assert type(left) is type(right)
-    for field in dataclasses.fields(left):
-        a, b = getattr(left, field.name), getattr(right, field.name)
-        if field.name == "cost":
-            assert (a.shape, a.dtype, a.block) == (b.shape, b.dtype, b.block)
-            assert torch.equal(a.dense(), b.dense())
-        elif isinstance(a, torch.Tensor):
+    if isinstance(left, drot.costs.Pairwise):
+        assert (left.shape, left.dtype, left.block) == (right.shape, right.dtype, right.block)
+        assert left.symmetric == right.symmetric and torch.equal(left.dense(), right.dense())
+        names = ("left", "right", "points") if isinstance(left, drot.costs.Factored) else ()
+    else:
+        names = [field.name for field in dataclasses.fields(left)]
+        names += ["plan", "log_plan"] if isinstance(left, drot.affinities.Affinity) else []
+    for name in names:
+        a, b = getattr(left, name), getattr(right, name)
+        if isinstance(a, torch.Tensor):
             assert torch.equal(a, b) and a.dtype == b.dtype
+        elif isinstance(a, drot.costs.Pairwise):
+            same(a, b)
         else:
             assert a == b and type(a) is type(b)
-    assert torch.equal(left.plan, right.plan)
-    assert torch.equal(left.log_plan, right.log_plan)
 
 
 # ------------------------------------------------------------------------------- no effects
@@ -86,19 +132,23 @@ def test_a_cost_does_not_follow_its_cloud():
 
 
 # ---------------------------------------------------------------------------------- results
-@pytest.mark.parametrize("solve", RESULTS.values(), ids=RESULTS)
-def test_results_are_frozen(solve):
-    """No field of a result can be set, and each is documented by its type."""
-    affinity = solve(drot.sqeuclidean(points()))
-    assert isinstance(affinity, drot.affinities.Affinity)
-    for field in dataclasses.fields(affinity):
+@pytest.mark.parametrize("solve", FOUND.values(), ids=FOUND)
+def test_results_are_frozen_and_saved(solve, tmp_path):
+    """No field can be set; what was saved and loaded is the same to the bit, the cost lazy."""
+    found = solve()
+    for field in dataclasses.fields(found):
         with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(affinity, field.name, None)
-    assert type(affinity.converged) is bool
-    assert type(affinity.n_iter) is int and type(affinity.trace) is tuple
-    assert type(affinity.residual) is float and type(affinity.passes) is float
-    text = repr(affinity)
-    assert type(affinity).__name__ in text and "12 x 12" in text and len(text) < 200
+            setattr(found, field.name, None)
+    types = {"converged": bool, "n_iter": int, "trace": tuple, "residual": float, "passes": float}
+    for name, kind in types.items():
+        assert type(getattr(found, name, kind())) is kind
+    assert repr(found).startswith(type(found).__name__) and len(repr(found)) < 200
+    found.save(tmp_path / "result.npz")
+    same(drot.load(tmp_path / "result.npz"), found)
+    assert [path.name for path in tmp_path.iterdir()] == ["result.npz"]
+    # what is stored is numbers
+    with np.load(tmp_path / "result.npz", allow_pickle=False) as file:
+        assert all(array.dtype != object for array in file.values())
 
 
 def test_a_plan_is_the_readers_own():
@@ -111,26 +161,6 @@ def test_a_plan_is_the_readers_own():
 
 
 # ------------------------------------------------------------------------------ save and load
-@pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS)
-@pytest.mark.parametrize("solve", RESULTS.values(), ids=RESULTS)
-def test_save_and_load(solve, cost, tmp_path):
-    """A result that was saved and loaded is the same to the bit, its cost still lazy."""
-    affinity = solve(cost(points()))
-    affinity.save(tmp_path / "result.npz")
-    same(drot.load(tmp_path / "result.npz"), affinity)
-    assert [path.name for path in tmp_path.iterdir()] == ["result.npz"]
-    # what is stored is numbers, and as much as the cost is made of
-    with np.load(tmp_path / "result.npz", allow_pickle=False) as file:
-        assert all(array.dtype != object for array in file.values())
-
-
-def split() -> torch.Tensor:
-    """Half of the points so near each other that rounding decides on their distances."""
-    X = points().clone()
-    X[:6] *= 1e-7
-    return X
-
-
 def test_results_are_compared_as_objects():
     """Field by field would ask a tensor whether it is true."""
     for kind in (*Saved.kinds.values(), drot.spectral.SpectralEmbedding):
@@ -146,53 +176,6 @@ def test_load_says_that_memory_is_short(tmp_path, monkeypatch):
     monkeypatch.setattr(np, "load", full)
     with pytest.raises(MemoryError, match="9 EiB"):
         drot.load(tmp_path / "result.npz")
-
-
-MAPS = {  # of points, a similarity
-    "embedding": lambda S: drot.tsne(S, diagonal="keep", max_iter=5, on_failure="ignore"),
-    "snekhorn": lambda S: drot.snekhorn(S, max_iter=5, on_failure="ignore"),
-    "ccpca": lambda S: drot.ccpca(points(), S, n_samples=10),
-    "srgw": lambda S: drot.semi_relaxed_gw(S, S[:4, :4]),
-    "barycenter": lambda S: drot.srgw_barycenter(S, 4),
-    "reduction": lambda S: drot.distributional_reduction(S, 4, kernel="gram"),
-}
-
-
-@pytest.mark.parametrize("solve", MAPS.values(), ids=MAPS)
-def test_save_and_load_of_maps_and_matchings(solve, tmp_path):
-    """Every field to the bit and of its type."""
-    found = solve(drot.symmetric_entropic_affinity(drot.sqeuclidean(points()), perplexity=4).plan)
-    found.save(tmp_path / "result.npz")
-    back = drot.load(tmp_path / "result.npz")
-    assert type(back) is type(found) and len(list(tmp_path.iterdir())) == 1
-    for name in found.__dataclass_fields__:
-        one, other = getattr(back, name), getattr(found, name)
-        assert type(one) is type(other)
-        assert torch.equal(one, other) if torch.is_tensor(other) else one == other
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        found.plan = None
-    assert repr(found).startswith(type(found).__name__) and len(repr(found)) < 200
-
-
-FACTORED = {
-    "distances": lambda: drot.factored_sqeuclidean(split() + 100, block=5),
-    "products": lambda: drot.gram(split()),
-    "factors": lambda: drot.costs.Factored(
-        split(), 2 * split(), points=split()[:, :1], symmetric=True
-    ),
-}
-
-
-@pytest.mark.parametrize("cost", FACTORED.values(), ids=FACTORED)
-def test_save_and_load_factors(cost, tmp_path):
-    """Factors come back as factors: distances from the points would be rounded in another way."""
-    affinity = drot.entropic_affinity(cost(), perplexity=4.0)
-    affinity.save(tmp_path / "result.npz")
-    back = drot.load(tmp_path / "result.npz")
-    same(back, affinity)
-    assert type(back.cost) is type(affinity.cost) and back.cost.symmetric
-    for name in ("left", "right", "points"):
-        assert torch.equal(getattr(back.cost, name), getattr(affinity.cost, name))
 
 
 def test_save_refuses_callables(tmp_path):

@@ -23,27 +23,23 @@ WRONG = {
 }
 
 
-def mypy(*arguments: object) -> str:
-    """What mypy finds; with a cache for each set of options, a second run takes a second."""
-    command = [sys.executable, "-m", "mypy", "--config-file", "pkg/pyproject.toml", *arguments]
+@pytest.fixture(scope="module")
+def said(tmp_path_factory) -> str:
+    """Of the package, of its user and of wrong programs, in one run."""
+    wrong = tmp_path_factory.mktemp("wrong") / "wrong.py"
+    wrong.write_text("\n".join(["import drot", *WRONG]), "utf8")
+    command = [sys.executable, "-m", "mypy", "--config-file", "pkg/pyproject.toml"]
     env = os.environ | {"MYPYPATH": str(ROOT / "pkg" / "src")}
+    command += ["pkg/src/drot", str(USER), str(wrong)]
     answer = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
     return answer.stdout + answer.stderr
 
 
-def test_the_package_is_typed():
-    assert mypy("--cache-dir=.mypy_cache/package", "pkg/src/drot").startswith("Success")
-
-
-def test_a_user_sees_the_types_and_wrong_programs_are_refused(tmp_path):
-    """Strictly: no result of a public function is of unknown type, and none is another."""
-    wrong = tmp_path / "wrong.py"
-    wrong.write_text("\n".join(["import drot", *WRONG]), "utf8")
-    strict = ("--strict", "--follow-imports=silent", "--cache-dir=.mypy_cache/user")
-    said = mypy(*strict, USER, wrong)
-    assert USER.name not in said, said
+def test_package_and_user_are_typed_and_wrong_programs_refused(said):
+    """Its user's file is strict: no result of a public function is of unknown type or another."""
     found = dict(re.findall(r"wrong\.py:(\d+): error: .*\[(.+)\]$", said, re.M))
     assert found == {str(k): error for k, error in enumerate(WRONG.values(), 2)}
+    assert len(re.findall("error:", said)) == len(WRONG), said
 
 
 @pytest.mark.filterwarnings("error")

@@ -27,6 +27,9 @@ def test_poincare_ball_and_wrapped_normal():
     start = hyperbolic.wrapped_normal(4000, n_components=2, scale=0.5, random_state=1)
     assert float(torch.acosh(start[:, 0]).square().mean()) == pytest.approx(2 * 0.25, rel=0.05)
     assert torch.equal(start, hyperbolic.wrapped_normal(4000, scale=0.5, random_state=1))
+    for off in (-Z, 1.001 * Z):  # the other sheet, none
+        with pytest.raises(ValueError, match="of Z is not on the hyperboloid"):
+            hyperbolic.to_poincare(off)
 
 
 @pytest.mark.parametrize(

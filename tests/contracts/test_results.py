@@ -140,9 +140,9 @@ def test_results_are_frozen_and_saved(solve, tmp_path):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(found, field.name, None)
     types = {"converged": bool, "n_iter": int, "trace": tuple, "residual": float, "passes": float}
-    for name, kind in types.items():
-        assert type(getattr(found, name, kind())) is kind
-    assert repr(found).startswith(type(found).__name__) and len(repr(found)) < 200
+    if isinstance(found, drot.affinities.Affinity):
+        assert all(type(getattr(found, name)) is kind for name, kind in types.items())
+    assert repr(found).startswith(f"{type(found).__name__}(12 ") and len(repr(found)) < 200
     found.save(tmp_path / "result.npz")
     same(drot.load(tmp_path / "result.npz"), found)
     assert [path.name for path in tmp_path.iterdir()] == ["result.npz"]

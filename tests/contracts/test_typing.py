@@ -23,20 +23,15 @@ WRONG = {
 }
 
 
-@pytest.fixture(scope="module")
-def said(tmp_path_factory) -> str:
-    """Of the package, of its user and of wrong programs, in one run."""
-    wrong = tmp_path_factory.mktemp("wrong") / "wrong.py"
+def test_package_and_user_are_typed_and_wrong_programs_refused(tmp_path):
+    """In one run. No result of a public function is of unknown type: its user's file is strict."""
+    wrong = tmp_path / "wrong.py"
     wrong.write_text("\n".join(["import drot", *WRONG]), "utf8")
     command = [sys.executable, "-m", "mypy", "--config-file", "pkg/pyproject.toml"]
-    env = os.environ | {"MYPYPATH": str(ROOT / "pkg" / "src")}
     command += ["pkg/src/drot", str(USER), str(wrong)]
+    env = os.environ | {"MYPYPATH": str(ROOT / "pkg" / "src")}
     answer = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
-    return answer.stdout + answer.stderr
-
-
-def test_package_and_user_are_typed_and_wrong_programs_refused(said):
-    """Its user's file is strict: no result of a public function is of unknown type or another."""
+    said = answer.stdout + answer.stderr
     found = dict(re.findall(r"wrong\.py:(\d+): error: .*\[(.+)\]$", said, re.M))
     assert found == {str(k): error for k, error in enumerate(WRONG.values(), 2)}
     assert len(re.findall("error:", said)) == len(WRONG), said

@@ -16,6 +16,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 from matplotlib.patches import Circle
 from matplotlib.patheffects import withStroke
+from matplotlib.rcsetup import cycler
 from torch import Tensor
 
 from ._core.checks import as_points, as_real, check_count
@@ -41,7 +42,7 @@ def style() -> Iterator[None]:
     """
     with plt.rc_context(
         {
-            "axes.prop_cycle": plt.cycler(color=COLORS),
+            "axes.prop_cycle": cycler(color=COLORS),
             "axes.spines.top": False,
             "axes.spines.right": False,
             "axes.titlesize": "medium",

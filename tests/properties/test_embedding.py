@@ -10,7 +10,7 @@ import pytest
 import torch
 from clouds import cloud
 from drot import load
-from drot.embeddings.descent import Step, _direction, _search, _without_idle_growth, lbfgs, radius
+from drot.embeddings.descent import Step, _search, _without_idle_growth, lbfgs, radius
 from drot.embeddings.embed import Embedding, embed
 from drot.embeddings.losses import Evaluation, SNEkhornLoss, SNELoss
 from drot.embeddings.methods import snekhorn
@@ -154,23 +154,6 @@ def test_growth_that_hardly_pays_is_left_out():
         found = Evaluation(value=0.0, attraction=-turn - share * Z, repulsion=0 * Z)
         way = _without_idle_growth(turn + Z, Step(Z, found, 1.0))
         torch.testing.assert_close(way, turn + Z if kept else turn)
-
-
-def test_what_the_descent_learns():
-    """A symmetric inverse: exact for the last pair, and elsewhere B^-1 in the unit of that pair."""
-    rng = np.random.default_rng(0)
-    B, pairs = torch.diag(torch.from_numpy(rng.uniform(0.5, 2, size=8))), []
-    for _ in range(3):
-        s = torch.from_numpy(rng.normal(size=8))
-        y = 3 * B @ s + 0.1 * torch.from_numpy(rng.normal(size=8))
-        pairs.append(torch.stack([s, y, B.inverse() @ y]))
-    H = torch.stack([-_direction(e, B.inverse() @ e, pairs) for e in torch.eye(8).double()])
-    torch.testing.assert_close(H, H.T)
-    assert float(torch.linalg.eigvalsh(H)[0]) > 0
-    torch.testing.assert_close(H @ y, s)
-    seen = torch.cat([pair[[0, 2]] for pair in pairs])  # (6, 8)
-    other = torch.linalg.svd(seen)[2][-1]
-    torch.testing.assert_close(H @ other, (s @ y) / (y @ B.inverse() @ y) * B.inverse() @ other)
 
 
 def test_plan_of_an_embedding_that_has_none():

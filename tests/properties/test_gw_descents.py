@@ -9,9 +9,8 @@ import pytest
 import torch
 from drot.costs.array import Pairwise, as_pairwise
 from drot.gromov import moves
-from drot.gromov.contraction import Contraction, contraction, hard_plan
+from drot.gromov.contraction import contraction, hard_plan
 from drot.gromov.descent import Problem, conditional_gradient, mirror_descent
-from drot.gromov.kmeans import Means
 from drot.gromov.moves import exchanged, row_moves
 from drot.gromov.starts import dealt
 from plans import LOSSES, cloud, energy, hard_plans, problem, soft, weights
@@ -208,26 +207,6 @@ def test_the_best_exchange_is_made(loss):
             assert exchanged(terms, terms.state(T), 0.9999 * gain) is not None
             T = found.T
         assert found is None
-
-
-def test_moves_of_kernel_kmeans():
-    """What each move of a point changes, means following, against two sums of squares."""
-    X, w, labels = cloud(12, 2), weights(12), torch.arange(12) % 3
-    labels[labels == 2], labels[3] = 1, 2  # 2 has one point, 3 has none
-    terms = Means(Contraction(as_pairwise(X @ X.T), None, "square"), w, 4)
-
-    def within(labels) -> float:
-        means = [w[labels == c] @ X[labels == c] / w[labels == c].sum() for c in range(4)]
-        return float(w @ (X - torch.stack(means)[labels]).square().sum(dim=1))
-
-    cell = terms.hard(labels)
-    assert cell.value == pytest.approx(within(labels), rel=1e-12)
-    changes = terms.changes(cell, labels, w)
-    for i, b in itertools.product(range(12), range(4)):
-        moved = labels.clone()
-        moved[i] = b
-        change = within(moved) - within(labels)
-        assert float(changes[i, b]) == pytest.approx(change, abs=1e-12)
 
 
 # ------------------------------------------------------------------------------------ soft plans

@@ -61,22 +61,6 @@ def test_perplexity_below_the_ties_is_refused(dtype):
         assert np.unique(weight[near]).size == 1
 
 
-def test_ties_count_in_the_order_of_their_numbers():
-    """Scores of points are those of a stable sort of their exact distances."""
-    X = integers(90, 12, 0, 2)
-    order = [exact(Z) - 1 * (np.eye(90) == 1) for Z in (X, X[:, :4])]
-    x, z = (cost.argsort(axis=1, kind="stable")[:, 1:] for cost in order)
-    overlap = [
-        np.mean([len(np.intersect1d(a[:K], b[:K])) / K for a, b in zip(x, z, strict=True)])
-        for K in range(1, 89)
-    ]
-    for points in (X, torch.from_numpy(X).float()):
-        np.testing.assert_allclose(curve(points, X[:, :4]).overlap, overlap, atol=1e-12)
-    for K in (1, 5, 40):
-        wanted = (89 * overlap[K - 1] - K) / (89 - K)
-        assert preservation(X, X[:, :4], K) == pytest.approx(wanted, abs=1e-12)
-
-
 def test_neighbours_at_an_infinite_distance_have_no_order():
     """Of a cost cut to k entries, scores need no more than those; else they say what is missing."""
     X = np.random.default_rng(0).normal(size=(30, 3))

@@ -210,6 +210,8 @@ def test_prp_mrf_gaussian(seed):
     np.testing.assert_allclose(
         whole @ np.linalg.inv(precision) @ whole.T, np.kron(np.linalg.pinv(L), sigma), atol=1e-9
     )
+    means = np.eye(n) - Q @ Q.T  # projection on the null space of L, where the means live
+    np.testing.assert_allclose(np.linalg.inv(L + means), np.linalg.pinv(L) + means, atol=1e-9)
     formula = free / 2 * np.linalg.slogdet(2 * math.pi * sigma)[1] - p / 2 * log_trees(W)
     assert formula == pytest.approx(exact, rel=1e-10)
 

@@ -21,8 +21,11 @@ from plans import LOSSES, cloud, problem, soft, weights
 def test_gromov_wasserstein(loss):
     A, B = (M.numpy() for M in problem(1, 8, 5))
     w, q = weights(8).numpy(), weights(5, 1).numpy()
-    found = drot.gromov_wasserstein(A, B, weights_x=w, weights_z=q, loss=loss)
-    plan, log = ot.gromov.gromov_wasserstein(A, B, w, q, loss_fun=f"{loss}_loss", log=True)
+    ask = dict(max_iter=20)  # steps: what counts as the last one is measured in another unit
+    found = drot.gromov_wasserstein(
+        A, B, weights_x=w, weights_z=q, loss=loss, on_failure="ignore", **ask
+    )
+    plan, log = ot.gromov.gromov_wasserstein(A, B, w, q, loss_fun=f"{loss}_loss", log=True, **ask)
     np.testing.assert_allclose(found.plan, plan, atol=1e-12)
     assert found.value == pytest.approx(log["gw_dist"], rel=1e-9)
     np.testing.assert_allclose(found.plan.sum(dim=0), q, atol=1e-12)

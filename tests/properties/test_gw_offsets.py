@@ -143,6 +143,17 @@ def test_the_unit_of_similarities(dtype, power, kind):
     assert values[1] == math.ldexp(values[0], 2 * power)
 
 
+@pytest.mark.parametrize(("loss", "power"), [("square", 4), ("kl", 2)])
+def test_the_unit_of_points_matched_by_pot(loss, power):
+    """The same plan in any unit, and the objective in its power."""
+    X, Y = cloud(20, 3), cloud(20, 3, 1)
+    values = []
+    for unit in (1e-4, 1.0, 1e4):
+        C, D = drot.sqeuclidean(unit * X), drot.sqeuclidean(unit * Y)
+        values.append(drot.gromov_wasserstein(C, D, loss=loss).value / unit**power)
+    np.testing.assert_allclose(values, values[1], rtol=1e-6)
+
+
 def test_squares_that_no_float_holds():
     """One sentence, and no number that is none."""
     A, B = problem(0, 6, 3)

@@ -224,8 +224,7 @@ def gromov_wasserstein(
     max_iter : int
         Iterations of POT's solver.
     tol : float
-        Decrease of the objective at which it stops, as a share of it or, where that is less, in
-        its unit.
+        Decrease of the objective at which it stops, as a share of it or of its terms.
     on_failure : {"raise", "warn", "ignore"}
 
     Returns
@@ -246,13 +245,16 @@ def gromov_wasserstein(
     Examples
     --------
     >>> C = torch.tensor([[0.0, 1.0], [1.0, 0.0]]).double()
-    >>> gromov_wasserstein(C, C, init=torch.eye(2).double() / 2).value  # doctest: +SKIP
+    >>> gromov_wasserstein(C, C, init=torch.eye(2).double() / 2).value
     0.0
     """
     problem = contraction(cost_x, cost_z, loss)
     w = as_weights(weights_x, problem.n, problem.cost)
     q = as_weights(weights_z, problem.k, problem.cost, "weights_z")
     tol, max_iter = read_limits(tol, max_iter, on_failure, torch.float64)
+    # POT's least decrease has a unit, so it sees similarities that have none
+    seen, _ = standard(problem.cost, w, problem.loss, problem.structure)
+    scale = Problem(seen, w).scale
     # POT holds a start to its marginals closer than float32 can, or than is asked for here
     w, q, start = w.double(), q.double(), None
     if init is not None:
@@ -260,20 +262,20 @@ def gromov_wasserstein(
         w, q = start.sum(dim=1), start.sum(dim=0)
     solve = from_pot("ot.gromov", "gromov_wasserstein", "gromov_wasserstein")
     plan, log = solve(
-        problem.dense().double(),
-        problem.structure.double(),
+        seen.dense().double(),
+        seen.structure.double(),
         w,
         q,
         loss_fun=f"{loss}_loss",
         G0=start,
         max_iter=max_iter,
         tol_rel=tol,
-        tol_abs=tol,
+        tol_abs=tol * scale,
         symmetric=True,
         log=True,
     )
     *_, before, last = map(float, log["loss"])
-    residual, n_iter = abs(before - last) / max(1.0, abs(last)), len(log["loss"]) - 1
+    residual, n_iter = abs(before - last) / max(scale, abs(last)), len(log["loss"]) - 1
     converged = settle("gromov_wasserstein", residual, tol, n_iter, on_failure)
     plan = plan.to(problem.cost.dtype)
     return GromovWasserstein(_value(problem, plan), plan, residual, n_iter, converged)

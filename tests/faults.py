@@ -105,7 +105,7 @@ VALUES = {  # what a row calls by a name
     "cdist": lambda: torch.cdist,
 }
 SAMPLES = {  # what a parameter of a kind gets, if the row says nothing
-    **dict.fromkeys(("cloud", "ranked", "factor"), points),
+    **dict.fromkeys(("cloud", "metric", "ranked", "factor"), points),
     **dict.fromkeys(("cost", "matrix", "distances", "symmetric"), squares),
     **dict.fromkeys(("signed", "symmetric_plan"), graph),
     **dict.fromkeys(("graph", "rows"), rows),
@@ -130,13 +130,13 @@ SCORE = "X:ranked Z:ranked=plane"
 # parameter[:what it is][=its value][<=the largest count that is allowed]; what has neither a value
 # nor a sample of its kind is not passed.
 ARGUMENTS = {
-    "drot.sqeuclidean": "X Y=six",
+    "drot.sqeuclidean": "X:metric Y=six",
     "drot.student_cost": "X Y=six",
     "drot.pairwise": "function=cdist X Y=six",
     "drot.nearest": "cost:matrix n_neighbors=3<=10",
     "drot.costs.Factored": "left:factor right:factor=other points:other symmetric:other",
-    "drot.factored_sqeuclidean": "X",
-    "drot.gram": "X",
+    "drot.factored_sqeuclidean": "X:metric",
+    "drot.gram": "X:metric",
     # affinities
     "drot.entropic_affinity": "cost perplexity n_neighbors=8<=10",
     "drot.gaussian_affinity": "cost perplexity:average_perplexity",
@@ -195,13 +195,13 @@ ARGUMENTS = {
     "drot.distributional_reduction": f"{REDUCE} weights init:start_plan",
     "drot.cluster_then_reduce": REDUCE,
     "drot.reduce_then_cluster": REDUCE,
-    "drot.coot_clustering": "X n_prototypes=3 weights n_components<=3",
+    "drot.coot_clustering": "X:metric n_prototypes=3 weights n_components<=3",
     # other modules
     "drot.metrics.constraint_errors": "plan=doubly perplexity:one_perplexity",
     "drot.metrics.prototype_homogeneity": "plan:plan_of_prototypes y",
     "drot.metrics.prototype_nmi": "Z=few plan:plan_of_prototypes y n_clusters=2<=3 "
     "random_state:plain_seed",
-    "drot.metrics.weighted_silhouette": "Z=few plan:plan_of_prototypes=hard y",
+    "drot.metrics.weighted_silhouette": "Z:metric=few plan:plan_of_prototypes=hard y",
     "drot.metrics.spectral_clustering_ari": "plan:symmetric_plan=doubly y n_clusters=3 "
     "random_state:plain_seed",
     "drot.hyperbolic.distances": "Z:sheet",
@@ -506,6 +506,8 @@ SPOILS = {  # in the words of the table: what is done to a value, or what it bec
     **{f"entry {x}": put(x) for x in (math.nan, math.inf, -1, -0.25, -0.01)},
     **{f"{k} times": lambda v, k=k: k * v for k in (0, 2, 3)},
     "moved": lambda v: v + 0.3,
+    "huge": lambda v: 1e200 * v,
+    "tiny": lambda v: 1e-200 * v,
     "last 0": lambda v: (*v[:-1], 0),
     "last True": lambda v: (*v[:-1], True),
 }
@@ -528,6 +530,9 @@ empty :: NAME needs .*1 coordinate; got shape \(\d+, 0\) :: no column
 wrong ndim :: NAME must be an \(n, p\) array .* shape \(\d+,\); reshape :: column 0
 wrong ndim :: NAME must be an \(n, p\) array .* shape \(1, \d+, \d\) :: one of it
 wrong ndim :: NAME must be an \(n, p\) array .* shape \(\) :: 3.0
+[metric < cloud]
+too large :: ^squared distances overflow torch.float64; give NAME in larger units :: huge
+too small :: ^squared distances underflow torch.float64; give NAME in smaller units :: tiny
 [ranked < cloud]
 [matrix < array]
 one point :: NAME (needs|.*of|must be).*(2 points|\(1, 1\)) :: 1 x 1
@@ -719,6 +724,7 @@ NOT_HERE: dict[tuple[str, str, str], str] = {
         (name, "plan", "not symmetric"): "of these losses only the two directions together count"
         for name in ("drot.BernoulliLoss", "drot.largevis", "drot.umap")
     },
+    ("drot.sqeuclidean", "X", "too small"): "the other cloud of the row has a usual size",
     ("drot.metrics.constraint_errors", "plan", "one point"): "one row is a plan",
     ("drot.semi_relaxed_gw", "cost_z", "one point"): "all points may share one place",
     **{

@@ -148,7 +148,18 @@ def test_cell(cell):
 
 # ------------------------------------------------------------------------------- devices
 NUMBERS = {
-    *("cloud", "ranked", "symmetric", "graph", "log_kernel", "rows", "coupling", "factor", "init"),
+    *(
+        "cloud",
+        "metric",
+        "ranked",
+        "symmetric",
+        "graph",
+        "log_kernel",
+        "rows",
+        "coupling",
+        "factor",
+        "init",
+    ),
     *("start_plan", "membership", "weights", "masses", "plan_of_prototypes", "y", "perplexities"),
     "sheet",
 }

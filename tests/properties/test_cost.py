@@ -28,6 +28,11 @@ def test_sqeuclidean_refuses_to_underflow(dtype, least):
     for Y in (None, X * least / 8):
         with pytest.raises(ValueError, match=r"^squared distances underflow torch.f.*; give X"):
             drot.sqeuclidean(X * least / 8, Y)
+    for make in (drot.factored_sqeuclidean, drot.gram):
+        with pytest.raises(ValueError, match=r"^squared distances underflow"):
+            make(X * least / 8)
+        with pytest.raises(ValueError, match=r"^squared distances overflow"):
+            make(X / least * 2.0**70)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -25,6 +25,7 @@ from ._core.checks import (
     check_finite,
     check_non_negative,
     check_positive,
+    check_squares,
 )
 from .affinities.base import row_entropy
 from .costs.array import Pairwise, as_pairwise, ranks_of, tile_rows
@@ -206,7 +207,8 @@ def weighted_silhouette(Z, plan, y) -> float:
     Raises
     ------
     ValueError
-        If all prototypes have the same class, or shapes do not match.
+        If all prototypes have the same class, shapes do not match, or squared distances leave the
+        range of floats.
 
     Examples
     --------
@@ -215,6 +217,7 @@ def weighted_silhouette(Z, plan, y) -> float:
     0.8997
     """
     Z = as_points(Z, "Z").double()
+    check_squares(Z, "Z")
     T, classes = _plan_and_classes(plan, y, len(Z))
     q = T.sum(axis=0)
     used = q > 0

@@ -86,6 +86,21 @@ def as_points(value, name: str, least: int = 2) -> Tensor:
     return points
 
 
+def check_squares(centred: Tensor, name: str, *, small: bool = False) -> None:
+    """Refuse points (n, p) whose squared distances leave the range of their dtype.
+
+    Below it they may stay where they are added to larger numbers: ``small``.
+    """
+    info, extent = torch.finfo(centred.dtype), centred.amax(dim=0) - centred.amin(dim=0)
+    if not small and 0 < float(extent.max()) < (info.tiny / info.eps) ** 0.5:  # 0: all coincide
+        says = f"underflow {centred.dtype}; give {name} in smaller units"
+    elif not torch.isfinite(4 * centred.square().sum(dim=1).max()):
+        says = f"overflow {centred.dtype}; give {name} in larger units"
+    else:
+        return
+    raise ValueError(f"squared distances {says}")
+
+
 def check_square(matrix: Tensor, name: str, least: int = 1) -> None:
     """Refuse what is not an (n, n) array with n >= ``least``."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < least:

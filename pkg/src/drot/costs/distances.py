@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from .._core.checks import as_points, check_count, check_finite, check_same_device
+from .._core.checks import as_points, check_count, check_finite, check_same_device, check_squares
 from .._core.ranks import Ranks
 from .array import Block, Nearest, Pairwise, as_pairwise, fill_diagonal, smallest
 
@@ -168,15 +168,10 @@ def student_cost(X, Y=None, *, block: Block = "auto") -> Pairwise:
 def _of_distances(kind: str, X, Y, block: Block) -> Pairwise:
     """The cost "sqeuclidean" or "student" between two clouds."""
     x, y = _clouds(X, Y)
-    points, info = torch.cat([x, y]), torch.finfo(x.dtype)
-    extent = float((points.amax(dim=0) - points.amin(dim=0)).max())
-    if kind != "student" and 0 < extent < math.sqrt(info.tiny / info.eps):  # 0: all coincide
-        raise ValueError(f"squared distances underflow {x.dtype}; give X in smaller units")
     centre = _centre(x, y)
-    yc, norms = y - centre, [(z - centre).square().sum(dim=1) for z in (x, y)]
-    if not torch.isfinite(2 * (norms[0].max() + norms[1].max())):
-        raise ValueError(f"squared distances overflow {x.dtype}; give X in larger units")
-    evaluate = partial(_tile, kind, x, y, centre, yc, norms[1])
+    yc = y - centre
+    check_squares(torch.cat([x - centre, yc]), "X", small=kind == "student")
+    evaluate = partial(_tile, kind, x, y, centre, yc, yc.square().sum(dim=1))
     parts = {kind: x} if y is x else {kind: x, "other": y}
     shape = len(x), len(y)
     return Pairwise(evaluate, shape, x, block=block, symmetric=y is x, parts=parts)

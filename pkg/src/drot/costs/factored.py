@@ -7,7 +7,7 @@ from functools import cached_property, partial
 import torch
 from torch import Tensor
 
-from .._core.checks import as_points
+from .._core.checks import as_points, check_squares
 from .array import Block, Pairwise, tile_rows
 
 
@@ -124,14 +124,17 @@ def gram(X, *, block: Block = None) -> Factored:
     Raises
     ------
     ValueError
-        If X is not an (n, p) array of finite numbers with n >= 2.
+        If X is not an (n, p) array of finite numbers with n >= 2, or squares of its entries leave
+        the range of the dtype.
 
     Examples
     --------
     >>> gram([[3.0, 4.0], [0.0, 1.0]]).dense().tolist()
     [[25.0, 4.0], [4.0, 1.0]]
     """
-    return Factored(as_points(X, "X").clone(), block=block)
+    X = as_points(X, "X").clone()
+    check_squares(X, "X")
+    return Factored(X, block=block)
 
 
 def factored_sqeuclidean(X, *, block: Block = None) -> Factored:
@@ -162,7 +165,8 @@ def factored_sqeuclidean(X, *, block: Block = None) -> Factored:
     Raises
     ------
     ValueError
-        If X is not an (n, p) array of finite numbers with n >= 2.
+        If X is not an (n, p) array of finite numbers with n >= 2, or squares of its entries leave
+        the range of the dtype.
 
     Examples
     --------
@@ -171,6 +175,7 @@ def factored_sqeuclidean(X, *, block: Block = None) -> Factored:
     """
     X = as_points(X, "X")
     x = X - X.mean(dim=0)
+    check_squares(x, "X")
     norms, one = x.square().sum(dim=1, keepdim=True), torch.ones_like(x[:, :1])
     left, right = torch.cat([norms, one, -2 * x], dim=1), torch.cat([one, norms, x], dim=1)
     return Factored(left, right, block=block, points=x, symmetric=True)

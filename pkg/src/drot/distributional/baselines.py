@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import Seed, as_points, as_rng, check_count
+from .._core.checks import Seed, as_points, as_rng, check_count, check_squares
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size, takes_options_of
 from ..embeddings.embed import TOL as ALL_TOL
@@ -201,7 +201,10 @@ def coot_clustering(
     ImportError
         If POT is not installed.
     ValueError
-        If counts are out of range.
+        If counts are out of range, weights are negative or do not sum to 1, or squared distances
+        leave the range of the dtype.
+    NotConverged
+        If the best start did not reach ``tol`` and ``on_failure="raise"``.
 
     Examples
     --------
@@ -221,6 +224,7 @@ def coot_clustering(
     h, v, g = (torch.full((m,), 1 / m).to(X) for m in (k, p, q))
     centre = X.mean()  # Z follows a shift of X, and squares of what all entries share would cancel
     X = X - centre
+    check_squares(X, "X")
 
     def couplings() -> Iterator[list[Tensor]]:
         for _ in range(n_starts):

@@ -106,7 +106,7 @@ VALUES = {  # what a row calls by a name
 }
 SAMPLES = {  # what a parameter of a kind gets, if the row says nothing
     **dict.fromkeys(("cloud", "metric", "ranked", "factor"), points),
-    **dict.fromkeys(("cost", "matrix", "distances", "symmetric"), squares),
+    **dict.fromkeys(("cost", "matrix", "distances", "symmetric", "similarity"), squares),
     **dict.fromkeys(("signed", "symmetric_plan"), graph),
     **dict.fromkeys(("graph", "rows"), rows),
     **dict.fromkeys(("coupling", "plan_of_prototypes"), soft),
@@ -214,7 +214,7 @@ ARGUMENTS = {
     "drot.spectral.classical_mds": "cost:symmetric n_components<=10",
     "drot.spectral.isomap": "X n_components<=10 n_neighbors<=9",
     "drot.spectral.locally_linear_embedding": "X n_components<=9 n_neighbors<=9",
-    "drot.spectral.kernel_pca": "similarity:symmetric weights:masses n_components<=10",
+    "drot.spectral.kernel_pca": "similarity:similarity weights:masses n_components<=10",
     "drot.spectral.laplacian_eigenmaps": "graph:symmetric_plan n_components<=9",
     "drot.spectral.diffusion_map": "graph:symmetric_plan n_components<=9",
     "drot.datasets.available": "name:name_of_a_set=mnist",
@@ -547,14 +547,18 @@ not symmetric :: must be symmetric;.*entries \(\d, \d\) and \(\d, \d\) :: lopsid
 [distances < cost]
 negative :: NAME.*negative :: entry -0.25
 [graph < cost]
+a cost :: NAME holds distances, small where :: a cost
 negative :: (NAME.* negative.*-0\.25.*|it has -0.25 at )(row 2, column 1|\(2, 1\)) :: entry -0.25
 [symmetric_plan < cost]
+a cost :: AnyError: NAME (holds|is of type).*; pass an affinity of it\b :: a cost
 not symmetric :: must be symmetric :: lopsided
 negative :: (NAME|weights).*negative :: two entries -0.25
 [kl < symmetric]
 negative :: needs a NAME without negative .*; entry \(1, 2\) is -0\.25 :: two entries -0.25
+[similarity < symmetric]
+a cost :: ^NAME holds distances, small where .*; pass an affinity of it, or drot.gram :: a cost
 [log_kernel < cost - one point]
-a cost :: TypeError: NAME is of type Pairwise, no array; pass an affinity .* its dense :: a cost
+a cost :: TypeError: NAME is of type Pairwise, no array; pass an affinity of it$ :: a cost
 not finite :: NAME is ENTRY at row 2, column 1; .* or -inf
 [rows < array]
 not finite :: NAME .*(non-negative|finite).*ENTRY at row 2, column 1

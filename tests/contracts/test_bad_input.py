@@ -148,20 +148,9 @@ def test_cell(cell):
 
 # ------------------------------------------------------------------------------- devices
 NUMBERS = {
-    *(
-        "cloud",
-        "metric",
-        "ranked",
-        "symmetric",
-        "graph",
-        "log_kernel",
-        "rows",
-        "coupling",
-        "factor",
-        "init",
-    ),
+    *("cloud", "ranked", "symmetric", "graph", "log_kernel", "rows", "coupling", "factor", "init"),
     *("start_plan", "membership", "weights", "masses", "plan_of_prototypes", "y", "perplexities"),
-    "sheet",
+    *("sheet", "metric", "similarity"),
 }
 ARRAYS = {*NUMBERS, "table", "cost", "matrix", "distances", "kl", "signed", "symmetric_plan"}
 FOLLOW = {  # the first argument moves to the other, which is larger or what is differentiated

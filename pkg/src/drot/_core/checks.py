@@ -28,8 +28,8 @@ def as_real(value, name: str) -> Tensor:
         raise TypeError(f"{name} is sparse ({value.layout}); pass {name}.to_dense()")
     if type(value).__module__.startswith("drot."):
         parts = " or ".join(part for part in ("plan", "Z", "X", "result_") if part in dir(value))
-        whole = "an affinity of it for a plan, its dense() for the entries"
-        says = f"its {parts}" if parts else whole if "dense" in dir(value) else "numbers"
+        whole = "an affinity of it" if "dense" in dir(value) else "numbers"
+        says = f"its {parts}" if parts else whole
         raise TypeError(f"{name} is of type {type(value).__name__}, no array; pass {says}")
     try:
         # through NumPy, Python numbers are float64; torch alone would make them float32
@@ -111,7 +111,12 @@ def check_square(matrix: Tensor, name: str, least: int = 1) -> None:
 
 
 def as_square(value, name: str, least: int = 1) -> Tensor:
-    """A finite (n, n) array: a matrix, or what has one as ``dense()``."""
+    """A finite (n, n) array that is no cost: a matrix, or what has one as ``dense()``."""
+    if {"sqeuclidean", "student"} & {*(getattr(value, "parts", None) or ())}:
+        says = (
+            "holds distances, small where points are near; pass an affinity of it, or drot.gram(X)"
+        )
+        raise ValueError(f"{name} {says}")
     matrix = as_real(value.dense() if hasattr(value, "dense") else value, name)
     check_square(matrix, name, least)
     check_finite(matrix, name)

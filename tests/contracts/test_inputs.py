@@ -61,6 +61,14 @@ def coupling(plan=P, log_kernel=-C, prior="row", **options):
 
 
 # A call, and a regular expression for its sentence; a ValueError where it names no other type.
+def kernel() -> np.ndarray:
+    return np.exp(-squares(8))
+
+
+def euclidean() -> drot.distributional.DistributionalReduction:
+    return drot.distributional_reduction(kernel(), 3, init="random", on_failure="ignore")
+
+
 SENTENCES = [
     # clouds and callables
     (lambda: drot.sqeuclidean(changed(X, 5, 2, -math.inf)), r"X .*\(-inf\) at row 5, column 2"),
@@ -188,6 +196,30 @@ SENTENCES = [
         lambda: drot.umap_membership(drot.nearest(C, n_neighbors=3), n_neighbors=5),
         "row 0.*fewer than 4 finite entries",
     ),
+    *(
+        (
+            lambda f=f: f(C, 3, init=None),
+            "TypeError: ^init is a NoneType; pass '.*, a plan or a res",
+        )
+        for f in (drot.distributional_reduction, drot.srgw_barycenter)
+    ),
+    (lambda: drot.sqeuclidean([["a"]]), "TypeError: ^X cannot .* numbers: it holds text$"),
+    (lambda: drot.distributional_reduction(0 * C, 2), "^similarity is zero everywhere"),
+    (
+        lambda: drot.hyperbolic.distributional_reduction(kernel(), 3, init=euclidean()),
+        "^row . of init is not on the hyperboloid",
+    ),
+    (
+        lambda: drot.cluster_then_reduce(
+            kernel(), 3, centres=lambda T: torch.full((3, 3), math.nan)
+        ),
+        "^what centres returned has a non-finite entry",
+    ),
+    (
+        lambda: drot.datasets.stochastic_block_model((3, 4), p_within="a"),
+        "TypeError: ^p_within must be one number; got str",
+    ),
+    (lambda: drot.plot.scatter(drot.TSNE()), "NotFittedError: this TSNE is not fitted yet"),
     (lambda: drot.random_start(3, dtype="float32"), r"dtype='float32' .* pass torch\.float32 or"),
     (
         lambda: drot.gaussian_affinity(np.ones((4, 4)), perplexity=2.0),

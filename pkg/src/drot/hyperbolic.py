@@ -273,27 +273,30 @@ class HyperbolicProblem(ReductionProblem):
         return to_lorentz(lorentz_centroids(Z[:, 1:], ratio(c.T, c.q).T.double()))
 
     def read_positions(self, Z: Tensor) -> Tensor:
-        Z = as_lorentz(Z)
+        Z = as_lorentz(Z, "init")
         super().read_positions(Z[:, 1:])  # which refuses other dimensions
         return Z.to(self.w.device, torch.float64)
 
 
-def as_lorentz(Z) -> Tensor:
+def as_lorentz(Z, name: str = "Z") -> Tensor:
     """Lorentz coordinates (k, q + 1)."""
-    Z = as_points(Z, "Z", least=1)
+    Z = as_points(Z, name, least=1)
     if Z.shape[1] < 2:
-        raise ValueError("Z needs at least 2 Lorentz coordinates: the height and one of the space")
+        raise ValueError(
+            f"{name} needs at least 2 Lorentz coordinates: the height and one of space"
+        )
     shares = Z[:, 1:] / Z[:, :1]  # whose squares are in range
     off = (Z[:, 0] ** -2 + shares.square().sum(dim=1) - 1).abs()
     if bool((Z[:, 0] <= 0).any()) or float(off.max()) > 1e-4:
         raise ValueError(
-            f"row {int(off.argmax())} of Z is not on the hyperboloid -z_0^2 + |v|^2 = -1, z_0 > 0"
+            f"row {int(off.argmax())} of {name} is not on the hyperboloid -z_0^2 + |v|^2 = -1, "
+            "z_0 > 0"
         )
     highest, most = int(Z[:, 0].argmax()), min(torch.finfo(Z.dtype).max ** 0.5 / 4, 1e76)
     if not float(Z[highest, 0]) <= most:
         raise ValueError(
-            f"row {highest} of Z has the height {float(Z[highest, 0]):.0e}, and means overflow "
-            f"past {most:.0e}; move the origin into the middle of Z"
+            f"row {highest} of {name} has the height {float(Z[highest, 0]):.0e}, and means "
+            f"overflow past {most:.0e}; move the origin into the middle"
         )
     return Z
 

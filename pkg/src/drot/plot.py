@@ -297,7 +297,7 @@ def _map_of(model) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
         if hasattr(model, names[0]):
             Z, weights, plan = (array(getattr(model, name, None)) for name in names)
             return np.asarray(Z), None if plan is None else weights, plan
-    Z = getattr(model, "embedding_", model)
+    Z = model.embedding_ if hasattr(model, "fit") else getattr(model, "embedding_", model)
     return as_points(Z, "the map").cpu().numpy(), None, None
 
 

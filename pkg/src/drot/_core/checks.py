@@ -50,6 +50,8 @@ def as_real(value, name: str) -> Tensor:
 def _native(value) -> np.ndarray:
     """A writable array that torch can share: other strides, byte orders and locks are copied."""
     array = np.asarray(value)
+    if array.dtype.kind in "OSU":
+        raise TypeError("it holds " + ("objects" if array.dtype.kind == "O" else "text"))
     array = np.require(array, array.dtype.newbyteorder("="), ("C", "W"))
     return array.copy() if min(array.strides, default=0) < 0 else array  # one column, backwards
 

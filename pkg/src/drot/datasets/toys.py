@@ -353,7 +353,7 @@ def stochastic_block_model(
     """
     sizes = _each("sizes", sizes, _size)
     for name, p in (("p_within", p_within), ("p_between", p_between)):
-        if not 0 <= float(p) <= 1:
+        if not 0 <= as_number(name, p) <= 1:
             raise ValueError(f"{name} must lie between 0 and 1; got {p}")
     y = np.repeat(np.arange(len(sizes)), sizes)
     chance = np.where(y[:, None] == y, p_within, p_between)

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import Seed, as_points, as_rng, check_count, check_squares
+from .._core.checks import Seed, as_points, as_rng, as_symmetric, check_count, check_squares
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size, takes_options_of
 from ..embeddings.embed import TOL as ALL_TOL
@@ -87,8 +87,9 @@ def cluster_then_reduce(
         return solve(where, similarity, k, init=where, max_iter=max_iter, **ask)
     quiet = ask | {"max_iter": 1, "on_failure": "ignore"}  # the plan, and then E_L, is what counts
     clusters = solve(where, similarity, k, init=where, **quiet)
+    similar = as_symmetric(centres(clusters.plan), "what centres returned")
     ask.pop("weights", None)
-    drawn = solve(where, centres(clusters.plan), k, init=where, max_iter=max_iter, **ask)
+    drawn = solve(where, similar, k, init=where, max_iter=max_iter, **ask)
     found = solve(where, similarity, k, init=replace(clusters, Z=drawn.Z), **quiet)
     return replace(found, residual=drawn.residual, converged=drawn.converged)
 

@@ -149,6 +149,8 @@ class ReductionProblem:
         self.contraction = Contraction(self.cost, None, self.loss)
         self.constant, self.diagonal = self.contraction.constant(self.w), self.cost.diagonal()
         self.data_scale = self.contraction.scale(self.w, self.constant)
+        if self.loss.log and self.data_scale == 0:
+            raise ValueError("similarity is zero everywhere; nothing holds the points together")
         self.tol = TOLERANCE[self.w.dtype]  # of a plan, as in semi_relaxed_gw
         self.products = 0.0
         # made once while the same positions and plan are asked for

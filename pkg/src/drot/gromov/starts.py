@@ -42,6 +42,9 @@ def as_init(
             check_choice("init", name, names)
         return tuple(init)
     plan = getattr(init, "plan", init)
+    if not hasattr(plan, "__len__"):
+        says = f"pass {', '.join(map(repr, names))}, a plan or a result"
+        raise TypeError(f"init is a {type(init).__name__}; {says}")
     return as_coupling(plan, "init", len(w), k, w, rows=w)
 
 

@@ -154,6 +154,8 @@ def test_growth_that_hardly_pays_is_left_out():
         found = Evaluation(value=0.0, attraction=-turn - share * Z, repulsion=0 * Z)
         way = _without_idle_growth(turn + Z, Step(Z, found, 1.0))
         torch.testing.assert_close(way, turn + Z if kept else turn)
+        back = turn - Z / 2  # what shrinks the map stays
+        torch.testing.assert_close(_without_idle_growth(back, Step(Z, found, 1.0)), back)
 
 
 def test_plan_of_an_embedding_that_has_none():

@@ -397,3 +397,7 @@ def test_stalled_affinity_is_not_embedded(monkeypatch):
         pytest.raises(drot.NotConverged, match=r"too far from one that can be embedded; pass dty"),
     ):
         drot.TSNEkhorn(perplexity=12.0).fit(X)
+    exact = functools.partial(drot.symmetric_entropic_affinity, tol=1e-30)  # rows are close to it
+    monkeypatch.setattr("drot.estimators.base.symmetric_entropic_affinity", exact)
+    with pytest.warns(ConvergenceWarning, match="the affinity stopped at a residual"):
+        drot.TSNEkhorn(perplexity=12.0).fit(X)

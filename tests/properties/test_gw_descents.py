@@ -9,7 +9,7 @@ import pytest
 import torch
 from drot.costs.array import Pairwise, as_pairwise
 from drot.gromov import moves
-from drot.gromov.contraction import contraction, hard_plan
+from drot.gromov.contraction import contraction, hard_plan, ratio
 from drot.gromov.descent import Problem, conditional_gradient, mirror_descent
 from drot.gromov.moves import exchanged, row_moves
 from drot.gromov.starts import dealt
@@ -68,6 +68,7 @@ def test_products_are_those_of_the_array(kind, loss):
     for found, expected in pairs:
         torch.testing.assert_close(found, expected.to(found), rtol=1e-10, atol=1e-10)
     assert terms.products == pytest.approx(4 + (3 + 21) / 30)
+    assert ratio(torch.ones(2), torch.tensor([0.0, 4.0])).tolist() == [0, 0.25]
     if kind == "factors" and loss == "square":  # of the factors, without a row of C
         cost._evaluate = None
         assert terms.constant(w) == pytest.approx(float(w @ f1 @ w), rel=1e-10)

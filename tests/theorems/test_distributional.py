@@ -325,6 +325,7 @@ def test_baselines_are_what_they_say():
     """CDR: the best positions for its plan. DRC: means of a plain embedding."""
     C = affinity(24)
     first = drot.cluster_then_reduce(C, 4, tol=1e-6)
+    assert len(first.ends) == 1
     terms = build(C, 4, KINDS[0])
     c = terms.couple(first.plan)
     again = terms.objective(terms.update_positions(first.Z + 0.05 * cloud(4, 2), c, 1e-7, 2000), c)

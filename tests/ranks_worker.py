@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import warnings
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -29,15 +30,6 @@ def cloud(n: int = 101) -> torch.Tensor:
     return X
 
 
-SOLVERS = {
-    "entropic": lambda C: drot.entropic_affinity(C, perplexity=PERPLEXITY),
-    "dropped": lambda C: drot.entropic_affinity(C, perplexity=PERPLEXITY, diagonal="drop"),
-    "neighbours": lambda C: drot.entropic_affinity(C, perplexity=PERPLEXITY, n_neighbors=40),
-    "symmetric": lambda C: drot.symmetric_entropic_affinity(C, perplexity=PERPLEXITY),
-    "sinkhorn": lambda C: drot.doubly_stochastic_affinity(C, perplexity=PERPLEXITY),
-}
-
-
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Known(drot.affinities.Affinity):
     """The weights e^-cost."""
@@ -51,31 +43,6 @@ def known(cost: drot.costs.Pairwise) -> Known:
 
 
 SLACK = torch.tensor([[0.0], [1.0], [2.1], [90.0], [91.0], [92.1]], dtype=torch.float64)
-
-
-def equal(rank: int) -> dict:
-    """Shared rows against all rows, in one process each."""
-    found = {}
-    for block in (None, 7):
-        C = drot.sqeuclidean(cloud(), block=block)
-        mine = drot.costs.shard(C)
-        for name, solve in SOLVERS.items():
-            alone, shared = solve(C), solve(mine)
-            plan = shared.plan  # a collective: every rank calls it
-            found[f"{name} {block}"] = {
-                "plan": float((alone.plan - plan).abs().max()),
-                "perplexity": float((alone.perplexity - shared.perplexity).abs().max()),
-                "rows": [mine.own.stop - mine.own.start, sum(len(x) for _, x in shared.tiles())],
-                "bits": plan.double().sum().item().hex(),
-            }
-        if block is None:
-            found["kept rows"] = mine._dense.shape[0]
-    C = drot.sqeuclidean(SLACK)
-    both = [
-        drot.symmetric_entropic_affinity(cost, perplexity=1.5) for cost in (C, drot.costs.shard(C))
-    ]
-    found["slack"] = [affinity.slack.tolist() for affinity in both]
-    return found
 
 
 def fails(rank: int) -> dict:
@@ -150,22 +117,25 @@ def numbers(found) -> list[torch.Tensor]:
 
 
 def everything(rank: int) -> dict:
-    """Each array of each public function as a cost, whole and shared, where it may be whole."""
+    """Each array of each public function as a cost, whole, in tiles and shared, where it may be."""
     torch.use_deterministic_algorithms(True)  # memory that nobody wrote is NaN
     warnings.simplefilter("ignore")
-    found = {}
+    slack = {"cost": partial(drot.sqeuclidean, SLACK)}
+    found = {"slack": compare("drot.symmetric_entropic_affinity", {"perplexity": 1.5}, slack, [])}
     for name, row in faults.ROWS.items():
         good = row.good()
         made = {key: forms(value, faults.kind(name, key)) for key, value in good.items()}
+        whole = defaultdict(list)
         for form, option in itertools.product(FORMS, options(name)):
             taken = {}
             for parameter in (key for key, some in made.items() if form in some):
                 make = {parameter: made[parameter][form]}
-                if end := compare(name, good | option, make):
+                first = whole[parameter, form.split()[0], str(option)]
+                if end := compare(name, good | option, make, first):
                     taken |= make
                     found[f"{name} {parameter} {form} {option}"] = end
             if len(taken) > 1:
-                found[f"{name} all {form} {option}"] = compare(name, good | option, taken)
+                found[f"{name} all {form} {option}"] = compare(name, good | option, taken, [])
     return found
 
 
@@ -179,22 +149,38 @@ def options(name: str) -> list[dict]:
     ] or [{}]
 
 
-def compare(name: str, good: dict, given: dict[str, Callable]) -> str | None:
-    """What becomes of costs that are shared; None if the function takes no such thing whole."""
+def compare(name: str, good: dict, given: dict[str, Callable], first: list) -> str | None:
+    """What becomes of costs that are shared; None if the function takes no such thing whole.
+
+    Tiles are compared with ``first``, what one array gives. The sum is to agree to the bit.
+    """
     try:
         one = numbers(faults.call(name, good | {key: make() for key, make in given.items()}))
     except (TypeError, ValueError, AttributeError):
         return None
+    first += [] if first else one
+    if not close(one, first, 1e-7):
+        return "another result in tiles"
     try:
         parts = {key: shared(make()) for key, make in given.items()}
-        two = numbers(faults.call(name, good | parts))
+        result = faults.call(name, good | parts)
+        two = numbers(result)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-    same = len(one) == len(two) and all(
-        a.shape == b.shape and torch.allclose(a, b, 1e-10, 1e-10, equal_nan=True)
+    if isinstance(result, drot.affinities.Affinity):
+        kept, own = result.cost._dense, result.cost.own
+        met = [len(tile) for _, tile in result.tiles()]
+        if {sum(met), sum(met) if kept is None else len(kept)} != {own.stop - own.start}:
+            return "meets rows of others"
+    bits = sum(float(part.nan_to_num().sum()) for part in two).hex()
+    return f"equal {bits}" if close(one, two, 1e-10) else "another result"
+
+
+def close(one: list[torch.Tensor], two: list[torch.Tensor], accuracy: float) -> bool:
+    return len(one) == len(two) and all(
+        a.shape == b.shape and torch.allclose(a, b, accuracy, accuracy, equal_nan=True)
         for a, b in zip(one, two, strict=True)
     )
-    return "equal" if same else "another result"
 
 
 if __name__ == "__main__":
@@ -202,6 +188,6 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     meeting, limit = f"file://{folder / 'meeting'}", timedelta(seconds=20)
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=size, timeout=limit)
-    found = {"equal": equal, "fails": fails, "everything": everything}[task](rank)
+    found = {"fails": fails, "everything": everything}[task](rank)
     (folder / f"{rank}.json").write_text(json.dumps(found))
     os._exit(0)  # a group whose member died cannot be taken down in good order

@@ -6,6 +6,7 @@ globals().update(runpy.run_path("../../benchmarks/pages.py"))    in a cell
 from __future__ import annotations
 
 import csv
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -58,9 +59,34 @@ def words(count: int) -> str:
     return ["none", "one", "two", "three", "four", "five", "six", "seven", "eight"][count]
 
 
+def up_to(x: float) -> str:
+    """One digit, rounded up: nothing lies beyond."""
+    return one(math.ceil(round(10 * x, 6)) / 10)
+
+
+def at_least(x: float) -> str:
+    """One digit, rounded down."""
+    return one(math.floor(round(10 * x, 6)) / 10)
+
+
 def judged(count: float, of: float) -> str:
-    """The verdict on what was printed for all, and is found on some."""
-    return "holds" if count == of else "holds on most" if 2 * count > of else "differs"
+    """What was printed for all holds on all, in part on more than half, else it differs."""
+    return "holds" if count == of else "in part" if 2 * count > of else "differs"
+
+
+def nearness(ours: float, theirs: float, spread: float) -> str:
+    """How many of the printed standard deviations ours is away: two hold, four are near."""
+    away = abs(ours - theirs) / spread
+    return "holds" if away <= 2 else "near" if away <= 4 else "differs"
+
+
+def by_verdict(verdicts: dict[str, str]) -> str:
+    """All that hold, then all that do not, by their names."""
+    groups: dict[str, list[str]] = {}
+    for word in ("holds", "near", "in part", "differs"):
+        if some := [name for name, verdict in verdicts.items() if verdict == word]:
+            groups[word] = some
+    return "; ".join(f"{word}: {', '.join(some)}" for word, some in groups.items())
 
 
 def grouped(n: int | str) -> str:

@@ -24,13 +24,13 @@
       return draw(svg, "text", { x: cx, y: cy + 4, class: "drot-number" });
     });
     to.forEach(([x, y], a) => {
-      const square = { x: x + 4, y: y + 4, width: 19, height: 19, class: "drot-dot" };
+      const square = { x: x + 8, y: y + 8, width: 15, height: 15, class: "drot-dot" };
       draw(svg, "rect", square);
-      draw(svg, "text", { x: x + 13.5, y: y + 18, class: "drot-number" }, a + 1);
+      draw(svg, "text", { x: x + 15.5, y: y + 19.5, class: "drot-number" }, a + 1);
     });
     function update(labels) {
       labels.forEach((a, i) => {
-        set(lines[i], { x2: to[a][0] + 13.5, y2: to[a][1] + 13.5 });
+        set(lines[i], { x2: to[a][0] + 15.5, y2: to[a][1] + 15.5 });
         words[i].textContent = a + 1;
         set(words[i].previousSibling, { "data-place": a });
       });

@@ -50,7 +50,7 @@ def test_gradient_and_value(kernel, normalization, loss):
         C, 4, kernel=kernel, normalization=normalization, loss=loss, weights=w, gamma=0.7
     )
     c = terms.couple(T)
-    found = terms.near(v, c, torch.zeros_like(v))
+    found = terms.around(v, c, torch.zeros_like(v))
     D = naive_distance(to_lorentz(v)) ** 2
     K = 1 / (1 + D / 0.49) if kernel == "student" else np.exp(-D / 0.49)
     q, M = np.asarray(c.q), np.asarray(c.M)

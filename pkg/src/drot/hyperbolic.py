@@ -110,7 +110,8 @@ def wrapped_normal(
     if float(length.max()) > _FAR:
         raise ValueError(
             f"scale={scale:g} puts a point at distance {float(length.max()):.0f} from the origin, "
-            f"where heights exceed 1e76, as they do past {_FAR:.0f}; take a smaller scale"
+            f"where heights exceed {math.exp(_FAR):.0e}, as they do past {_FAR:.0f}; "
+            "take a smaller scale"
         )
     return to_lorentz(torch.sinh(length) * direction)
 
@@ -225,7 +226,7 @@ class HyperbolicProblem(ReductionProblem):
     def with_factors(self, log_K: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
         return structure(log_K, c.M.double(), c.q.double(), self.normalization, self.loss)
 
-    def near(self, v: Tensor, c: Coupling, x: Tensor, warm: Tensor | None = None) -> Evaluation:
+    def around(self, v: Tensor, c: Coupling, x: Tensor, warm: Tensor | None = None) -> Evaluation:
         """E_L as a function of normal coordinates x (k, q) around the space-like parts v.
 
         The derivative is exact by the logarithm of the kernel, then by the chain of the distance.
@@ -247,7 +248,7 @@ class HyperbolicProblem(ReductionProblem):
             return g * len(v) / (4 * mass)
 
         while True:
-            objective, size = partial(self.near, v, c), _spread(v)
+            objective, size = partial(self.around, v, c), _spread(v)
             for step in lbfgs(objective, torch.zeros_like(v), metric, reach=math.inf):
                 count += 1
                 done = step.found.residual(size, mass) <= tol or count > max_iter
@@ -259,7 +260,7 @@ class HyperbolicProblem(ReductionProblem):
 
     def residual_at(self, Z: Tensor, c: Coupling) -> float:
         v = Z[:, 1:]
-        here = self.near(v, c, torch.zeros_like(v))  # where they keep all lengths
+        here = self.around(v, c, torch.zeros_like(v))  # where they keep all lengths
         return here.residual(_spread(v), self.position_loss(c).mass)
 
     def initial_positions(self, c: Coupling, rng: np.random.Generator) -> Tensor:
@@ -267,7 +268,7 @@ class HyperbolicProblem(ReductionProblem):
 
     def random_positions(self, k: int, rng: np.random.Generator) -> Tensor:
         Z = wrapped_normal(k, n_components=self.n_components, random_state=rng)
-        return self.read_positions(Z)
+        return Z.to(self.w.device)
 
     def centroids(self, Z: Tensor, c: Coupling) -> Tensor:
         return to_lorentz(lorentz_centroids(Z[:, 1:], ratio(c.T, c.q).T.double()))
@@ -292,7 +293,7 @@ def as_lorentz(Z, name: str = "Z") -> Tensor:
             f"row {int(off.argmax())} of {name} is not on the hyperboloid -z_0^2 + |v|^2 = -1, "
             "z_0 > 0"
         )
-    highest, most = int(Z[:, 0].argmax()), min(torch.finfo(Z.dtype).max ** 0.5 / 4, 1e76)
+    highest, most = int(Z[:, 0].argmax()), min(torch.finfo(Z.dtype).max ** 0.5 / 4, math.exp(_FAR))
     if not float(Z[highest, 0]) <= most:
         raise ValueError(
             f"row {highest} of {name} has the height {float(Z[highest, 0]):.0e}, and means "
@@ -308,8 +309,8 @@ def to_lorentz(v: Tensor) -> Tensor:
 
 def _polar(v: Tensor) -> tuple[Tensor, Tensor]:
     """Lengths (k, 1), without a slope at 0, and directions (k, q), 0 there."""
-    tiny = torch.finfo(v.dtype).tiny
-    length = v.square().sum(dim=-1, keepdim=True).clamp_min(tiny).sqrt()
+    length = v.square().sum(dim=-1, keepdim=True)
+    length = length.clamp_min(torch.finfo(v.dtype).tiny).sqrt()
     return length, v / length
 
 
@@ -325,17 +326,18 @@ def _sinh_half_squared(v: Tensor, w: Tensor) -> Tensor:
     rise = squares / (a * torch.sqrt(1 + b * b) + b * torch.sqrt(1 + a * a))  # sinh(r - s)
     rise = rise[..., 0].square()
     across = gap - squares / (a + b) * (n + m) / 2  # (a + b) (n - m) / 2
-    ratio = (a / (a + b) * (b / (a + b)))[..., 0]
-    return rise / (2 + 2 * torch.sqrt(1 + rise)) + ratio * across.square().sum(dim=2)
+    share = (a / (a + b) * (b / (a + b)))[..., 0]
+    return rise / (2 + 2 * torch.sqrt(1 + rise)) + share * across.square().sum(dim=2)
 
 
 def squared_distances(v: Tensor, w: Tensor | None = None) -> Tensor:
     """Squared distances (k, l), of all pairs of v where w is absent; differentiable."""
     half = _sinh_half_squared(v, v if w is None else w)
-    tiny = torch.finfo(v.dtype).eps ** 2
-    near = half <= tiny  # d^2 = 4 half there, and the root has no slope at 0
-    far = 2 * torch.asinh(torch.sqrt(torch.where(near, 1, half)))
-    return torch.where(near, 4 * half, far.square())
+    close = (
+        half <= torch.finfo(v.dtype).eps ** 2
+    )  # d^2 = 4 half there, and the root has no slope at 0
+    far = 2 * torch.asinh(torch.sqrt(torch.where(close, 1, half)))
+    return torch.where(close, 4 * half, far.square())
 
 
 def boost(v: Tensor, m: Tensor) -> Tensor:

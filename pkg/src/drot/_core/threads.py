@@ -20,7 +20,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from importlib import metadata
 from inspect import Parameter, signature
 from threading import Lock
@@ -79,8 +79,8 @@ def by_size(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def takes_options_of(source: Callable[..., Any], options: type) -> Callable[[Method], Method]:
-    """Show ``options`` of ``source``, with their defaults, in the signature of a method with
-    ``**options``, and run it on the threads that its data pay for.
+    """Give a method with ``**options`` those of ``source``, with their defaults, and show them in
+    its signature; run it on the threads that its data pay for.
 
     What the method has by name itself keeps its own default.
     """
@@ -89,12 +89,13 @@ def takes_options_of(source: Callable[..., Any], options: type) -> Callable[[Met
         shown, types = signature(method), get_type_hints(options)
         own = {name: p for name, p in shown.parameters.items() if name != "options"}
         shared = [p for p in signature(source).parameters.values() if p.name in {*types, *own}]
+        defaults = {p.name: p.default for p in shared if p.name not in own}
         named = [own.pop(p.name, p.replace(kind=Parameter.KEYWORD_ONLY)) for p in shared]
         del method.__annotations__["options"]
         method.__annotations__ |= types
         parameters = sorted([*own.values(), *named], key=lambda p: p.kind)
         method.__signature__ = shown.replace(parameters=parameters)  # type: ignore[attr-defined]
-        return by_size(method)  # type: ignore[return-value]  # of the same signature
+        return by_size(wraps(method)(partial(method, **defaults)))  # type: ignore[return-value]
 
     return show
 

@@ -204,10 +204,10 @@ def symmetrize(plan) -> Tensor:
     return (matrix + matrix.T) / 2
 
 
-def read_plan(plan) -> Tensor:
-    """A finite non-negative (n, n) tensor from an affinity or an array."""
-    matrix = as_square(plan, "plan", 2)
-    check_non_negative(matrix, "plan")
+def read_plan(plan, name: str = "plan", what: str = "entry", least: int = 2) -> Tensor:
+    """A finite non-negative (n, n) tensor from an affinity, a graph or an array."""
+    matrix = as_square(plan, name, least)
+    check_non_negative(matrix, name, what)
     return matrix
 
 

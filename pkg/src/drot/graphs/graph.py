@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -17,14 +18,13 @@ from torch import Tensor
 from .._core.checks import (
     as_points,
     as_real,
-    as_square,
     check_choice,
     check_count,
     check_fits,
-    check_non_negative,
     check_same_device,
     refuse_entries,
 )
+from ..affinities.base import read_plan
 from ..costs.kernels import KERNELS, KernelName
 
 
@@ -78,6 +78,9 @@ class Graph:
         return whole
 
 
+_weights = partial(read_plan, name="graph", what="weight", least=1)  # dense, of any graph
+
+
 def as_graph(graph) -> Graph:
     """Read a :class:`Graph`, an affinity, or an (n, n) array of non-negative weights.
 
@@ -90,8 +93,7 @@ def as_graph(graph) -> Graph:
     """
     if isinstance(graph, Graph):
         return graph
-    matrix = as_square(graph, "graph")
-    check_non_negative(matrix, "graph", "weight")
+    matrix = _weights(graph)
     edges = matrix.nonzero().T.contiguous()
     return Graph(n=matrix.shape[0], edges=edges, weights=matrix[edges[0], edges[1]])
 
@@ -131,7 +133,7 @@ def laplacian(graph) -> Tensor:
     >>> laplacian([[0.0, 2.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 5.0]]).tolist()
     [[3.0, -3.0, 0.0], [-3.0, 3.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    weights = as_graph(graph).dense()
+    weights = _weights(graph)
     both = (weights + weights.T).fill_diagonal_(0)
     return torch.diag(both.sum(dim=1)) - both
 
@@ -305,7 +307,7 @@ def fuzzy_union(graph) -> Tensor:
     >>> fuzzy_union([[0.0, 0.5], [0.5, 0.0]]).tolist()
     [[0.0, 0.75], [0.75, 0.0]]
     """
-    P = as_graph(graph).dense()
+    P = _weights(graph)
     says = "graph has an entry above 1 ({entry}) at {at}; a union needs a binary graph or "
     refuse_entries(P > 1, P, says + "probabilities")
     return (P + P.T - P * P.T).fill_diagonal_(0)

@@ -133,8 +133,8 @@
     const state = core.read(box.dataset.view, data);
     const hint = element("p", { class: "drot-finding", id: id + "-hint" }, [
       "Point at a numeral, touch it, or walk with the arrow keys. Lines lead from it to its " + data.k,
-      " most similar images. In the other map rings mark the " + data.k + " numerals that are nearest",
-      " in this one. Solid: also among the " + data.k + " nearest of the map it is drawn in; dashed: not.",
+      " most similar images; solid, if they are among the " + data.k + " nearest numerals there. In the",
+      " other map rings mark what is nearest in the first; solid, if it still is. Else dashed.",
       " The address of the page keeps what you see.",
     ]);
     const maps = SIDES.map((name, s) =>

@@ -7,9 +7,10 @@ import drot
 import numpy as np
 import pytest
 import torch
+from drot._core.algebra import ratio
 from drot.costs.array import Pairwise, as_pairwise
 from drot.gromov import moves
-from drot.gromov.contraction import contraction, hard_plan, ratio
+from drot.gromov.contraction import as_terms, hard_plan
 from drot.gromov.descent import Problem, conditional_gradient, mirror_descent
 from drot.gromov.moves import exchanged, row_moves
 from drot.gromov.starts import dealt
@@ -39,7 +40,7 @@ def parts(A: torch.Tensor, B: torch.Tensor, loss: str) -> tuple[torch.Tensor, ..
 def square(seed: int, n: int, k: int) -> tuple[Problem, torch.Tensor, torch.Tensor]:
     """A problem under the square loss, and its similarities."""
     A, B = problem(seed, n, k)
-    return Problem(contraction(A, B, "square"), weights(n, seed)), A, B
+    return Problem(as_terms(A, B, "square"), weights(n, seed)), A, B
 
 
 @losses
@@ -48,7 +49,7 @@ def test_products_are_those_of_the_array(kind, loss):
     """Whatever holds C: each product, the constant, the scale, and how much was multiplied."""
     cost, A = both(kind)
     B = problem(0, 5, 5)[1]
-    terms, w, T = contraction(cost, B, loss), weights(30), soft(weights(30), 5)
+    terms, w, T = as_terms(cost, B, loss), weights(30), soft(weights(30), 5)
     f1, f2, h2, unit = parts(A, B, loss)
     labels = torch.arange(30) % 4
     hard = hard_plan(labels, w, 5)
@@ -59,7 +60,7 @@ def test_products_are_those_of_the_array(kind, loss):
         (terms.times(hard), A @ hard),
         (terms.product(hard), A @ hard @ h2),
         (terms.columns(few, T[:3]), A[:, few] @ T[:3]),
-        (terms.block(few), A[few][:, few]),
+        (terms.cost.entries(few), A[few][:, few]),
         (terms.columns(many, T[:21]), A[:, many] @ T[:21]),
         (torch.tensor(terms.constant(w)), w @ f1 @ w),
         (torch.tensor(terms.scale(w, terms.constant(w))), w @ unit @ w + f2.mean()),
@@ -82,7 +83,7 @@ def test_each_step_of_a_descent(kind, loss):
     cost, A = both(kind, 24)
     B, w = problem(1, 4, 4)[1], weights(24)
     _, f2, h2, unit = parts(A, B, loss)
-    terms, T = Problem(contraction(cost, B, loss), w), soft(w, 4, 3)
+    terms, T = Problem(as_terms(cost, B, loss), w), soft(w, 4, 3)
     size = float(w @ unit @ w + f2.mean())
     assert terms.scale == pytest.approx(size)
     for fixed, steps in (
@@ -128,7 +129,7 @@ def test_what_a_row_can_gain(loss, seed):
     """From the place that adds most to the gap, else from any; the compiled loop, by sums."""
     A, B = problem(seed, 6, 3)
     T, gains, none = soft(weights(6, seed), 3, seed), np.zeros(6), np.empty((0, 0))
-    c = contraction(A, B, loss)
+    c = as_terms(A, B, loss)
     given = T, c.product(T), c.f2 @ T.sum(dim=0), A.diagonal().clone(), c.f2, c.h2
     given = [x.numpy() for x in given]
     moves._settle(*given, 1e-12, 1e-12, np.zeros(3), gains, none, 6)  # without C, none moves
@@ -147,7 +148,7 @@ def test_row_moves_end_where_no_row_gains(kind, loss, rows, monkeypatch):
     cost, A = both(kind, 14)
     for seed in range(3):
         B, w = problem(seed, 3, 3)[1], weights(14, seed)
-        terms = Problem(contraction(cost, B, loss), w)
+        terms = Problem(as_terms(cost, B, loss), w)
         path = list(row_moves(terms, terms.state(soft(w, 3, seed)), 1e-9, exchanges=False))
         values, state = [state.value for state in path], path[-1]
         assert (np.diff(values) <= 1e-13 * terms.scale).all() and values[-1] < values[0]
@@ -178,7 +179,7 @@ def test_deals_reach_the_best_of_all_hard_plans(loss):
     for seed in range(2):
         A, B = problem(seed, 6, 3)
         A += 4 * torch.eye(6).double()
-        terms = Problem(contraction(A, B, loss), weights(6, seed))
+        terms = Problem(as_terms(A, B, loss), weights(6, seed))
         least = min(energy(A, B, T, loss) for T in hard_plans(terms.w, 3))
         state = terms.state(soft(terms.w, 3, seed))
         states = [state, *dealt(terms, state, 1e-9, 200, np.random.default_rng(seed))]
@@ -192,7 +193,7 @@ def test_the_best_exchange_is_made(loss):
     """The plan whose two columns change places for the best, or nothing where none gains."""
     for seed in range(4):
         A, B = problem(seed, 7, 4)
-        terms, T = Problem(contraction(A, B, loss), weights(7)), soft(weights(7), 4, seed)
+        terms, T = Problem(as_terms(A, B, loss), weights(7)), soft(weights(7), 4, seed)
         for _ in range(20):
             values = []
             for a, b in itertools.combinations(range(4), 2):

@@ -8,7 +8,7 @@ import drot.embeddings.plans
 import numpy as np
 import pytest
 import torch
-from drot._core.eigen import leading
+from drot._core.algebra import leading
 from drot.embeddings.descent import metric_of
 from drot.embeddings.losses import BernoulliLoss, KernelLoss, SNEkhornLoss, SNELoss
 from drot.embeddings.plans import Plan

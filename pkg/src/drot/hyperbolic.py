@@ -19,6 +19,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from ._core.algebra import ratio
 from ._core.checks import Seed, as_points, as_rng, check_choice, check_count, check_positive
 from ._core.threads import takes_options_of
 from .costs.kernels import KERNELS, KernelName
@@ -28,7 +29,6 @@ from .distributional.solve import Init, SearchOptions, solve
 from .distributional.solve import distributional_reduction as euclidean_reduction
 from .embeddings.descent import lbfgs
 from .embeddings.losses import Evaluation
-from .gromov.contraction import ratio
 
 __all__ = ["distances", "distributional_reduction", "to_poincare", "wrapped_normal"]
 

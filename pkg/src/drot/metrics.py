@@ -386,7 +386,7 @@ def neighborhood_preservation(X, Z, n_neighbors: int) -> float:
     n = x.shape[0]
     K = check_count("n_neighbors", n_neighbors, 1, n - 2)
     common = torch.zeros((), dtype=torch.int64, device=x.device)
-    for x_tile, z_tile in _tiles(x, z, K, K):
+    for x_tile, z_tile in _tiles(x, z, K):
         both = _nearest(x_tile, K) & _nearest(z_tile, K).to(x_tile.device)
         common += both.sum() - len(both)  # a point is near itself
     return _rescale(int(ranks_of(x, z).total(common)) / (n * K), K, n)
@@ -431,7 +431,7 @@ def neighborhood_curve(X, Z) -> NeighborhoodCurve:
     x, z = _read(X, Z)
     n = x.shape[0]
     counts = torch.zeros(n, dtype=torch.int64, device=x.device)
-    for x_tile, z_tile in _tiles(x, z, n - 2, n - 2):
+    for x_tile, z_tile in _tiles(x, z, n - 2):
         worst = torch.maximum(_ranks(x_tile), _ranks(z_tile).to(x_tile.device))
         counts += torch.bincount(worst.flatten(), minlength=n)
     counts = ranks_of(x, z).total(counts).cpu()
@@ -454,27 +454,26 @@ def _read(X, Z) -> tuple[Pairwise, Pairwise]:
     return x, z
 
 
-def _tiles(x: Pairwise, z: Pairwise, *least: int) -> Iterator[tuple[Tensor, Tensor]]:
+def _tiles(x: Pairwise, z: Pairwise, least: int) -> Iterator[tuple[Tensor, Tensor]]:
     """The same rows of both, (b, n) each, with -inf for the point itself: nothing is nearer.
 
-    ``least`` says how many of the nearest of x and of z must be told apart from the others: the
-    infinite ones have no order.
+    ``least`` of the nearest must be told apart from the others: the infinite ones have no order.
     """
     step = min(tile_rows(x), *(cost.block or cost.shape[0] for cost in (x, z)))
     own = ranks_of(x, z).rows(x.shape[0])
     for start in range(own.start, own.stop, step):
         rows = slice(start, min(start + step, own.stop))
         tiles = x.rows(rows).clone(), z.rows(rows).clone()  # they may be views of kept arrays
-        for tile, known in zip(tiles, least, strict=True):
+        for tile in tiles:
             tile.diagonal(rows.start).fill_(-torch.inf)
             if tile.amax() < torch.inf:
                 continue
             finite = (tile < torch.inf).sum(dim=1) - 1
-            if (finite < known).any():
-                i = int((finite < known).nonzero()[0])
+            if (finite < least).any():
+                i = int((finite < least).nonzero()[0])
                 raise ValueError(
                     f"row {start + i} is at a finite distance from {int(finite[i])} other points "
-                    f"and {known} must be ranked; lower n_neighbors, or give the whole cost"
+                    f"and {least} must be ranked; lower n_neighbors, or give the whole cost"
                 )
         yield tiles
 

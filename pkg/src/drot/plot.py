@@ -176,8 +176,7 @@ def scale_bar(ax: Axes, model) -> None:
         raise ValueError(f"a bar needs a map in the plane of positive size; got {Z.shape}, {size}")
     bar = 10.0 ** round(math.log10(size))
     left, low = Z.min(axis=0) - [0, 0.4 * size]
-    ink = "white" if sum(to_rgb(ax.get_facecolor())) < 1.5 else "black"
-    font = max(9.0, 2.1 * ax.figure.get_window_extent().width / ax.figure.dpi)  # as of scatter
+    _, ink, font = _look_of(ax)
     ax.plot([left, left + bar], [low, low], color=ink, lw=2)
     ax.text(left + 1.1 * bar, low, f"{bar:g}", color=ink, va="center", fontsize=font)
 
@@ -247,10 +246,7 @@ def scatter(
     area = size or float(np.clip(0.2 * side**2 / len(Z), 2, 30 if weights is None else 300))
     areas = np.full(len(Z), area) if weights is None else area * weights / weights.mean()
     seen = areas > 0
-    dark = sum(to_rgb(ax.get_facecolor())) < 1.5
-    ground, ink = ("black", "white") if dark else ("white", "black")
-    wide = ax.figure.get_window_extent().width / ax.figure.dpi  # inches
-    font = max(9.0, 2.1 * wide)  # 10 pixels where the figure is 350 wide
+    ground, ink, font = _look_of(ax)
     look: dict[str, Any] = {"linewidths": 0.3, "edgecolors": ground, "alpha": 0.85}
     above = "center" if weights is None else "bottom"
     stroke = withStroke(linewidth=2, foreground=ground, alpha=0.8)
@@ -264,7 +260,7 @@ def scatter(
         here = (kind == c) & seen
         if images is None and numbers is None:
             given = "#9a9a9a" if c < 0 and y is not None else COLORS[max(c, 0) % len(COLORS)]
-            color = [(part + 0.8) / 1.8 if dark else part for part in to_rgb(given)]
+            color = [(part + 0.8) / 1.8 if ground == "black" else part for part in to_rgb(given)]
             marker = _MARKERS[max(c, 0) // len(COLORS) % len(_MARKERS)]
             label = classes[c] if c >= 0 else None
             kind_of: dict[str, Any] = {"color": [color], "marker": marker, "label": label}
@@ -285,6 +281,13 @@ def scatter(
     ax.set_aspect("equal", adjustable="datalim")  # titles of a row keep one height
     ax.spines[:].set_visible(False)
     return ax
+
+
+def _look_of(ax: Axes) -> tuple[str, str, float]:
+    """The colours of ground and ink, and a size of letters: 10 pixels on a figure 350 wide."""
+    font = max(9.0, 2.1 * ax.figure.get_window_extent().width / ax.figure.dpi)
+    dark = sum(to_rgb(ax.get_facecolor())) < 1.5
+    return ("black", "white", font) if dark else ("white", "black", font)
 
 
 def _map_of(model) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:

@@ -29,7 +29,7 @@ from ..costs.array import Nearest, Pairwise, WithoutDiagonal, as_pairwise, tile_
 from ..costs.distances import sqeuclidean, student_cost
 from ..costs.factored import Factored
 
-Callback = Callable[[int, float], None]
+Callback = Callable[[int, float], bool | None]
 Convention = Literal["generalized", "papers"]
 
 

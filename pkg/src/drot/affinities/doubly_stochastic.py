@@ -183,9 +183,7 @@ def _sinkhorn(
         start = f + chord * float(t - past[0])  # f moves along a smooth curve: follow its chord
 
 
-def _log_sums(
-    cost: Pairwise, f: Tensor, nu: float, entropies: bool = False
-) -> tuple[Tensor, Tensor]:
+def _log_sums(cost: Pairwise, f: Tensor, nu: float, entropies: bool) -> tuple[Tensor, Tensor]:
     """Logarithms of the row sums, (n,), and Shannon's entropies of the rows made to sum to 1."""
 
     def tiles() -> Iterator[Tensor]:

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._core.algebra import total
 from .._core.run import OnFailure, iterate
 from .._core.threads import by_size
 from .base import Callback
@@ -197,7 +198,7 @@ class _Newton:
     def _try(self, step: Tensor) -> bool:
         """Take the step if the dual increases enough for its slope."""
         start, gradient = self.point, self._gradient(self.point)
-        slope = _inner(gradient, step)
+        slope = total(gradient * step)
         if not slope > 0:
             return False
         lam = start.lam + step[1]
@@ -206,7 +207,7 @@ class _Newton:
         if slope > 1e3 * torch.finfo(lam.dtype).eps * abs(start.value):
             enough = point.value >= start.value + 1e-4 * slope
         else:  # digits of the value no longer tell; those of its slope do
-            enough = _inner(self._gradient(point), step) >= -0.8 * slope
+            enough = total(self._gradient(point) * step) >= -0.8 * slope
         if enough:
             self.point = point
         return enough
@@ -270,7 +271,3 @@ class _Newton:
             rho, last = (left * rough).sum(), rho
             search = rough + rho / last * search
         return step
-
-
-def _inner(one: Tensor, other: Tensor) -> float:
-    return float((one * other).sum(dtype=torch.float64))

@@ -160,6 +160,17 @@ class Pairwise:
         tiles = self.tiles(tile_rows(self))
         return self.join(tile.diagonal(rows.start).clone() for rows, tile in tiles)
 
+    def entries(self, index: Tensor) -> Tensor:
+        """A[index, index], (b, b)."""
+        step = self.block or max(1, len(index))  # no more whole rows than a tile has
+        return torch.cat([self.rows(some)[:, index] for some in index.split(step)])
+
+    def centred(self, w: Tensor) -> Pairwise:
+        """J A J^T with J = I - 1 w^T: inner products of points less their mean."""
+        mean = self.join(tile @ w for _, tile in self.tiles(tile_rows(self)))  # (n,)
+        rest = mean - w @ mean
+        return self.derive(lambda rows: (self.rows(rows) - mean[rows, None]).sub_(rest))
+
     @property
     def rounding(self) -> float:
         """What a zero may come to: more than 0 where entries are products of factors."""

@@ -64,6 +64,9 @@ class Factored(Pairwise):
     def diagonal(self) -> Tensor:
         return (self.left * self.right).sum(dim=1)
 
+    def entries(self, index: Tensor) -> Tensor:
+        return self.left[index] @ self.right[index].T
+
     def with_factors(self, left: Tensor, right: Tensor | None = None) -> Factored:
         """Another similarity of the same points."""
         return Factored(left, right, block=self.block, points=self.points, symmetric=self.symmetric)

@@ -17,6 +17,11 @@ from torch import Tensor
 KernelName = Literal["gaussian", "student"]
 
 
+def squares(x: Tensor, y: Tensor) -> Tensor:
+    """Squared distances (n, m) of positions (n, q) and (m, q); no digit cancels."""
+    return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist").square()
+
+
 class Kernel:
     """A cost C of squared distances u, any smooth function that grows, from C(0) on."""
 

@@ -19,25 +19,16 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from .._core.algebra import ratio, total
 from .._core.checks import check_choice
 from .._core.sinkhorn import balance
-from ..costs.kernels import KERNELS
+from ..costs.kernels import squares
 from ..embeddings.kernels import KernelMatrix
 from ..embeddings.losses import Evaluation, KernelLoss, Normalizer
 from ..embeddings.plans import Plan
-from ..gromov.contraction import ratio, total
 from ..gromov.loss import Loss, LossName, as_loss
 
 Normalization = Literal["sum", "rows", "doubly_stochastic", "none"]
-
-
-def log_kernel(Z: Tensor, kernel: str) -> Tensor:
-    """log K (k, k) of positions Z (k, q); no digit cancels."""
-    return -KERNELS[kernel].cost(_squares(Z))
-
-
-def _squares(Z: Tensor) -> Tensor:
-    return torch.cdist(Z, Z, compute_mode="donot_use_mm_for_euclid_dist").square()
 
 
 def _tiny(x: Tensor) -> float:
@@ -129,7 +120,6 @@ def read_terms(
     kernel: str, normalization: Normalization | None, loss: LossName | None
 ) -> tuple[Normalization, Loss]:
     """The normalisation and loss of a kernel: usual ones where none is given, else of its kind."""
-    check_choice("kernel", kernel, (*KERNELS, "gram"))
     gram = kernel == "gram"
     terms = as_loss(("square" if gram else "kl") if loss is None else loss)
     known: tuple[Normalization, ...] = ("none",)  # whose best factors are, the usual one first
@@ -209,7 +199,7 @@ class PrototypeLoss(KernelLoss):
     def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
         if self.loss.log:
             return super().evaluate(Z, warm=warm, tol=tol)
-        D = _squares(Z)
+        D = squares(Z, Z)
         log_K = -self.profile.cost(D)
         C, h2 = structure(log_K, self.M, self.q, self.normalization, self.loss)
         value = objective_at(C, h2, self.M, self.q, self.offset, self.loss)

@@ -6,16 +6,18 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Literal, NamedTuple, TypedDict, Unpack
+from typing import Literal, NamedTuple, TypedDict, Unpack, get_args
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import check_count
+from .._core.algebra import ratio, total
+from .._core.checks import check_choice, check_count
 from .._core.run import TOLERANCE, Lowest, OnFailure
 from ..costs.factored import Factored, gram
+from ..costs.kernels import KERNELS, squares
 from ..embeddings.descent import lbfgs, metric_of, radius
 from ..embeddings.losses import Evaluation
 from ..embeddings.starts import random_start, spectral_start
@@ -24,9 +26,7 @@ from ..gromov.contraction import (
     as_cost,
     as_weights,
     hard_plan,
-    ratio,
     refuse_distances,
-    total,
     with_rows,
 )
 from ..gromov.descent import Problem, State
@@ -35,7 +35,7 @@ from ..gromov.moves import lowest_plan
 from ..gromov.semirelaxed import SemiRelaxedGW
 from ..gromov.starts import clusters, spectral_labels
 from ..spectral.kernel_pca import coordinates
-from .loss import Normalization, PrototypeLoss, log_kernel, objective_at, read_terms, structure
+from .loss import Normalization, PrototypeLoss, objective_at, read_terms, structure
 
 OutputKernel = Literal["student", "gaussian", "gram"]
 Clustering = Literal["spectral", "kmeans"]
@@ -146,13 +146,12 @@ class ReductionProblem:
         self.k = check_count("n_prototypes", n_prototypes, 2, self.n)
         self.n_components = check_count("n_components", n_components, 1)
         self.w = as_weights(weights, self.n, self.cost, "weights")
-        self.contraction = Contraction(self.cost, None, self.loss)
-        self.constant, self.diagonal = self.contraction.constant(self.w), self.cost.diagonal()
-        self.data_scale = self.contraction.scale(self.w, self.constant)
+        self.terms = Contraction(self.cost, None, self.loss)
+        self.constant, self.diagonal = self.terms.constant(self.w), self.cost.diagonal()
+        self.data_scale = self.terms.scale(self.w, self.constant)
         if self.loss.log and self.data_scale == 0:
             raise ValueError("similarity is zero everywhere; nothing holds the points together")
         self.tol = TOLERANCE[self.w.dtype]  # of a plan, as in semi_relaxed_gw
-        self.products = 0.0
         # made once while the same positions and plan are asked for
         self.structure_at = lru_cache(maxsize=1)(self.structure)
         self.position_loss = lru_cache(maxsize=1)(self._position_loss)
@@ -165,16 +164,15 @@ class ReductionProblem:
     # plans
 
     def couple(self, T: Tensor) -> Coupling:
-        self.products += 1
-        CT = self.cost @ T
-        return Coupling(T, CT, self.contraction.between(T, CT), T.sum(dim=0))
+        CT = self.terms.times(T)
+        return Coupling(T, CT, self.terms.between(T, CT), T.sum(dim=0))
 
     def hard_coupling(self, labels: Tensor) -> Coupling:
         return self.couple(hard_plan(labels, self.w, self.k))
 
     def identity_coupling(self) -> Coupling:
         """Each point its own prototype, with its own weight: dense, n x n."""
-        T, CT = torch.diag(self.w), self.contraction.dense() * self.w
+        T, CT = torch.diag(self.w), self.terms.dense() * self.w
         return Coupling(T, CT, self.w[:, None] * CT, self.w)
 
     def cluster(
@@ -201,7 +199,7 @@ class ReductionProblem:
         for _ in range(_ROUNDS):
             problem, now = self.plan_problem(Z, c)
             found = lowest_plan(problem, now, self.tol, _STEPS)
-            self.products += problem.products
+            self.terms.products += problem.products
             if not found.value < now.value - _SLACK[self.w.dtype] * problem.scale:
                 break
             c = self.couple(with_rows(found.T, self.w))
@@ -229,7 +227,8 @@ class ReductionProblem:
     # positions
 
     def log_kernel(self, Z: Tensor) -> Tensor:
-        return log_kernel(Z, self.kernel)
+        """log K (k, k); no digit cancels."""
+        return -KERNELS[self.kernel].cost(squares(Z, Z))
 
     def structure(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
         """Cbar (k, k), and what h2 makes of it."""
@@ -303,7 +302,7 @@ class ReductionProblem:
             objective=trace[-1],
             trace=trace,
             ends=found.ends,
-            products=self.products,
+            products=self.terms.products,
             **found.settled(tol, on_failure),
         )
         return found.give(result)
@@ -314,7 +313,7 @@ class InnerProductProblem(ReductionProblem):
 
     def structure(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
         C = Z @ Z.T
-        return C, 2 * C
+        return C, self.loss.h2(C)
 
     def update_positions(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
         """The best of that rank for diag(q)^1/2 Z Z^T diag(q)^1/2: its largest eigenvalues."""
@@ -341,7 +340,8 @@ def make_problem(
     **terms: Unpack[ProblemOptions],
 ) -> ReductionProblem:  # fmt: skip
     """The problem for a kernel or for inner products."""
-    kind = InnerProductProblem if str(kernel) == "gram" else ReductionProblem  # which refuse others
+    check_choice("kernel", kernel, get_args(OutputKernel))
+    kind = InnerProductProblem if kernel == "gram" else ReductionProblem
     return kind(similarity, n_prototypes, kernel=kernel, **terms)
 
 

@@ -15,6 +15,7 @@ from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
 from ..embeddings.embed import TOL as ALL_TOL
 from ..gromov.loss import LossName
+from ..gromov.semirelaxed import Callback
 from ..gromov.starts import as_init
 from .loss import Normalization
 from .reduction import (
@@ -28,7 +29,6 @@ from .reduction import (
 )
 
 Init = Literal["cluster_then_reduce", "reduce_then_cluster", "random"]
-Callback = Callable[[int, float, Tensor], bool | None]
 
 
 class SolverOptions(ProblemOptions, total=False):

@@ -22,6 +22,7 @@ from scipy.sparse.csgraph import laplacian
 from scipy.sparse.linalg import cg
 from torch import Tensor
 
+from .._core.algebra import total
 from ..costs.array import Pairwise, WithoutDiagonal, smallest
 from .losses import Evaluation
 
@@ -90,7 +91,7 @@ def inverse(B: Tensor) -> Metric:
 
 def radius(Z: Tensor) -> float:
     """Root mean square distance of centred points (n, q) from their centre."""
-    return math.sqrt(_inner(Z, Z) / len(Z))
+    return math.sqrt(total(Z * Z) / len(Z))
 
 
 def lbfgs(
@@ -136,7 +137,7 @@ def lbfgs(
             continue
         last, h = h, metric(new[1].gradient)
         s, y = new[0] - now.Z, new[1].gradient - now.found.gradient
-        if _inner(s, y) > 1e-10 * math.sqrt(_inner(s, s) * _inner(y, y)):
+        if total(s * y) > 1e-10 * math.sqrt(total(s * s) * total(y * y)):
             pairs.append(torch.stack([s, y, h - last]).flatten(1).double())
         now = step_to(*new)
         yield now  # 3
@@ -163,8 +164,8 @@ def _direction(g: Tensor, h: Tensor, pairs: Collection[Tensor]) -> Tensor:
 def _without_idle_growth(direction: Tensor, now: Step) -> Tensor:
     """The direction, without its radial part where that is a small share of its slope."""
     g, Z = now.found.gradient, now.Z
-    rate = _inner(direction, Z) / (_inner(Z, Z) or 1.0)
-    idle = rate > 0 and abs(rate * _inner(g, Z)) < _GROWTH * abs(_inner(g, direction))
+    rate = total(direction * Z) / (total(Z * Z) or 1.0)
+    idle = rate > 0 and abs(rate * total(g * Z)) < _GROWTH * abs(total(g * direction))
     return direction - rate * Z if idle else direction
 
 
@@ -176,7 +177,7 @@ def _search(
 
     Where the values differ by rounding only, slopes decide (Hager and Zhang, 2005).
     """
-    slope = _inner(start.found.gradient, direction)
+    slope = total(start.found.gradient * direction)
     value = start.found.value
     noise = 10 * torch.finfo(direction.dtype).eps * abs(value)
     length, low, high, best = min(1.0, longest), 0.0, math.inf, None
@@ -185,7 +186,7 @@ def _search(
     for _ in range(_TRIALS):
         Z = start.Z + length * direction
         found = evaluate(Z, start.found.dual)
-        new = _inner(found.gradient, direction)
+        new = total(found.gradient * direction)
         enough = found.value <= value + _DECREASE * length * slope or (
             found.value <= value + noise and new <= (2 * _DECREASE - 1) * slope
         )
@@ -210,7 +211,3 @@ def adam(evaluate: Evaluate, Z: Tensor, learning_rate: float, mass: float = 1.0)
         yield Step(Z, found, found.residual(radius(Z), mass))
         parameter.grad, dual = found.gradient, found.dual
         optimizer.step()
-
-
-def _inner(x: Tensor, y: Tensor) -> float:
-    return float(torch.sum(x * y, dtype=torch.float64))

@@ -77,8 +77,7 @@ def snekhorn(
     >>> bool(found.Z[0] < found.Z[1] < found.Z[2]), found.converged
     (True, True)
     """
-    names = ("doubly_stochastic", "sum")
-    check_choice("normalization", normalization, names)
+    check_choice("normalization", normalization, ("doubly_stochastic", "sum"))
     objective: SNEkhornLoss | SNELoss = SNEkhornLoss(plan, kernel)
     if normalization == "sum":
         objective = SNELoss(objective.plan, kernel, diagonal="keep")

@@ -9,8 +9,8 @@ import torch
 from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 
+from .._core.algebra import EXTRA, leading, signs
 from .._core.checks import Seed, as_device, as_rng, check_count
-from .._core.eigen import EXTRA, leading
 from .._core.threads import by_size
 from ..costs.array import Pairwise
 from ..spectral.kernel_pca import at_unit_variance
@@ -150,8 +150,7 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
 
         _, vectors = leading(product, first, q + 1, tol)
     Z = (vectors * share.masked_fill(lonely, 1)).flip(1)[:, 1:]  # no constant, the slowest first
-    Z = Z * Z.gather(0, Z.abs().argmax(dim=0, keepdim=True)).sign()
-    return at_unit_variance(Z).to(P.dtype)
+    return at_unit_variance(Z * signs(Z)).to(P.dtype)
 
 
 def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:

@@ -21,10 +21,11 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import normalize, pad
 
+from .._core.algebra import ratio, total
 from .._core.checks import Seed, as_rng, check_count
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
-from .contraction import Contraction, as_cost, as_weights, hard_plan, ratio, standard, total
+from .contraction import Contraction, as_cost, as_weights, hard_plan, standard
 from .descent import SMALL, Moves, Problem, Steps, descent, end_of
 from .loss import LossName
 from .moves import row_moves
@@ -189,8 +190,8 @@ class Reduced(Problem):
     """min over Cbar of E_L(C, Cbar, T), as a function of the plan T with row sums w."""
 
     def cell(self, T: Tensor, CT: Tensor | None = None) -> Cell:
-        CT = self.contraction.times(T) if CT is None else CT
-        q, M = T.sum(dim=0), self.contraction.between(T, CT)
+        CT = self.terms.times(T) if CT is None else CT
+        q, M = T.sum(dim=0), self.terms.between(T, CT)
         mass = torch.outer(q, q)
         return Cell(T, CT, q, M, ratio(M, mass), self.constant - total(self.kept(M, mass)))
 
@@ -199,17 +200,17 @@ class Reduced(Problem):
 
     def kept(self, M: Tensor, mass: Tensor) -> Tensor:
         """mass f1(M / mass), entry by entry; 0 for an empty cluster."""
-        loss = self.contraction.loss
+        loss = self.terms.loss
         return mass * loss.f1(loss.within(ratio(M, mass)))
 
     def half_gradient(self, cell: Any) -> Tensor:
         """Half of the derivative by T, which is that at the fixed best structure, (n, k)."""
-        loss = self.contraction.loss
+        loss = self.terms.loss
         return loss.f2(cell.structure) @ cell.q - cell.CT @ loss.h2(cell.structure)
 
     def at(self, cell: Cell) -> Problem:
         """The plan's problem at the fixed structure of a cell."""
-        c = Contraction(self.contraction.cost, cell.structure, self.contraction.loss)
+        c = Contraction(self.terms.cost, cell.structure, self.terms.loss)
         return Problem(c, self.w, constant=self.constant)
 
     def changes(self, cell: Cell, source: Tensor, mass: Tensor) -> Tensor:
@@ -254,7 +255,7 @@ def reduced_descent(problem: Reduced, cell: Cell, parts: bool = True) -> Steps:
         new = problem.hard(labels)
         if parts and new.value > cell.value - SMALL * problem.scale:
             D, CD, fixed = new.T - cell.T, new.CT - cell.CT, problem.at(cell)
-            t = fixed.line(D, CD @ fixed.contraction.h2, g).minimum()
+            t = fixed.line(D, CD @ fixed.terms.h2, g).minimum()
             new = problem.cell(cell.T + t * D, cell.CT + t * CD)
         if not new.value < cell.value - SMALL * problem.scale:
             return
@@ -281,7 +282,7 @@ def reassign(problem: Reduced, cell: Cell, tol: float) -> Moves:
         while count:
             some, T = rows[:count], cell.T.clone()
             T[some] += D[some]
-            new = problem.cell(T, cell.CT + problem.contraction.columns(some, D[some]))
+            new = problem.cell(T, cell.CT + problem.terms.columns(some, D[some]))
             if new.value - cell.value <= _PAYS * float(gain[rows[0]]):
                 break
             count = count // 4 or int(count > 1)
@@ -300,7 +301,7 @@ def polish(problem: Reduced, cell: Cell, tol: float) -> Moves:
         if problem.gap(cell) <= tol:
             return
         fixed = problem.at(cell)
-        start = fixed.state(cell.T, cell.CT @ fixed.contraction.h2)
+        start = fixed.state(cell.T, cell.CT @ fixed.terms.h2)
         T = end_of(islice(row_moves(fixed, start, tol, exchanges=False), 1 + _PARTS)).T
         new = problem.cell(T)
         if new.value > cell.value + SMALL * problem.scale or bool((T == cell.T).all()):
@@ -362,7 +363,7 @@ def merges(problem: Reduced, cell: Cell) -> Tensor:
 def splits(problem: Reduced, cell: Cell, upper: Tensor) -> Tensor:
     """The change of the objective when a cluster's upper half becomes one more, (k,)."""
     H = torch.where(upper[:, None], cell.T, 0.0)  # (n, k)
-    CH, half = problem.contraction.times(H), H.sum(dim=0)
+    CH, half = problem.terms.times(H), H.sum(dim=0)
     U, own = CH.T @ cell.T, (H * CH).sum(dim=0)  # (k, k), (k,)
     M, q = pad(cell.M, (0, 1, 0, 1)), pad(cell.q, (0, 1))  # with an empty cluster
     source = torch.arange(problem.k, device=q.device)

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .._core.checks import as_real, check_finite, check_same_device
+from .._core.algebra import total
+from .._core.checks import as_real, check_finite, check_same_device, refuse_entries
 from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
 from ..costs.factored import Factored
 from .loss import Loss, LossName, as_loss
@@ -77,13 +78,6 @@ class Contraction:
         parts = zip(index.split(step), Y.split(step), strict=True)
         return sum((self.cost.rows(some).T @ part for some, part in parts), Y.new_zeros(()))
 
-    def block(self, index: Tensor) -> Tensor:
-        """C[index, index], (b, b)."""
-        if isinstance(self.cost, Factored):
-            return self.cost.left[index] @ self.cost.right[index].T
-        step = self.cost.block or max(1, len(index))  # no more whole rows than a tile has
-        return torch.cat([self.cost.rows(some)[:, index] for some in index.split(step)])
-
     def f1_times(self, w: Tensor) -> Tensor:
         """f1(C) w, (n,)."""
         return self.cost.join(self.loss.f1(tile) @ w for _, tile in self.tiles())
@@ -142,15 +136,6 @@ def refuse_distances(cost: Pairwise, name: str, cure: str) -> None:
         )
 
 
-def total(x: Tensor) -> float:
-    return float(x.sum(dtype=torch.float64))
-
-
-def ratio(x: Tensor, mass: Tensor) -> Tensor:
-    """x / mass, and 0 where there is no mass."""
-    return torch.where(mass > 0, x / torch.where(mass > 0, mass, 1), 0)
-
-
 class Unit(NamedTuple):
     """What descents see of an entry c is (c - offset) / size."""
 
@@ -199,15 +184,6 @@ def standard(
     return Contraction(seen, (other / unit.size).to(w), loss), unit
 
 
-def centred(cost: Pairwise, w: Tensor) -> Pairwise:
-    """J C J with J = I - 1 w^T: inner products of points less their mean."""
-    if isinstance(cost, Factored):
-        return cost.centred(w)
-    mean = cost.join(tile @ w for _, tile in cost.tiles(tile_rows(cost)))  # (n,)
-    rest = mean - w @ mean
-    return cost.derive(lambda rows: (cost.rows(rows) - mean[rows, None]).sub_(rest))
-
-
 def hard_plan(labels: Tensor, w: Tensor, k: int) -> Tensor:
     """The (n, k) plan that sends all of point i, its mass w_i, to ``labels[i]``."""
     T = w.new_zeros(len(labels), k)
@@ -219,7 +195,7 @@ def with_rows(T: Tensor, w: Tensor) -> Tensor:
     return T * (w / T.sum(dim=1).clamp_min(torch.finfo(w.dtype).tiny))[:, None]
 
 
-def contraction(cost_x, cost_z, loss: LossName | Loss) -> Contraction:
+def as_terms(cost_x, cost_z, loss: LossName | Loss) -> Contraction:
     """Read both similarities and the loss."""
     loss = as_loss(loss)
     x = as_cost(cost_x, "cost_x", loss)
@@ -255,9 +231,7 @@ def as_weights(weights, n: int, like: Pairwise | Tensor, name: str = "weights_x"
     if w.shape != (n,):
         raise ValueError(f"{name} must be one number per point ({n}); got shape {tuple(w.shape)}")
     check_finite(w, name)
-    if bool((w < 0).any()):
-        i = int((w < 0).nonzero()[0])
-        raise ValueError(f"{name} must not be negative; row {i} has {float(w[i]):g}")
+    refuse_entries(w < 0, w, f"{name} must not be negative; {{at}} has {{entry}}")
     if abs(total(w) - 1) > 1e-5:
         raise ValueError(f"{name} must sum to 1; got {total(w):g}. Divide by the sum")
     return w / w.sum()
@@ -272,8 +246,7 @@ def as_coupling(
     if T.shape != (n, k):
         raise ValueError(f"{name} must be a ({n}, {k}) plan; got shape {tuple(T.shape)}")
     check_finite(T, name)
-    if bool((T < 0).any()):
-        raise ValueError(f"{name} has negative entries")
+    refuse_entries(T < 0, T, f"{name} has negative entries, {{entry}} at {{at}}")
     for line, dim, wanted in (("row", 1, rows), ("column", 0, columns)):
         if wanted is None:
             continue

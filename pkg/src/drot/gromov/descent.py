@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .contraction import Contraction, hard_plan, total, with_rows
+from .._core.algebra import total
+from .contraction import Contraction, hard_plan, with_rows
 
 SMALL = 1e-14  # of the scale of E: a smaller decrease is rounding
 _SHORT = 0.02  # steps that gain less of what the gap promised are left to moves of rows
@@ -53,17 +54,13 @@ class State:
     q: Tensor  # (k,) column sums
     value: float  # E_L
 
-    def moved(self, T: Tensor, t: float, qD: Tensor, PD: Tensor, line: Line) -> State:
-        """At T, which is t D away."""
-        return State(T, self.P + t * PD, self.q + t * qD, self.value + line.change(t))
-
 
 class Problem:
     """E_L between two similarities over the (n, k) plans with row sums w."""
 
     def __init__(
         self,
-        contraction: Contraction,
+        terms: Contraction,
         w: Tensor,
         k: int = 0,
         *,
@@ -71,9 +68,9 @@ class Problem:
         scale: float | None = None,
         diagonal: Tensor | None = None,
     ):
-        self.contraction, self.w = contraction, w
-        self.n, self.k = contraction.n, k or contraction.k
-        self.constant = contraction.constant(w) if constant is None else constant
+        self.terms, self.w = terms, w
+        self.n, self.k = terms.n, k or terms.k
+        self.constant = terms.constant(w) if constant is None else constant
         if scale is not None:
             self.scale = scale or 1.0
         if diagonal is not None:
@@ -82,37 +79,37 @@ class Problem:
     @property
     def products(self) -> float:
         """Products of C with an (n, k) matrix."""
-        return self.contraction.products
+        return self.terms.products
 
     @cached_property
     def scale(self) -> float:
         """The size of the terms of E_L: what a residual is measured in."""
-        return self.contraction.scale(self.w, self.constant) or 1.0  # C = 0 and Cbar = 0: E_L is 0
+        return self.terms.scale(self.w, self.constant) or 1.0  # C = 0 and Cbar = 0: E_L is 0
 
     @cached_property
     def diagonal(self) -> Tensor:
-        return self.contraction.cost.diagonal()
+        return self.terms.cost.diagonal()
 
     def state(self, T: Tensor, P: Tensor | None = None) -> State:
         """Evaluate a plan; P is taken as given where it is known."""
-        P = self.contraction.product(T) if P is None else P
+        P = self.terms.product(T) if P is None else P
         q = T.sum(dim=0)
-        value = self.constant + float(q @ (self.contraction.f2 @ q)) - total(P * T)
+        value = self.constant + float(q @ (self.terms.f2 @ q)) - total(P * T)
         return State(T, P, q, value)
 
     def objective(self, T: Tensor) -> float:
         """E_L(T), infinite where C > 0 meets Cbar = 0 under ``kl``."""
-        infinite = (self.contraction.forbidden(T) & (T > 0)).any()
+        infinite = (self.terms.forbidden(T) & (T > 0)).any()
         return math.inf if bool(infinite) else self.state(T).value
 
     def half_gradient(self, state: State) -> Tensor:
         """Half of dE_L/dT without the term that is constant in each row, (n, k)."""
-        return self.contraction.f2 @ state.q - state.P
+        return self.terms.f2 @ state.q - state.P
 
     def line(self, D: Tensor, PD: Tensor, g: Tensor) -> Line:
         """The quadratic along D, with g the half gradient."""
         qD = D.sum(dim=0)
-        curvature = float(qD @ (self.contraction.f2 @ qD)) - total(PD * D)
+        curvature = float(qD @ (self.terms.f2 @ qD)) - total(PD * D)
         return Line(a=curvature, b=2 * total(g * D))
 
     def gap_at(self, state: Any, g: Tensor, best: Tensor) -> float:
@@ -160,14 +157,15 @@ def conditional_gradient(problem: Problem, state: State) -> Steps:
         best, labels = g.min(dim=1)
         yield state, problem.gap_at(state, g, best)
         S = hard_plan(labels, problem.w, problem.k)
-        P = problem.contraction.product(S)
+        P = problem.terms.product(S)
         D, PD = S - state.T, P - state.P
         line = problem.line(D, PD, g)
         t = line.minimum()
         if t == 1:
             state = problem.state(S, P)
         else:
-            state = state.moved(state.T + t * D, t, D.sum(dim=0), PD, line)
+            T, q, value = state.T + t * D, state.q + t * D.sum(dim=0), state.value + line.change(t)
+            state = State(T, state.P + t * PD, q, value)
 
 
 def mirror_descent(problem: Problem, state: State, epsilon: float | None) -> Steps:
@@ -190,7 +188,7 @@ def mirror_descent(problem: Problem, state: State, epsilon: float | None) -> Ste
         for _ in range(100):
             log_K = (log_T - 2 / eps * g).log_softmax(dim=1)
             T = with_rows(problem.w[:, None] * log_K.exp(), problem.w)
-            P = problem.contraction.product(T)
+            P = problem.terms.product(T)
             D = T - state.T
             line = problem.line(D, P - state.P, g)
             # of rows that sum to the same, each term of the divergence is 0 or more

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._core.algebra import ratio, total
 from .._core.checks import Seed, as_real, as_rng, check_count
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
@@ -19,11 +20,8 @@ from .contraction import (
     as_cost,
     as_coupling,
     as_weights,
-    centred,
     hard_plan,
-    ratio,
     refuse_distances,
-    total,
 )
 from .descent import descent
 from .semirelaxed import SemiRelaxedGW
@@ -126,7 +124,7 @@ def kernel_kmeans(
     kinds = as_init(init, w, k, get_args(Clusters))
     draw = clusters(cost, w, k, as_rng(random_state))
     plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
-    problem = Means(Contraction(centred(cost, w), None, "square"), w, k)
+    problem = Means(Contraction(cost.centred(w), None, "square"), w, k)
 
     def descend(plan: Tensor) -> Iterator[tuple]:
         steps = reduced_descent(problem, problem.hard(plan.argmax(dim=1)), parts=False)
@@ -146,14 +144,14 @@ def kernel_kmeans(
 class Means(Reduced):
     """The objective of kernel k-means: for a barycentre's squares, the trace."""
 
-    def __init__(self, contraction: Contraction, w: Tensor, k: int):
-        constant = float(w @ contraction.cost.diagonal())
-        super().__init__(contraction, w, k, constant=constant)
-        self.scale = float(w @ self.diagonal.abs()) or 1.0  # points in one place
+    def __init__(self, terms: Contraction, w: Tensor, k: int):
+        own = terms.cost.diagonal()
+        scale = float(w @ own.abs())  # 0 of points in one place
+        super().__init__(terms, w, k, constant=float(w @ own), scale=scale, diagonal=own)
 
     def cell(self, T: Tensor, CT: Tensor | None = None) -> Cell:
         """Of M and of the structure, the diagonal is all that counts."""
-        CT = self.contraction.times(T) if CT is None else CT
+        CT = self.terms.times(T) if CT is None else CT
         q, M = T.sum(dim=0), (T * CT).sum(dim=0)
         return Cell(T, CT, q, M, ratio(M, q.square()), self.constant - total(ratio(M, q)))
 
@@ -181,6 +179,7 @@ class Coarsening(NamedTuple):
     normalized: Tensor  # (k, k) diag(q)^1/2 Cbar diag(q)^1/2
 
 
+@by_size
 def coarsen(similarity, membership, *, weights: ArrayLike | None = None) -> Coarsening:
     r"""Coarsen a graph: contract clusters of nodes into single nodes, with mean similarities.
 

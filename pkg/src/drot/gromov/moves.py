@@ -103,7 +103,7 @@ def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = T
     gains most do so. Ends when nothing gains (book ``prp-row-move``; steps 2 and 3 of
     ``alg-srgw``).
     """
-    c, small = problem.contraction, 64 * torch.finfo(state.T.dtype).eps  # of what is rounding
+    c, small = problem.terms, 64 * torch.finfo(state.T.dtype).eps  # of what is rounding
     bound = small * problem.scale / problem.n
     share = max(small, tol) * problem.scale / (problem.n * problem.k)
     f2, h2, step, gains = _numbers(c.f2), _numbers(c.h2), np.empty(problem.k), np.empty(problem.n)
@@ -116,7 +116,8 @@ def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = T
         if (gains < 0).any():
             T, P = T.clone(), P.clone()
             for rows in torch.from_numpy(gains < 0).to(T.device).nonzero()[:, 0].split(_ROWS):
-                t, p, here, block = map(_numbers, (T[rows], P[rows], own[rows], c.block(rows)))
+                some = T[rows], P[rows], own[rows], c.cost.entries(rows)
+                t, p, here, block = map(_numbers, some)
                 _settle(t, p, F, here, *rest, block, _VISITS * len(rows))
                 after = torch.from_numpy(t).to(T)
                 P += c.columns(rows, (after - T[rows]) @ c.h2)
@@ -139,7 +140,7 @@ def shared(problem: Problem, state: State) -> State:
     there at once or, where there is none, along a direction without curvature, until a place of
     some row is empty; then again. A plan with too many shares stays as it is.
     """
-    c = problem.contraction
+    c = problem.terms
     while True:
         rows = ((state.T > 0).sum(dim=1) > 1).nonzero()[:, 0]
         T = state.T[rows]  # (r, k)
@@ -149,7 +150,7 @@ def shared(problem: Problem, state: State) -> State:
         free = T.argmax(dim=1)[i] != a  # the largest of each row takes what the others leave
         Z = torch.eye(len(i)).to(T)[:, free]  # (m, m - r)
         Z[~free] = -(i[~free, None] == i[free]).to(T)
-        H = c.f2[a][:, a] - c.block(rows)[i][:, i] * c.h2[a][:, a]  # (m, m)
+        H = c.f2[a][:, a] - c.cost.entries(rows)[i][:, i] * c.h2[a][:, a]  # (m, m)
         way, convex = _downhill(Z.T @ H @ Z, Z.T @ problem.half_gradient(state)[rows][i, a])
         way = Z @ way
         room = torch.where(way < 0, -T[i, a] / way, torch.inf)  # (m,) steps to the ends
@@ -191,18 +192,17 @@ def exchanged(problem: Problem, state: State, bound: float) -> State | None:
 
     With M = T^T C T the objective is c + <q q^T, f2> - <M, h2>, and an exchange permutes M and q.
     """
-    contraction = problem.contraction
-    CT = contraction.times(state.T)
-    M = state.T.T @ CT  # (k, k)
-    change = _exchange_change(torch.outer(state.q, state.q), contraction.f2)
-    change = change - _exchange_change((M + M.T) / 2, contraction.h2)  # (k, k)
+    c = problem.terms
+    CT = c.times(state.T)
+    change = _exchange_change(torch.outer(state.q, state.q), c.f2)
+    change = change - _exchange_change(c.between(state.T, CT), c.h2)  # (k, k)
     best = int(change.argmin())
     if not float(change.flatten()[best]) < -bound:
         return None
-    order = torch.arange(problem.k, device=M.device)
+    order = torch.arange(problem.k, device=CT.device)
     a, b = divmod(best, problem.k)
     order[a], order[b] = b, a
-    return problem.state(state.T[:, order], CT[:, order] @ contraction.h2)
+    return problem.state(state.T[:, order], CT[:, order] @ c.h2)
 
 
 def _exchange_change(M: Tensor, h: Tensor) -> Tensor:

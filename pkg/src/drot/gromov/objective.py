@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .._core.run import OnFailure, read_limits, settle
 from .._core.threads import by_size
-from .contraction import Contraction, as_coupling, as_weights, contraction, standard
+from .contraction import Contraction, as_coupling, as_terms, as_weights, standard
 from .descent import Problem
 from .loss import LossName
 
@@ -69,14 +69,14 @@ def gw_objective(cost_x, cost_z, plan, *, loss: LossName = "square") -> float:
     >>> gw_objective(C, C, [[0.25, 0.25], [0.25, 0.25]])
     0.5
     """
-    problem = contraction(cost_x, cost_z, loss)
-    return _value(problem, as_coupling(plan, "plan", problem.n, problem.k, problem.cost))
+    terms = as_terms(cost_x, cost_z, loss)
+    return _value(terms, as_coupling(plan, "plan", terms.n, terms.k, terms.cost))
 
 
-def _value(problem: Contraction, T: Tensor) -> float:
+def _value(terms: Contraction, T: Tensor) -> float:
     """E_L(T), as a sum of what C and Cbar differ by."""
     w = T.sum(dim=1)
-    seen, unit = standard(problem.cost, w, problem.loss, problem.structure)
+    seen, unit = standard(terms.cost, w, terms.loss, terms.structure)
     return unit.objectives([Problem(seen, w).objective(T)])[0]
 
 
@@ -117,11 +117,11 @@ def gw_gradient(cost_x, cost_z, plan, *, loss: LossName = "square") -> Tensor:
     >>> gw_gradient(C, C, torch.eye(2).double() / 2).tolist()
     [[0.0, 2.0], [2.0, 0.0]]
     """
-    problem = contraction(cost_x, cost_z, loss)
-    T = as_coupling(plan, "plan", problem.n, problem.k, problem.cost)
+    terms = as_terms(cost_x, cost_z, loss)
+    T = as_coupling(plan, "plan", terms.n, terms.k, terms.cost)
     w, q = T.sum(dim=1), T.sum(dim=0)
-    half = problem.f1_times(w)[:, None] + problem.f2 @ q - problem.product(T)
-    return 2 * half.masked_fill(problem.forbidden(T), math.inf)
+    half = terms.f1_times(w)[:, None] + terms.f2 @ q - terms.product(T)
+    return 2 * half.masked_fill(terms.forbidden(T), math.inf)
 
 
 class GromovMonge(NamedTuple):
@@ -165,16 +165,16 @@ def gromov_monge(cost_x, cost_z, *, loss: LossName = "square") -> GromovMonge:
     >>> found.value, found.permutation.tolist()
     (0.0, [1, 2, 0])
     """
-    problem = contraction(cost_x, cost_z, loss)
-    n = problem.n
-    if n != problem.k or n > 7:
+    terms = as_terms(cost_x, cost_z, loss)
+    n = terms.n
+    if n != terms.k or n > 7:
         raise ValueError(
-            f"gromov_monge tries all permutations of at most 7 points; got {n} and {problem.k}"
+            f"gromov_monge tries all permutations of at most 7 points; got {n} and {terms.k}"
         )
-    orders = torch.tensor(list(itertools.permutations(range(n))), device=problem.cost.device)
-    C = problem.dense()
-    matched = problem.structure[orders[:, :, None], orders[:, None, :]]  # (n!, n, n)
-    values = problem.loss(C, matched).mean(dim=(1, 2))
+    orders = torch.tensor(list(itertools.permutations(range(n))), device=terms.cost.device)
+    C = terms.dense()
+    matched = terms.structure[orders[:, :, None], orders[:, None, :]]  # (n!, n, n)
+    values = terms.loss(C, matched).mean(dim=(1, 2))
     best = int(values.argmin())
     return GromovMonge(float(values[best]), orders[best])
 
@@ -248,17 +248,17 @@ def gromov_wasserstein(
     >>> gromov_wasserstein(C, C, init=torch.eye(2).double() / 2).value
     0.0
     """
-    problem = contraction(cost_x, cost_z, loss)
-    w = as_weights(weights_x, problem.n, problem.cost)
-    q = as_weights(weights_z, problem.k, problem.cost, "weights_z")
+    terms = as_terms(cost_x, cost_z, loss)
+    w = as_weights(weights_x, terms.n, terms.cost)
+    q = as_weights(weights_z, terms.k, terms.cost, "weights_z")
     tol, max_iter = read_limits(tol, max_iter, on_failure, torch.float64)
     # POT's least decrease has a unit, so it sees similarities that have none
-    seen, _ = standard(problem.cost, w, problem.loss, problem.structure)
+    seen, _ = standard(terms.cost, w, terms.loss, terms.structure)
     scale = Problem(seen, w).scale
     # POT holds a start to its marginals closer than float32 can, or than is asked for here
     w, q, start = w.double(), q.double(), None
     if init is not None:
-        start = as_coupling(init, "init", problem.n, problem.k, w, rows=w, columns=q)
+        start = as_coupling(init, "init", terms.n, terms.k, w, rows=w, columns=q)
         w, q = start.sum(dim=1), start.sum(dim=0)
     solve = from_pot("ot.gromov", "gromov_wasserstein", "gromov_wasserstein")
     plan, log = solve(
@@ -277,8 +277,8 @@ def gromov_wasserstein(
     *_, before, last = map(float, log["loss"])
     residual, n_iter = abs(before - last) / max(scale, abs(last)), len(log["loss"]) - 1
     converged = settle("gromov_wasserstein", residual, tol, n_iter, on_failure)
-    plan = plan.to(problem.cost.dtype)
-    return GromovWasserstein(_value(problem, plan), plan, residual, n_iter, converged)
+    plan = plan.to(terms.cost.dtype)
+    return GromovWasserstein(_value(terms, plan), plan, residual, n_iter, converged)
 
 
 def from_pot(module: str, name: str, where: str) -> Callable[..., Any]:

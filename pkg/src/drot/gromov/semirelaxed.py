@@ -16,7 +16,7 @@ from .._core.checks import Seed, as_rng, check_choice, check_count, check_positi
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
-from .contraction import as_weights, contraction, standard, with_rows
+from .contraction import as_terms, as_weights, standard, with_rows
 from .descent import Problem, State, conditional_gradient, descent, mirror_descent
 from .loss import LossName
 from .moves import row_moves
@@ -171,7 +171,7 @@ def semi_relaxed_gw(
     >>> round(found.objective, 12), sorted(round(x, 3) for x in found.weights.tolist())
     (0.0, [0.333, 0.667])
     """
-    terms = contraction(cost_x, cost_z, loss)
+    terms = as_terms(cost_x, cost_z, loss)
     check_choice("solver", solver, get_args(Solver))
     tol, max_iter = read_limits(tol, max_iter, on_failure, terms.cost.dtype)
     n_starts = check_count("n_starts", n_starts, 1)

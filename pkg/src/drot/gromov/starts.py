@@ -12,10 +12,10 @@ import torch
 from scipy.linalg import eigh
 from torch import Tensor
 
+from .._core.algebra import EXTRA, leading, ratio
 from .._core.checks import check_choice
-from .._core.eigen import EXTRA, leading
 from ..costs.array import Pairwise, as_pairwise
-from .contraction import Contraction, as_coupling, hard_plan, ratio
+from .contraction import Contraction, as_coupling, hard_plan
 from .descent import SMALL, Problem, State
 from .moves import lowest_plan
 
@@ -169,7 +169,7 @@ def match(problem: Problem, labels: Tensor, rng: np.random.Generator) -> Tensor:
         return hard_plan(labels, w, k)
     member = hard_plan(labels, w, m)  # (n, m)
     mass = member.sum(dim=0)
-    terms = problem.contraction
+    terms = problem.terms
     small = ratio(terms.between(member, terms.times(member)), torch.outer(mass, mass))
     reduced = Problem(Contraction(as_pairwise(small), terms.structure, terms.loss), mass)
     trials = [mass[:, None].expand(m, k) / k]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .._core.algebra import signs
 from .._core.checks import as_real, as_symmetric, check_count, refuse_entries
 from .._core.threads import by_size
 
@@ -104,8 +105,7 @@ def coordinates(
     """From eigenvalues in increasing order and eigenvectors of the weighted, centred kernel."""
     values = values.flip(0)[:n_components]
     vectors = vectors.flip(1)[:, :n_components] / weights.sqrt()[:, None]
-    largest = vectors.abs().argmax(dim=0, keepdim=True)
-    vectors = vectors * vectors.gather(0, largest).sign()
+    vectors = vectors * signs(vectors)
     return SpectralEmbedding(
         Z=(vectors * values.clamp_min(0).sqrt()).contiguous(), eigenvalues=values, weights=weights
     )

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 from torch import Tensor
 
+from .._core.algebra import signs
 from .._core.checks import (
     as_number,
     as_points,
@@ -75,10 +76,9 @@ def pca(X, n_components: int = 2) -> SpectralEmbedding:
     values = np.square(scores).sum(axis=0)  # (q,)
     order = values.argsort()[::-1]
     scores, values = scores[:, order], values[order]
-    scores *= np.sign(scores[np.abs(scores).argmax(axis=0), np.arange(n_components)])
     Z, eigenvalues = torch.from_numpy(scores) * unit, torch.from_numpy(values) * unit * unit
     return SpectralEmbedding(
-        Z=Z.to(X).contiguous(), eigenvalues=eigenvalues.to(X), weights=X.new_ones(n)
+        Z=(Z * signs(Z)).to(X).contiguous(), eigenvalues=eigenvalues.to(X), weights=X.new_ones(n)
     )
 
 
@@ -419,5 +419,4 @@ def pca_start(X, *, n_components: int = 2) -> Tensor:
     Z = pca(X, n_components).Z
     Z = Z / Z.abs().max().clamp_min(torch.finfo(Z.dtype).tiny)  # squares are in range
     axes = (X - X.mean(dim=0)).T @ Z  # (p, q)
-    largest = axes.abs().argmax(dim=0, keepdim=True)
-    return at_unit_variance(Z * torch.where(axes.gather(0, largest) < 0, -1, 1))
+    return at_unit_variance(Z * signs(axes))

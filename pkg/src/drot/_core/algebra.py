@@ -1,4 +1,6 @@
-"""Leading eigenvectors of a symmetric matrix that is known by its products only."""
+"""Sums, ratios and signs, and leading eigenvectors of a symmetric matrix that is known by its
+products only.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,21 @@ _BLOCKS = 20  # of the space, before it is cut down to its best
 _SPACE = 240  # vectors of it, beyond which its own eigenvectors cost more than products
 _DENSE = 30  # blocks that make up the whole space: all eigenvectors cost less up to here
 _PASSES = 300
+
+
+def total(x: Tensor) -> float:
+    """The sum of all entries, in float64."""
+    return float(x.sum(dtype=torch.float64))
+
+
+def ratio(x: Tensor, mass: Tensor) -> Tensor:
+    """x / mass, and 0 where there is no mass."""
+    return torch.where(mass > 0, x / torch.where(mass > 0, mass, 1), 0)
+
+
+def signs(columns: Tensor) -> Tensor:
+    """1 or -1 of each column, (1, q), by its entry of largest size: eigenvectors have no sign."""
+    return torch.where(columns.gather(0, columns.abs().argmax(dim=0, keepdim=True)) < 0, -1, 1)
 
 
 def leading(

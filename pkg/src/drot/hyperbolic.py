@@ -23,7 +23,7 @@ from ._core.algebra import ratio
 from ._core.checks import Seed, as_points, as_rng, check_choice, check_count, check_positive
 from ._core.threads import takes_options_of
 from .costs.kernels import KERNELS, KernelName
-from .distributional.loss import pair_forces, structure
+from .distributional.loss import pair_forces
 from .distributional.reduction import Coupling, DistributionalReduction, ReductionProblem
 from .distributional.solve import Init, SearchOptions, solve
 from .distributional.solve import distributional_reduction as euclidean_reduction
@@ -219,12 +219,6 @@ class HyperbolicProblem(ReductionProblem):
 
     def log_kernel(self, Z: Tensor) -> Tensor:
         return -KERNELS[self.kernel].cost(squared_distances(Z[:, 1:]) / self.gamma**2)
-
-    def structure(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
-        return self.with_factors(self.log_kernel(Z), c)
-
-    def with_factors(self, log_K: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
-        return structure(log_K, c.M.double(), c.q.double(), self.normalization, self.loss)
 
     def around(self, v: Tensor, c: Coupling, x: Tensor, warm: Tensor | None = None) -> Evaluation:
         """E_L as a function of normal coordinates x (k, q) around the space-like parts v.

@@ -94,13 +94,11 @@ def check_squares(centred: Tensor, name: str, *, small: bool = False) -> None:
     Below it they may stay where they are added to larger numbers: ``small``.
     """
     info, extent = torch.finfo(centred.dtype), centred.amax(dim=0) - centred.amin(dim=0)
-    if not small and 0 < float(extent.max()) < (info.tiny / info.eps) ** 0.5:  # 0: all coincide
-        says = f"underflow {centred.dtype}; give {name} in smaller units"
-    elif not torch.isfinite(4 * centred.square().sum(dim=1).max()):
-        says = f"overflow {centred.dtype}; give {name} in larger units"
-    else:
-        return
-    raise ValueError(f"squared distances {says}")
+    low = not small and 0 < float(extent.max()) < (info.tiny / info.eps) ** 0.5  # 0: all coincide
+    if low or not torch.isfinite(4 * centred.square().sum(dim=1).max()):
+        way, units = ("under", "smaller") if low else ("over", "larger")
+        says = f"squared distances {way}flow {centred.dtype}; give {name} in {units} units"
+        raise ValueError(says)
 
 
 def check_square(matrix: Tensor, name: str, least: int = 1) -> None:

@@ -199,7 +199,7 @@ class ReductionProblem:
         for _ in range(_ROUNDS):
             problem, now = self.plan_problem(Z, c)
             found = lowest_plan(problem, now, self.tol, _STEPS)
-            self.terms.products += problem.products
+            self.terms.products += problem.terms.products
             if not found.value < now.value - _SLACK[self.w.dtype] * problem.scale:
                 break
             c = self.couple(with_rows(found.T, self.w))
@@ -232,7 +232,10 @@ class ReductionProblem:
 
     def structure(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
         """Cbar (k, k), and what h2 makes of it."""
-        return structure(self.log_kernel(Z), c.M, c.q, self.normalization, self.loss)
+        return self.with_factors(self.log_kernel(Z), c)
+
+    def with_factors(self, log_K: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
+        return structure(log_K, c.M.to(log_K), c.q.to(log_K), self.normalization, self.loss)
 
     def objective(self, Z: Tensor, c: Coupling) -> float:
         return self.value(*self.structure_at(Z, c), c)

@@ -195,23 +195,12 @@ def distributional_reduction(
 
 
 def solve(
-    where: str,
-    similarity,
-    n_prototypes: int,
-    init,
-    *,
-    make: Callable[..., ReductionProblem] = make_problem,
-    kernel: OutputKernel,
-    n_starts: int,
-    clustering: Clustering,
-    tol: float | None,
-    max_iter: int,
-    random_state: Seed,
-    callback: Callback | None = None,
-    on_failure: OnFailure,
-    descend: bool = True,
+    where: str, similarity, n_prototypes: int, init, *,
+    make: Callable[..., ReductionProblem] = make_problem, descend: bool = True,
+    kernel: OutputKernel, n_starts: int, clustering: Clustering, tol: float | None, max_iter: int,
+    random_state: Seed, callback: Callback | None = None, on_failure: OnFailure,
     **terms: Unpack[ProblemOptions],
-) -> DistributionalReduction:
+) -> DistributionalReduction:  # fmt: skip
     """The lowest end of the descents from all starts; without descents, the lowest start."""
     problem = make(similarity, n_prototypes, kernel=kernel, **terms)
     tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)

@@ -179,9 +179,8 @@ def embed(
     rate = check_positive(
         "learning_rate", objective.rate if learning_rate is None else learning_rate
     )
-    tol, max_iter = read_limits(
-        TOL if tol is None else tol, max_iter, on_failure, objective.plan.dtype
-    )
+    tol, dtype = TOL if tol is None else tol, objective.plan.dtype
+    tol, max_iter = read_limits(tol, max_iter, on_failure, dtype)
     first = _start(objective, init, n_components, random_state)
     passes, products = [], []  # of each evaluation, line search included
     values: list[float] = []

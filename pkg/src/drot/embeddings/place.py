@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..costs.kernels import Kernel, squares
+from ..costs.kernels import Kernel
 from .descent import radius
 
 _STEPS = 100
@@ -46,7 +46,9 @@ def place(
 
     def evaluate(P: Tensor, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """f (b,), its gradient (b, q) and second derivative (b, q, q)."""
-        d2 = squares(z, Z)
+        d2 = torch.zeros_like(P)
+        for k in range(q):
+            d2 += (z[:, k, None] - Z[:, k]).square_()
         cost, slope, bend = kernel.cost(d2), kernel.slope(d2), kernel.bend(d2)
         if repulsion is None:
             score = -cost if dual is None else dual - cost

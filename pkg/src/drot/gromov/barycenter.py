@@ -168,7 +168,7 @@ def srgw_barycenter(
         objective=unit.objectives([found.state.value])[0],
         trace=unit.objectives(found.trace),
         ends=unit.objectives(found.ends),
-        products=problem.products,
+        products=problem.terms.products,
         **found.settled(tol, on_failure),
     )
     return found.give(result)

@@ -76,11 +76,6 @@ class Problem:
         if diagonal is not None:
             self.diagonal = diagonal
 
-    @property
-    def products(self) -> float:
-        """Products of C with an (n, k) matrix."""
-        return self.terms.products
-
     @cached_property
     def scale(self) -> float:
         """The size of the terms of E_L: what a residual is measured in."""

@@ -261,19 +261,9 @@ def gromov_wasserstein(
         start = as_coupling(init, "init", terms.n, terms.k, w, rows=w, columns=q)
         w, q = start.sum(dim=1), start.sum(dim=0)
     solve = from_pot("ot.gromov", "gromov_wasserstein", "gromov_wasserstein")
-    plan, log = solve(
-        seen.dense().double(),
-        seen.structure.double(),
-        w,
-        q,
-        loss_fun=f"{loss}_loss",
-        G0=start,
-        max_iter=max_iter,
-        tol_rel=tol,
-        tol_abs=tol * scale,
-        symmetric=True,
-        log=True,
-    )
+    ask = dict(loss_fun=f"{loss}_loss", max_iter=max_iter, tol_rel=tol, tol_abs=tol * scale)
+    C, structure = seen.dense().double(), seen.structure.double()
+    plan, log = solve(C, structure, w, q, G0=start, symmetric=True, log=True, **ask)
     *_, before, last = map(float, log["loss"])
     residual, n_iter = abs(before - last) / max(scale, abs(last)), len(log["loss"]) - 1
     converged = settle("gromov_wasserstein", residual, tol, n_iter, on_failure)

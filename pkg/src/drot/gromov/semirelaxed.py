@@ -219,7 +219,7 @@ def semi_relaxed_gw(
         objective=unit.objectives([objective])[0],
         trace=unit.objectives((*found.trace[:-1], objective)),
         ends=unit.objectives(objective if end == least else end for end in found.ends),
-        products=problem.products,
+        products=problem.terms.products,
         **found.settled(tol, on_failure),
     )
     return found.give(result)

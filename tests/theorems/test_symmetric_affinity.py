@@ -405,7 +405,7 @@ def test_rows_are_sorted():
     gamma[0] = lam[0] = 0.0
     run = _Newton(dual_of(C, [8.9] + [3.0] * 8), torch.tensor(gamma), torch.tensor(lam), 1e-9)
     assert float(run.point.row_sum[0]) < 0.9
-    run.least[0] = 1.0
+    run.small[0] = 1.0
     run._sort_rows()
     assert run.pinned.tolist() == [True] + [False] * 8 and float(run.point.gamma[0]) == 0
     left = float(run.point.free[0])

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from ._core.algebra import ratio
-from ._core.checks import Seed, as_points, as_rng, check_choice, check_count, check_positive
+from ._core.checks import Seed, as_count, as_points, as_positive, as_rng, check_choice
 from ._core.threads import takes_options_of
 from .costs.kernels import KERNELS, KernelName
 from .distributional.loss import pair_forces
@@ -104,8 +104,8 @@ def wrapped_normal(
     >>> bool(((-Z[:, 0] ** 2 + Z[:, 1] ** 2 + Z[:, 2] ** 2 + 1).abs() < 1e-9).all())
     True
     """
-    n, q = check_count("n", n, 1), check_count("n_components", n_components, 1)
-    steps = check_positive("scale", scale) * as_rng(random_state).standard_normal((n, q))
+    n, q = as_count("n", n, 1), as_count("n_components", n_components, 1)
+    steps = as_positive("scale", scale) * as_rng(random_state).standard_normal((n, q))
     length, direction = _polar(torch.from_numpy(steps))
     if float(length.max()) > _FAR:
         raise ValueError(
@@ -200,7 +200,7 @@ def distributional_reduction(
     torch.Size([2, 3])
     """
     check_choice("kernel", kernel, KERNELS)
-    make = partial(HyperbolicProblem, gamma=check_positive("scale", scale))
+    make = partial(HyperbolicProblem, gamma=as_positive("scale", scale))
     where = "hyperbolic.distributional_reduction"
     return solve(where, similarity, n_prototypes, init, make=make, kernel=kernel, **options)
 

@@ -17,14 +17,14 @@ from scipy.special import entr, rel_entr
 from torch import Tensor
 
 from ._core.checks import (
+    as_count,
     as_points,
+    as_positive,
     as_real,
     as_square,
     as_symmetric,
-    check_count,
     check_finite,
     check_non_negative,
-    check_positive,
     check_squares,
 )
 from .affinities.base import row_entropy
@@ -73,7 +73,7 @@ def constraint_errors(plan, *, perplexity: float) -> ConstraintErrors:
     0.0
     """
     plan = as_square(plan, "plan")
-    target = math.log(check_positive("perplexity", perplexity)) + 1
+    target = math.log(as_positive("perplexity", perplexity)) + 1
     return ConstraintErrors(
         float((plan - plan.T).abs().max()),
         float((plan.sum(dim=1) - 1).abs().max()),
@@ -123,7 +123,7 @@ def spectral_clustering_ari(
     _, classes = _plan_and_classes(plan, y)
     if n_clusters is None:
         n_clusters = len(np.unique(classes))
-    n_clusters = check_count("n_clusters", n_clusters, 1, len(plan))
+    n_clusters = as_count("n_clusters", n_clusters, 1, len(plan))
     model = SpectralClustering(n_clusters, affinity="precomputed", random_state=random_state)
     with warnings.catch_warnings():
         # a graph that falls into its clusters is a success here, not a reason to warn
@@ -282,7 +282,7 @@ def prototype_nmi(Z, plan, y, *, n_clusters: int | None = None, random_state: in
     most = int(used.sum())
     if n_clusters is None:
         n_clusters = min(most, len(np.unique(classes[counts])))
-    n_clusters = check_count("n_clusters", n_clusters, 1, most)
+    n_clusters = as_count("n_clusters", n_clusters, 1, most)
     model = KMeans(n_clusters, n_init=10, random_state=random_state).fit(Z[used])
     cluster = model.labels_[T[counts][:, used].argmax(axis=1)]
     return float(normalized_mutual_info_score(classes[counts], cluster))
@@ -384,7 +384,7 @@ def neighborhood_preservation(X, Z, n_neighbors: int) -> float:
     """
     x, z = _read(X, Z)
     n = x.shape[0]
-    K = check_count("n_neighbors", n_neighbors, 1, n - 2)
+    K = as_count("n_neighbors", n_neighbors, 1, n - 2)
     common = torch.zeros((), dtype=torch.int64, device=x.device)
     for x_tile, z_tile in _tiles(x, z, K):
         both = _nearest(x_tile, K) & _nearest(z_tile, K).to(x_tile.device)

@@ -19,7 +19,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.rcsetup import cycler
 from torch import Tensor
 
-from ._core.checks import as_points, as_real, check_count
+from ._core.checks import as_count, as_points, as_real
 from .hyperbolic import to_poincare
 
 __all__ = ["COLORS", "draw_graph", "panels", "scale_bar", "scatter", "style"]
@@ -142,7 +142,7 @@ def panels(count: int, *, columns: int = 3, side: float = 1.9) -> list[Axes]:
     (4, [5.7, 4.4])
     >>> plt.close(axes[0].figure)
     """
-    count, columns = check_count("count", count, 1), check_count("columns", columns, 1)
+    count, columns = as_count("count", count, 1), as_count("columns", columns, 1)
     wide = min(count, columns)
     rows = math.ceil(count / wide)
     with style():

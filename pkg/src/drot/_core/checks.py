@@ -205,7 +205,7 @@ def check_choice(name: str, value, options: Iterable) -> None:
         raise ValueError(f"{name}={reprlib.repr(value)} does not exist; choose from {names}")
 
 
-def check_count(name: str, value, low: int, high: int | None = None) -> int:
+def as_count(name: str, value, low: int, high: int | None = None) -> int:
     """A whole number from ``low`` to ``high``; NumPy's integers count, booleans do not."""
     try:
         count = operator.index(value)
@@ -224,7 +224,7 @@ def as_number(name: str, value) -> float:
     return float(value)
 
 
-def check_positive(name: str, value, dtype: torch.dtype = torch.float64) -> float:
+def as_positive(name: str, value, dtype: torch.dtype = torch.float64) -> float:
     """A number that is finite and above 0 in ``dtype``."""
     value, info = as_number(name, value), torch.finfo(dtype)
     if not info.tiny <= value <= info.max:
@@ -295,4 +295,4 @@ def as_rng(random_state: Seed) -> np.random.Generator:
             "random_state must be an integer seed, a numpy Generator or a torch Generator; "
             f"got {random_state!r}"
         )
-    return np.random.default_rng(check_count("random_state", random_state, 0))
+    return np.random.default_rng(as_count("random_state", random_state, 0))

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import torch
 
-from .checks import check_choice, check_count, check_positive
+from .checks import as_count, as_positive, check_choice
 
 OnFailure = Literal["raise", "warn", "ignore"]
 
@@ -39,8 +39,8 @@ def read_limits(
 ) -> tuple[float, int]:
     """Check a solver's limits before any work; ``tol`` is 1e-9 in float64 and 1e-4 in float32."""
     check_choice("on_failure", on_failure, get_args(OnFailure))
-    tol = TOLERANCE[dtype] if tol is None else check_positive("tol", tol)
-    return tol, check_count("max_iter", max_iter, 1)
+    tol = TOLERANCE[dtype] if tol is None else as_positive("tol", tol)
+    return tol, as_count("max_iter", max_iter, 1)
 
 
 @dataclass(frozen=True)

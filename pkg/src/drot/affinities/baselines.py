@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from .._core.checks import as_perplexity, check_choice, check_fits, check_positive, check_reach
+from .._core.checks import as_perplexity, as_positive, check_choice, check_fits, check_reach
 from .._core.roots import solve_rows
 from .._core.run import OnFailure, iterate
 from .._core.threads import by_size
@@ -82,7 +82,7 @@ def symmetric_dual_ascent(
     True
     """
     check_choice("optimizer", optimizer, get_args(Optimizer))
-    learning_rate = check_positive("learning_rate", learning_rate)
+    learning_rate = as_positive("learning_rate", learning_rate)
     dual, tol, max_iter = read_dual(cost, perplexity, tol, max_iter, on_failure)
     start = entropic_affinity(dual.cost, perplexity=perplexity, tol=1e-2, on_failure="ignore")
     dual.passes += start.passes
@@ -97,7 +97,7 @@ def symmetric_dual_ascent(
         with torch.no_grad():
             point = dual.at(theta.square() * unit, level * unit, none)
             seen.append((dual.measured(point), point))
-            theta.grad = -2 * theta * (dual.least - point.entropy)
+            theta.grad = -2 * theta * (dual.target - point.entropy)
             level.grad = point.row_sum - 1
         return level.new_tensor(-point.value / unit)
 
@@ -190,11 +190,11 @@ def symmetric_alternating_projections(
     cost = as_pairwise(cost)
     check_fits(cost.shape, cost.dtype, cost.device)  # the plan is kept whole
     dual, tol, max_iter = read_dual(cost, perplexity, tol, max_iter, on_failure)
-    sigma = check_positive("bandwidth", bandwidth, dual.cost.dtype) / dual.scale
-    C, n = dual.cost.dense(), len(dual.least)
+    sigma = as_positive("bandwidth", bandwidth, dual.cost.dtype) / dual.scale
+    C, n = dual.cost.dense(), len(dual.target)
     ties = (C.amin(dim=1, keepdim=True) == C).sum(dim=1)
     check_reach(as_perplexity(perplexity, n, C.device), ties, torch.full_like(ties, n), 0)
-    wanted = dual.least - 1
+    wanted = dual.target - 1
 
     def steps() -> Iterator[tuple[tuple[Tensor, Tensor], float]]:
         log_p = -C / sigma  # (n, n) symmetric

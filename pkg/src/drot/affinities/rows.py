@@ -12,7 +12,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import as_perplexity, check_choice, check_count, check_positive, check_reach
+from .._core.checks import as_count, as_perplexity, as_positive, check_choice, check_reach
 from .._core.kernels import exp, log_sum_exp
 from .._core.roots import find_roots, first_bandwidth, moments, solve_rows
 from .._core.run import OnFailure, certificate, read_limits
@@ -194,7 +194,7 @@ def entropic_affinity(
     cost = _read_cost(cost, diagonal)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     if n_neighbors is not None:
-        cost = nearest(cost, n_neighbors=check_count("n_neighbors", n_neighbors, 2, cost.shape[0]))
+        cost = nearest(cost, n_neighbors=as_count("n_neighbors", n_neighbors, 2, cost.shape[0]))
     n = cost.shape[0]
     xi = as_perplexity(perplexity, n, cost.device)  # (n,)
     trace: list[float] = []  # largest error over all rows, by iteration
@@ -308,8 +308,8 @@ def one_bandwidth(
     if (bandwidth is None) == (perplexity is None):
         raise ValueError("give exactly one of bandwidth and perplexity")
     if bandwidth is not None:
-        return check_positive("bandwidth", bandwidth, dtype), None
-    return 0.0, check_positive("perplexity", perplexity)
+        return as_positive("bandwidth", bandwidth, dtype), None
+    return 0.0, as_positive("perplexity", perplexity)
 
 
 def mean_bandwidth(
@@ -399,7 +399,7 @@ def self_tuning_affinity(
     """
     cost = _read_cost(cost, diagonal)
     n = cost.shape[0]
-    n_neighbors = check_count("n_neighbors", n_neighbors, 1, n - 1)
+    n_neighbors = as_count("n_neighbors", n_neighbors, 1, n - 1)
 
     tiles = WithoutDiagonal(cost).tiles(tile_rows(cost))
     smallest = (torch.topk(tile, n_neighbors, largest=False).values for _, tile in tiles)

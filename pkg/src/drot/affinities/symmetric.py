@@ -102,8 +102,8 @@ def symmetric_entropic_affinity(
     [False, True, False]
     """
     dual, tol, max_iter = read_dual(cost, perplexity, tol, max_iter, on_failure)
-    least = float(dual.least.min()) - 1
-    rough = min(1e-2, 0.1 * least) if least > 0 else 1e-2  # the start need not be better
+    lowest = float(dual.target.min()) - 1
+    rough = min(1e-2, 0.1 * lowest) if lowest > 0 else 1e-2  # the start need not be better
     start = entropic_affinity(
         dual.cost, perplexity=perplexity, tol=rough, max_iter=max_iter, on_failure="ignore"
     )
@@ -124,7 +124,7 @@ class _Newton:
 
     def __init__(self, dual: Dual, gamma: Tensor, lam: Tensor, tol: float):
         self.dual, self.tol = dual, tol
-        self.least = 1e-2 * gamma  # a regular row below this is tried at 0
+        self.small = 1e-2 * gamma  # a regular row below this is tried at 0
         self.pinned = torch.zeros_like(gamma, dtype=torch.bool)
         self.damping = 1e-2  # of the first step after Newton's
         self.point = dual.at(gamma, lam, self.pinned)
@@ -143,7 +143,7 @@ class _Newton:
         point, gap = self.point, self._gap()
         gamma, lam = point.gamma.clone(), point.lam.clone()
         slack = gamma == 0
-        enter = ~slack & (gamma < self.least) & (gap < 0)
+        enter = ~slack & (gamma < self.small) & (gap < 0)
         leave = slack & (gap > 0) & ((point.row_sum - 1).abs() < 0.1) & (point.free >= 0)
         drop = self.pinned & (point.free < 0)
         stop = slack & ~self.pinned & (lam >= 0) & (point.row_sum < 1)
@@ -151,13 +151,13 @@ class _Newton:
             return
         self.pinned = (self.pinned | enter | stop) & ~leave & ~drop
         lam[enter] = gamma[enter] = 0.0
-        self.least[leave] *= 1e-2
-        gamma[leave] = self.least[leave]
+        self.small[leave] *= 1e-2
+        gamma[leave] = self.small[leave]
         lam[leave] += gamma[leave] * point.free[leave].clamp_min(1e-12).log()
         self.point = self.dual.at(gamma, lam, self.pinned)
         wrong = enter & (self._gap() > 0)  # rows that lean on each other cannot all be slack
         if wrong.any():
-            self.least[wrong] = 0.1 * point.gamma[wrong]
+            self.small[wrong] = 0.1 * point.gamma[wrong]
             self.pinned = self.pinned & ~wrong
             gamma[wrong], lam[wrong] = point.gamma[wrong], point.lam[wrong]
             self.point = self.dual.at(gamma, lam, self.pinned)
@@ -217,20 +217,20 @@ class _Newton:
         return torch.stack([self.point.gamma > 0, ~self.pinned])
 
     def _gradient(self, point: Point) -> Tensor:
-        slopes = torch.stack([self.dual.least - point.entropy, 1 - point.row_sum])
+        slopes = torch.stack([self.dual.target - point.entropy, 1 - point.row_sum])
         return torch.where(self._free(), slopes, 0.0)
 
     def _gap(self) -> Tensor:
         """Missing log perplexity of each row, made to sum to 1."""
         point = self.point
-        return self.dual.least - point.entropy / point.row_sum - point.row_sum.log()
+        return self.dual.target - point.entropy / point.row_sum - point.row_sum.log()
 
     def _aim(self) -> Tensor:
         """The change of H and of the row sums that brings log perplexities and log row sums to
         their targets, to first order: they are closer to linear than the gradient."""
         r, gap = self.point.row_sum, self._gap()
         log_r = r.log()
-        return torch.stack([r * (gap - (self.dual.least - 1 - gap - log_r) * log_r), -r * log_r])
+        return torch.stack([r * (gap - (self.dual.target - 1 - gap - log_r) * log_r), -r * log_r])
 
     def _forcing(self) -> float:
         """Relative accuracy of the linear solve: convergence of order 1.6, no digit beyond tol."""

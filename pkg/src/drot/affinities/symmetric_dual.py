@@ -102,7 +102,7 @@ def times(blocks: Tensor, step: Tensor) -> Tensor:
 
 
 class Dual:
-    """The dual function of one cost and its least entropies, and how often it was evaluated.
+    """The dual function of one cost and its target entropies, and how often it was evaluated.
 
     It is that of ``cost`` = (C_ij - base_i - base_j) / scale, which is 0 on the diagonal: the same
     problem. The scale is 1, or a power of 2 where costs are so large or small that squares of the
@@ -110,8 +110,8 @@ class Dual:
     from each other; a group has the number of its first point.
     """
 
-    def __init__(self, cost: Pairwise, least: Tensor):
-        self.given, self.least = cost, least  # least (n,): entropies log xi + 1
+    def __init__(self, cost: Pairwise, target: Tensor):
+        self.given, self.target = cost, target  # (n,) entropies log xi + 1
         self.passes, self.products = 0.0, 0
         self.work: list[float] = []  # passes and products when a residual was measured
         diagonal, least, most, group = self._extremes(cost)
@@ -175,7 +175,7 @@ class Dual:
         row_sum = gamma * a1 + ag  # sum_j s_ij A_ij
         shannon = gamma * b1 + bg  # -sum_j P_ij log P_ij
         mass = (gamma.square() * a1 + 2 * gamma * ag + agg).sum(dtype=torch.float64)
-        linear = (gamma * self.least + lam).sum(dtype=torch.float64)
+        linear = (gamma * self.target + lam).sum(dtype=torch.float64)
         free, entropy = self._share(torch.where(pinned, 1 - row_sum, 0.0))
         row_sum = torch.where(pinned, 1.0, row_sum)
         return Point(
@@ -239,7 +239,7 @@ class Dual:
 
         A slack row may have more entropy than asked for, never less, and no negative weight.
         """
-        gap = self.least - point.entropy
+        gap = self.target - point.entropy
         entropy = torch.where(point.gamma == 0, gap.clamp_min(0.0), gap.abs())
         return torch.stack([entropy, torch.maximum((point.row_sum - 1).abs(), -point.free)])
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.checks import as_number, check_count, check_positive
+from .._core.checks import as_count, as_number, as_positive
 from .._core.kernels import exp
 from .._core.roots import find_roots
 from .._core.run import OnFailure, certificate, read_limits
@@ -111,8 +111,8 @@ def umap_membership(
     whole = WithoutDiagonal(as_pairwise(cost))
     tol, max_iter = read_limits(tol, max_iter, on_failure, whole.dtype)
     n = whole.shape[0]
-    k = check_count("n_neighbors", n_neighbors, 2, n)
-    rank = check_count("local_connectivity", local_connectivity, 0)
+    k = as_count("n_neighbors", n_neighbors, 2, n)
+    rank = as_count("local_connectivity", local_connectivity, 0)
     values, columns = smallest(whole, k - 1)
     refuse_rows(values < 0, "of the cost has a negative entry; it must not be negative")
     refuse_rows(
@@ -233,7 +233,7 @@ def unit_curve(min_dist: float, spread: float) -> tuple[float, float]:
     """a and b of :func:`umap_curve` in units of the spread: those of ``min_dist / spread``."""
     from scipy.optimize import curve_fit
 
-    spread, min_dist = check_positive("spread", spread), as_number("min_dist", min_dist)
+    spread, min_dist = as_positive("spread", spread), as_number("min_dist", min_dist)
     if not 0 <= min_dist <= spread:
         raise ValueError(f"min_dist must be from 0 to spread={spread:g}; got {min_dist}")
     x = np.linspace(0, 3, 300)

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from .._core.checks import (
+    as_count,
     as_real,
     check_choice,
-    check_count,
     check_finite,
     check_fits,
     check_same_transposed,
@@ -67,7 +67,7 @@ class Pairwise:
             check_choice("block", block, ("auto",))
             block = automatic_block(shape, like.dtype, like.device)
         elif block is not None:
-            block = check_count("block (rows per tile)", block, 1)
+            block = as_count("block (rows per tile)", block, 1)
         self._evaluate = evaluate
         self._dense: Tensor | None = None  # the rows in own, once they are kept
         self.shape, self.block = shape, block

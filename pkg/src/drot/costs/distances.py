@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from .._core.checks import as_points, check_count, check_finite, check_same_device, check_squares
+from .._core.checks import as_count, as_points, check_finite, check_same_device, check_squares
 from .._core.ranks import Ranks
 from .array import Block, Nearest, Pairwise, as_pairwise, fill_diagonal, smallest
 
@@ -250,7 +250,7 @@ def nearest(cost, *, n_neighbors: int) -> Pairwise:
     """
     cost = as_pairwise(cost, square=False)
     m = cost.shape[1]
-    k = check_count("n_neighbors", n_neighbors, 2, m)
+    k = as_count("n_neighbors", n_neighbors, 2, m)
     values, columns = smallest(cost, k)  # (n, k) each
     return Nearest(values, columns, m, cost.block, ranks=cost.ranks)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from .._core.checks import check_choice, check_count
+from .._core.checks import as_count, check_choice
 from ..spectral.methods import pca
 from . import formats
 from .base import DataSet, make
@@ -230,7 +230,7 @@ def load(name: str, *, n_components: int | None = 50, download: bool = True) -> 
     check_choice("name", name, ORIGINS)
     origin, details = ORIGINS[name], {}
     if origin.components and n_components is not None:
-        n_components = check_count("n_components", n_components, 1, origin.components)
+        n_components = as_count("n_components", n_components, 1, origin.components)
     elif not origin.components and n_components not in (None, 50):
         raise ValueError(f"{name} is a table, not a set of images; leave out n_components")
     arrays = find(name, download=download)

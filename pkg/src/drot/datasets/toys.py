@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from .._core.checks import Seed, as_number, as_rng, check_choice, check_count, check_positive
+from .._core.checks import Seed, as_count, as_number, as_positive, as_rng, check_choice
 from .base import DataSet, make
 
 
@@ -21,7 +21,7 @@ def _each(name: str, values, check: Callable, count: int | None = None) -> list:
     return [check(name, value) for value in values]
 
 
-_size = partial(check_count, low=1)
+_size = partial(as_count, low=1)
 
 
 def digits(n_samples: int | None = None, *, random_state: Seed = 0) -> DataSet:
@@ -61,7 +61,7 @@ def digits(n_samples: int | None = None, *, random_state: Seed = 0) -> DataSet:
     X, y = load_digits(return_X_y=True)
     index = np.arange(len(y))
     if n_samples is not None:
-        n = check_count("n_samples", n_samples, 10, len(y))
+        n = as_count("n_samples", n_samples, 10, len(y))
         rng = as_rng(random_state)
         share = n * np.bincount(y) / len(y)
         quota = np.floor(share).astype(int)
@@ -114,7 +114,7 @@ def three_gaussians(
     [[-8, -8], [8, -8], [0, 8]]
     """
     y = np.repeat(np.arange(3), _size("n_per_cluster", n_per_cluster))
-    sigma = np.array(_each("spreads", spreads, check_positive, 3))[y, None]  # (n, 1)
+    sigma = np.array(_each("spreads", spreads, as_positive, 3))[y, None]  # (n, 1)
     centres = np.array([[-8.0, -8.0], [8.0, -8.0], [0.0, 8.0]])
     X = centres[y] + sigma * as_rng(random_state).standard_normal((len(y), 2))
     text = "Three Gaussian clouds in the plane, each wider than the one before."
@@ -177,7 +177,7 @@ def heteroscedastic_multinomials(
     sizes = _each("n_per_batch", n_per_batch, _size, 3)
     n_trials, n_high = _size("n_trials", n_trials), _size("n_high", n_high)
     trials = np.repeat([n_trials, n_trials, n_high], sizes)
-    m = check_count("dimension", dimension, 2)
+    m = as_count("dimension", dimension, 2)
     check_choice("profiles", profiles, ("simplex", "cube"))
     rng = as_rng(random_state)
     # Exponential weights divided by their sum are uniform on the simplex.
@@ -239,8 +239,8 @@ def circles(
     [1.0, 2.0]
     """
     n = _size("n_per_circle", n_per_circle)
-    radius = _each("radii", radii, check_positive)
-    p = check_count("dimension", dimension, 2)
+    radius = _each("radii", radii, as_positive)
+    p = as_count("dimension", dimension, 2)
     sigma = as_number("noise", noise)
     if not 0 <= sigma < math.inf:
         raise ValueError(f"noise must be 0 or positive, and finite; got {sigma}")
@@ -296,8 +296,8 @@ def unbalanced_clusters(
     (20, 60, 180)
     """
     sizes = _each("sizes", sizes, _size)
-    gap = check_positive("separation", separation)
-    p = check_count("dimension", dimension, 2)
+    gap = as_positive("separation", separation)
+    p = as_count("dimension", dimension, 2)
     k = len(sizes)
     turn = 2 * math.pi * np.arange(k) / k
     radius = gap / (2 * math.sin(math.pi / k)) if k > 1 else 0.0

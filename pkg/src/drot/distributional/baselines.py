@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import Seed, as_points, as_rng, as_symmetric, check_count, check_squares
+from .._core.checks import Seed, as_count, as_points, as_rng, as_symmetric, check_squares
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size, takes_options_of
 from ..embeddings.embed import TOL as ALL_TOL
@@ -217,9 +217,9 @@ def coot_clustering(
     emd = from_pot("ot.lp", "emd", "coot_clustering")
     X = as_points(X, "X")
     n, p = X.shape
-    k = check_count("n_prototypes", n_prototypes, 1, n)
-    q = check_count("n_components", n_components, 1, p)
-    n_starts = check_count("n_starts", n_starts, 1)
+    k = as_count("n_prototypes", n_prototypes, 1, n)
+    q = as_count("n_components", n_components, 1, p)
+    n_starts = as_count("n_starts", n_starts, 1)
     tol, max_iter = read_limits(tol, max_iter, on_failure, X.dtype)
     w, rng = as_weights(weights, n, X, "weights"), as_rng(random_state)
     h, v, g = (torch.full((m,), 1 / m).to(X) for m in (k, p, q))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.algebra import ratio, total
-from .._core.checks import check_choice, check_count
+from .._core.checks import as_count, check_choice
 from .._core.run import TOLERANCE, Lowest, OnFailure
 from ..costs.factored import Factored, gram
 from ..costs.kernels import KERNELS, squares
@@ -143,8 +143,8 @@ class ReductionProblem:
         cure = "of squared distances D pass drot.symmetric_entropic_affinity(D, perplexity=...)"
         refuse_distances(self.cost, "similarity", cure)
         self.n = self.cost.shape[0]
-        self.k = check_count("n_prototypes", n_prototypes, 2, self.n)
-        self.n_components = check_count("n_components", n_components, 1)
+        self.k = as_count("n_prototypes", n_prototypes, 2, self.n)
+        self.n_components = as_count("n_components", n_components, 1)
         self.w = as_weights(weights, self.n, self.cost, "weights")
         self.terms = Contraction(self.cost, None, self.loss)
         self.constant, self.diagonal = self.terms.constant(self.w), self.cost.diagonal()

@@ -10,7 +10,7 @@ from typing import Literal, Unpack, get_args
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import Seed, as_rng, check_choice, check_count
+from .._core.checks import Seed, as_count, as_rng, check_choice
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
 from ..embeddings.embed import TOL as ALL_TOL
@@ -244,7 +244,7 @@ def starts(
 
     Residuals are at most ``tol`` for prototypes, ``points_tol`` for an embedding of all points.
     """
-    n_starts = check_count("n_starts", n_starts, 1)
+    n_starts = as_count("n_starts", n_starts, 1)
     check_choice("clustering", clustering, get_args(Clustering))
     kinds = as_init(init, problem.w, problem.k, get_args(Init))
     if isinstance(kinds, Tensor):

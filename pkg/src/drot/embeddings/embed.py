@@ -9,7 +9,7 @@ from typing import Literal, TypedDict, get_args
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import Seed, as_points, check_choice, check_positive
+from .._core.checks import Seed, as_points, as_positive, check_choice
 from .._core.run import OnFailure, iterate, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
@@ -176,9 +176,7 @@ def embed(
     """
     objective = as_objective(objective)
     check_choice("solver", solver, get_args(Solver))
-    rate = check_positive(
-        "learning_rate", objective.rate if learning_rate is None else learning_rate
-    )
+    rate = as_positive("learning_rate", objective.rate if learning_rate is None else learning_rate)
     tol, dtype = TOL if tol is None else tol, objective.plan.dtype
     tol, max_iter = read_limits(tol, max_iter, on_failure, dtype)
     first = _start(objective, init, n_components, random_state)

@@ -22,7 +22,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from .._core.checks import as_points, check_choice, check_fits, check_positive
+from .._core.checks import as_points, as_positive, check_choice, check_fits
 from .._core.kernels import StudentPairs, bernoulli, suits
 from .._core.sinkhorn import balance
 from ..affinities.base import symmetrize
@@ -463,8 +463,8 @@ class BernoulliLoss(KernelLoss):
         repulsion: float = 1.0,
     ):
         check_choice("kernel", kernel, self.kernels)
-        P, self.repulsion = as_plan(plan), check_positive("repulsion", repulsion)
-        a, b = check_positive("a", a), check_positive("b", b)
+        P, self.repulsion = as_plan(plan), as_positive("repulsion", repulsion)
+        a, b = as_positive("a", a), as_positive("b", b)
         at = Curve(a, b, GUARD) if kernel == "curve" else Curve()
         super().__init__(P, kernel, symmetric=P.symmetric, diagonal=False, profile=at)
         # its inverse times b / guard is a number too
@@ -566,7 +566,7 @@ def attraction_repulsion(objective: KernelLoss, Z, *, tol: float = 1e-9) -> tupl
     >>> pull[:, 0].round(decimals=9).tolist(), push[:, 0].round(decimals=9).tolist()
     ([1.2, -1.2], [-1.2, 1.2])
     """
-    objective, tol = as_objective(objective), check_positive("tol", tol)
+    objective, tol = as_objective(objective), as_positive("tol", tol)
     Z = as_points(Z, "Z").to(objective.plan.device, objective.plan.dtype)
     found = objective.evaluate(Z, tol=tol)
     return -found.attraction, found.repulsion

@@ -10,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 
 from .._core.algebra import EXTRA, leading, signs
-from .._core.checks import Seed, as_device, as_rng, check_count
+from .._core.checks import Seed, as_count, as_device, as_rng
 from .._core.threads import by_size
 from ..costs.array import Pairwise
 from ..spectral.kernel_pca import at_unit_variance
@@ -63,7 +63,7 @@ def random_start(
     >>> torch.equal(random_start(5, random_state=3), random_start(5, random_state=3))
     True
     """
-    n, q = check_count("n", n, 2), check_count("n_components", n_components, 1)
+    n, q = as_count("n", n, 2), as_count("n_components", n_components, 1)
     if dtype not in (torch.float64, torch.float32):
         raise ValueError(
             f"dtype={dtype!r} cannot be used here; pass torch.float32 or torch.float64"
@@ -123,7 +123,7 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
     """
     P = as_plan(plan)
     n = P.shape[0]
-    most, q = max(1, n - 2), check_count("n_components", n_components, 1)
+    most, q = max(1, n - 2), as_count("n_components", n_components, 1)
     if q > most:
         raise ValueError(
             f"n_components={q} is too many for the spectral start of {n} points, which "

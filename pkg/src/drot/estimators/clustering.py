@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.checks import check_choice, check_count
+from .._core.checks import as_count, check_choice
 from ..affinities.base import symmetrize
 from ..affinities.rows import entropic_affinity
 from ..affinities.umap import membership_rows, umap_membership
@@ -201,7 +201,7 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     def fit(self, X, y=None):
         """Cluster the rows of X (n, p), or of the similarity X (n, n); ``y`` is not used."""
         points, seed = self._read(X)
-        check_count("n_clusters", self.n_clusters, 1, len(points))
+        as_count("n_clusters", self.n_clusters, 1, len(points))
         solve = partial(
             srgw_barycenter, self._cost(points), self.n_clusters, loss=self.loss, init=self.init,
             n_starts=self.n_starts, tol=self.tol, max_iter=self.max_iter, random_state=seed,
@@ -325,7 +325,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
         """Reduce the rows of X (n, p), or the similarity X (n, n); ``y`` is not used."""
         points, seed = self._read(X)
         self._loss()  # with kernel and normalisation, before the affinity
-        check_count("n_prototypes", self.n_prototypes, 2, len(points))
+        as_count("n_prototypes", self.n_prototypes, 2, len(points))
         solve = partial(
             distributional_reduction, self._cost(points), self.n_prototypes, kernel=self._kernel(),
             n_components=self.n_components, normalization=self.normalization, loss=self.loss,

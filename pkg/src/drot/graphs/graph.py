@@ -16,10 +16,10 @@ from scipy.sparse.csgraph import connected_components as scipy_components
 from torch import Tensor
 
 from .._core.checks import (
+    as_count,
     as_points,
     as_real,
     check_choice,
-    check_count,
     check_fits,
     check_same_device,
     refuse_entries,
@@ -46,7 +46,7 @@ class Graph:
     weights: Tensor  #: (m,) positive, float: the number of times the edge counts.
 
     def __post_init__(self):
-        n = check_count("n", self.n, 1)
+        n = as_count("n", self.n, 1)
         edges, weights = as_real(self.edges, "edges"), as_real(self.weights, "weights")
         if edges.ndim != 2 or edges.shape[0] != 2 or weights.shape != edges.shape[1:]:
             shapes = f"{tuple(edges.shape)} and {tuple(weights.shape)}"

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from .._core.checks import (
     Seed,
+    as_count,
     as_real,
     as_rng,
     check_choice,
-    check_count,
     check_fits,
     check_same_device,
     check_square,
@@ -267,7 +267,7 @@ def sample_graphs(
     [4, 4, 4]
     """
     weights = log_weights(log_kernel, prior, diagonal)
-    streams = as_rng(random_state).spawn(check_count("n_samples", n_samples, 1))
+    streams = as_rng(random_state).spawn(as_count("n_samples", n_samples, 1))
     n, device = weights.shape[0], weights.device
     totals = None if prior == "row" else _totals(weights, prior, _SURE).cpu().numpy()
     degrees = [_out_degrees(n, totals, prior, stream) for stream in streams]  # (n,) each

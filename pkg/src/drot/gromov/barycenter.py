@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn.functional import normalize, pad
 
 from .._core.algebra import ratio, total
-from .._core.checks import Seed, as_rng, check_count
+from .._core.checks import Seed, as_count, as_rng
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
 from .contraction import Contraction, as_cost, as_weights, hard_plan, standard
@@ -138,8 +138,8 @@ def srgw_barycenter(
     cost = as_cost(similarity, "similarity", loss)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     n, _ = cost.shape
-    k = check_count("n_clusters", n_clusters, 1, n)
-    n_starts = check_count("n_starts", n_starts, 1)
+    k = as_count("n_clusters", n_clusters, 1, n)
+    n_starts = as_count("n_starts", n_starts, 1)
     w, rng = as_weights(weights, n, cost, "weights"), as_rng(random_state)
     kinds = as_init(init, w, k, get_args(Clusters))
     seen, unit = standard(cost, w, loss)

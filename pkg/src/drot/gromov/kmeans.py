@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.algebra import ratio, total
-from .._core.checks import Seed, as_real, as_rng, check_count
+from .._core.checks import Seed, as_count, as_real, as_rng
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
 from .barycenter import Cell, Reduced, reassign, reduced_descent
@@ -117,8 +117,8 @@ def kernel_kmeans(
     cost = as_cost(similarity, "similarity", "square")
     refuse_distances(cost, "similarity", "of squared distances D pass -D / 2, or -D.dense() / 2")
     n, _ = cost.shape
-    k = check_count("n_clusters", n_clusters, 1, n)
-    n_starts = check_count("n_starts", n_starts, 1)
+    k = as_count("n_clusters", n_clusters, 1, n)
+    n_starts = as_count("n_starts", n_starts, 1)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     w = as_weights(weights, n, cost, "weights")
     kinds = as_init(init, w, k, get_args(Clusters))

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import Seed, as_rng, check_choice, check_count, check_positive
+from .._core.checks import Seed, as_count, as_positive, as_rng, check_choice
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
@@ -174,11 +174,11 @@ def semi_relaxed_gw(
     terms = as_terms(cost_x, cost_z, loss)
     check_choice("solver", solver, get_args(Solver))
     tol, max_iter = read_limits(tol, max_iter, on_failure, terms.cost.dtype)
-    n_starts = check_count("n_starts", n_starts, 1)
+    n_starts = as_count("n_starts", n_starts, 1)
     w = as_weights(weights_x, terms.n, terms.cost)
     seen, unit = standard(terms.cost, w, loss, terms.structure)
     if epsilon is not None:
-        epsilon = check_positive("epsilon", epsilon) / unit.size / unit.size
+        epsilon = as_positive("epsilon", epsilon) / unit.size / unit.size
     problem = Problem(seen, w)
     kinds, moves = as_init(init, w, terms.k), row_moves if refine else None
     most = _DEALS * (1 if isinstance(kinds, Tensor) else n_starts)

@@ -11,7 +11,7 @@ import torch
 from scipy.sparse import csr_array, hstack
 from torch import Tensor
 
-from .._core.checks import Seed, as_points, check_count, check_positive, check_same_device
+from .._core.checks import Seed, as_count, as_points, as_positive, check_same_device
 from .._core.saving import Saved
 from .._core.threads import by_size
 from ..graphs.graph import connected_components
@@ -62,7 +62,7 @@ def precision_coupling_loss(X, Z, *, gamma: float = 1.0) -> Tensor:
     >>> losses[1] < losses[0] and losses[1] < losses[2]  # X itself is optimal
     True
     """
-    X, gamma = as_points(X, "X"), check_positive("gamma", gamma)
+    X, gamma = as_points(X, "X"), as_positive("gamma", gamma)
     held = as_points(Z, "Z")
     if held.shape[0] != X.shape[0]:
         raise ValueError(f"X has {X.shape[0]} points and Z has shape {tuple(held.shape)}")
@@ -116,7 +116,7 @@ def precision_coupling_optimum(X, n_components: int = 2, *, gamma: float = 1.0) 
     >>> precision_coupling_optimum(X, 1, gamma=0.1).abs().max().item()  # below 1 / (1 + d)
     0.0
     """
-    X, gamma = as_points(X, "X"), check_positive("gamma", gamma)
+    X, gamma = as_points(X, "X"), as_positive("gamma", gamma)
     found = pca(X.double(), n_components)
     info = torch.finfo(torch.float64)
     d = found.eigenvalues.clamp(info.tiny, info.max)  # (q,)
@@ -225,7 +225,7 @@ def ccpca(
     """
     X = as_points(X, "X")
     n, p = X.shape
-    n_components = check_count("n_components", n_components, 1, min(n, p))
+    n_components = as_count("n_components", n_components, 1, min(n, p))
     graphs = sample_graphs(log_kernel, n_samples, prior=prior, random_state=random_state)
     if graphs[0].n != n:
         raise ValueError(f"X has {n} points and log_kernel {graphs[0].n} rows; one row for each")

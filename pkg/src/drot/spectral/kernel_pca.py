@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .._core.algebra import signs
-from .._core.checks import as_real, as_symmetric, check_count, refuse_entries
+from .._core.checks import as_count, as_real, as_symmetric, refuse_entries
 from .._core.threads import by_size
 
 
@@ -82,7 +82,7 @@ def kernel_pca(similarity, n_components: int = 2, *, weights=None) -> SpectralEm
     """
     kernel = as_symmetric(similarity, "similarity")
     n = kernel.shape[0]
-    n_components = check_count("n_components", n_components, 1, n)
+    n_components = as_count("n_components", n_components, 1, n)
     weights = torch.ones_like(kernel[0]) if weights is None else as_real(weights, "weights")
     weights = weights.to(kernel)
     bad = ~((weights > 0) & torch.isfinite(weights))

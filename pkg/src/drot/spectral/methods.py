@@ -11,12 +11,12 @@ from torch import Tensor
 
 from .._core.algebra import signs
 from .._core.checks import (
+    as_count,
     as_number,
     as_points,
+    as_positive,
     as_symmetric,
-    check_count,
     check_non_negative,
-    check_positive,
 )
 from .._core.threads import by_size
 from ..costs.array import as_pairwise
@@ -63,7 +63,7 @@ def pca(X, n_components: int = 2) -> SpectralEmbedding:
     """
     X = as_points(X, "X")
     n, p = X.shape
-    n_components = check_count("n_components", n_components, 1, min(n, p))
+    n_components = as_count("n_components", n_components, 1, min(n, p))
     cloud = X.cpu().numpy()
     centred = cloud - cloud.mean(axis=0, dtype=np.float64)
     unit = float(max(centred.max(), -centred.min())) or 1.0
@@ -159,7 +159,7 @@ def isomap(X, n_components: int = 2, *, n_neighbors: int = 5) -> SpectralEmbeddi
 
 def _neighbors(X: Tensor, n_neighbors: int) -> tuple[Tensor, Tensor]:
     """Numbers of the nearest other points, (n, k), and the differences to them, (n, k, p)."""
-    k = check_count("n_neighbors", n_neighbors, 1, X.shape[0] - 1)
+    k = as_count("n_neighbors", n_neighbors, 1, X.shape[0] - 1)
     cost = sqeuclidean(X).dense().fill_diagonal_(torch.inf)
     columns = cost.topk(k, dim=1, largest=False).indices
     return columns, X[columns] - X[:, None]
@@ -219,7 +219,7 @@ def laplacian_eigenmaps(
     True
     """
     W = _weights(graph)
-    n_components = check_count("n_components", n_components, 1, W.shape[0] - 1)
+    n_components = as_count("n_components", n_components, 1, W.shape[0] - 1)
     dtype, W = W.dtype, W.double().fill_diagonal_(0)
     degrees = W.sum(dim=1)
     masses = degrees if normalized else torch.ones_like(degrees)
@@ -284,11 +284,11 @@ def diffusion_map(
     True
     """
     W = _weights(graph)
-    time = check_positive("time", time)
+    time = as_positive("time", time)
     alpha = as_number("alpha", alpha)
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha must lie between 0 and 1; got {alpha}")
-    n_components = check_count("n_components", n_components, 1, W.shape[0] - 1)
+    n_components = as_count("n_components", n_components, 1, W.shape[0] - 1)
     unit = W.max()
     W = W / unit
     density = W.sum(dim=1).pow(alpha)
@@ -342,8 +342,8 @@ def locally_linear_embedding(
     X = as_points(X, "X")
     n, dtype = X.shape[0], X.dtype
     X = X.double()  # the square below halves the digits
-    n_components = check_count("n_components", n_components, 1, n - 1)
-    regularization = check_positive("regularization", regularization)
+    n_components = as_count("n_components", n_components, 1, n - 1)
+    regularization = as_positive("regularization", regularization)
     columns, gaps = _neighbors(X, n_neighbors)
     gram = gaps @ gaps.mT  # (n, k, k)
     trace = gram.diagonal(dim1=1, dim2=2).sum(dim=1)

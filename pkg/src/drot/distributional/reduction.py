@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Literal, NamedTuple, TypedDict, Unpack, get_args
+from typing import Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -343,7 +343,7 @@ def make_problem(
     **terms: Unpack[ProblemOptions],
 ) -> ReductionProblem:  # fmt: skip
     """The problem for a kernel or for inner products."""
-    check_choice("kernel", kernel, get_args(OutputKernel))
+    check_choice("kernel", kernel, (*KERNELS, "gram"))
     kind = InnerProductProblem if kernel == "gram" else ReductionProblem
     return kind(similarity, n_prototypes, kernel=kernel, **terms)
 

@@ -558,7 +558,7 @@ negative :: needs a NAME without negative .*; entry \(1, 2\) is -0\.25 :: two en
 [similarity < symmetric]
 a cost :: ^NAME holds distances, small where .*; pass an affinity of it, or drot.gram :: a cost
 [log_kernel < cost - one point]
-a cost :: TypeError: NAME is of type Pairwise, no array; pass an affinity of it$ :: a cost
+a cost :: TypeError: NAME is of type Pairwise, .*; pass an affinity of it, or an array :: a cost
 not finite :: NAME is ENTRY at row 2, column 1; .* or -inf
 [rows < array]
 not finite :: NAME .*(non-negative|finite).*ENTRY at row 2, column 1

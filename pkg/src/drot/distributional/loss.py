@@ -22,7 +22,7 @@ from torch import Tensor
 from .._core.algebra import ratio, total
 from .._core.checks import check_choice
 from .._core.sinkhorn import balance
-from ..costs.kernels import squares
+from ..costs.kernels import KERNELS, squares
 from ..embeddings.kernels import KernelMatrix
 from ..embeddings.losses import Evaluation, KernelLoss, Normalizer
 from ..embeddings.plans import Plan
@@ -120,6 +120,7 @@ def read_terms(
     kernel: str, normalization: Normalization | None, loss: LossName | None
 ) -> tuple[Normalization, Loss]:
     """The normalisation and loss of a kernel: usual ones where none is given, else of its kind."""
+    check_choice("kernel", kernel, (*KERNELS, "gram"))
     gram = kernel == "gram"
     terms = as_loss(("square" if gram else "kl") if loss is None else loss)
     known: tuple[Normalization, ...] = ("none",)  # whose best factors are, the usual one first

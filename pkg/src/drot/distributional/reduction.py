@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.algebra import ratio, total
-from .._core.checks import as_count, check_choice
+from .._core.checks import as_count
 from .._core.run import TOLERANCE, Lowest, OnFailure
 from ..costs.factored import Factored, gram
 from ..costs.kernels import KERNELS, squares
@@ -343,8 +343,8 @@ def make_problem(
     **terms: Unpack[ProblemOptions],
 ) -> ReductionProblem:  # fmt: skip
     """The problem for a kernel or for inner products."""
-    check_choice("kernel", kernel, (*KERNELS, "gram"))
-    kind = InnerProductProblem if kernel == "gram" else ReductionProblem
+    gram = isinstance(kernel, str) and kernel == "gram"  # an array compares entry by entry
+    kind = InnerProductProblem if gram else ReductionProblem  # which refuse others
     return kind(similarity, n_prototypes, kernel=kernel, **terms)
 
 

@@ -5,12 +5,35 @@ import math
 import pickle
 
 import drot
+import numpy as np
+import oracles
 import pytest
 import torch
-from clouds import KINDS, cloud
+from clouds import KINDS, cloud, clouds, quick
 from drot.costs.array import as_pairwise
+from hypothesis import given
+from hypothesis import strategies as st
 
 BLOCKS = (1, 3, 7, None)
+
+
+@quick
+@given(clouds(), st.sampled_from([0.0, 1.0, 1e3, 1e8, -1e12]), st.integers(0, 99))
+def test_sqeuclidean_is_exact(X, offset, seed):
+    """Distances agree to 1e-11, relatively, with rational arithmetic, at any origin and scale."""
+    Y, block = np.random.default_rng(seed).normal(size=(5, X.shape[1])), BLOCKS[seed % 4]
+    x = (X + 1e3 * (offset > 0)).astype(np.float32)  # to 2e-5
+    for A, B, rtol in (
+        (X + offset, None, 3e-11),
+        (X + offset, Y + offset, 3e-11),
+        (X * (1e145, 1e-130)[seed % 2], None, 3e-11),
+        (x, None, 2e-5),
+    ):
+        cost = drot.sqeuclidean(A, B, block=block if B is not None else None)
+        C, exact = cost.dense().numpy(), oracles.exact_sqeuclidean(A, A if B is None else B)
+        assert C.dtype == A.dtype
+        np.testing.assert_allclose(C, exact, rtol=rtol, atol=0)
+        assert (C[exact == 0] == 0).all() and (C >= 0).all()
 
 
 @pytest.mark.parametrize(

@@ -144,10 +144,10 @@ def test_prp_line_search(loss, seed):
     """Coefficients of the quadratic against sums at three points, its minimum against a grid."""
     (A, B), w = problem(seed, 6, 3), weights(6, seed)
     T, X = soft(w, 3, seed), hard_plan(torch.arange(6) % 3, w, 3)
-    terms, D = Problem(as_terms(A, B, loss), w), X - T
-    state = terms.state(T)
+    quadratic, D = Problem(as_terms(A, B, loss), w), X - T
+    state = quadratic.state(T)
     assert state.value == pytest.approx(energy(A, B, T, loss), rel=1e-12)
-    line = terms.line(D, terms.terms.product(D), terms.half_gradient(state))
+    line = quadratic.line(D, quadratic.terms.product(D), quadratic.half_gradient(state))
     values = [energy(A, B, T + t * D, loss) for t in (0, 0.5, 1)]
     a, b, c = np.polyfit([0, 0.5, 1], values, 2)
     assert (line.a, line.b) == pytest.approx((a, b), abs=1e-10)
@@ -167,8 +167,8 @@ def test_prp_mirror_descent(loss):
     S = cp.Variable((4, 2))
     model = cp.sum(cp.multiply(G, S)) + eps * cp.sum(cp.kl_div(S, T.numpy()))
     cp.Problem(cp.Minimize(model), [cp.sum(S, axis=1) == w.numpy()]).solve(solver="CLARABEL")
-    terms = Problem(as_terms(A, B, loss), w)
-    (_, (new, _)) = itertools.islice(mirror_descent(terms, terms.state(T), eps), 2)
+    quadratic = Problem(as_terms(A, B, loss), w)
+    (_, (new, _)) = itertools.islice(mirror_descent(quadratic, quadratic.state(T), eps), 2)
     np.testing.assert_allclose(new.T, S.value, atol=1e-5)
     np.testing.assert_allclose(new.T, steps(T, log_T - G / eps), atol=1e-12)
     printed = steps(T, G - eps * log_T)  # (8.79) as it is printed: not this step

@@ -122,24 +122,24 @@ def read_terms(
     """The normalisation and loss of a kernel: usual ones where none is given, else of its kind."""
     check_choice("kernel", kernel, (*KERNELS, "gram"))
     gram = kernel == "gram"
-    terms = as_loss(("square" if gram else "kl") if loss is None else loss)
+    found = as_loss(("square" if gram else "kl") if loss is None else loss)
     known: tuple[Normalization, ...] = ("none",)  # whose best factors are, the usual one first
-    if not gram and (terms.log or terms.free):
-        known = get_args(Normalization) if terms.log else ("sum", "none")
+    if not gram and (found.log or found.free):
+        known = get_args(Normalization) if found.log else ("sum", "none")
     chosen = known[0] if normalization is None else normalization
     check_choice("normalization", chosen, get_args(Normalization))
-    if chosen not in known or (gram and not terms.free):
+    if chosen not in known or (gram and not found.free):
         raise ValueError(
             "kernel='gram' has entries of both signs and goes with loss='square' and "
             "normalization='none'; another goes with loss='kl', or with 'square' and 'sum' or "
-            f"'none'; got {kernel!r}, {terms.name!r} and {chosen!r}"
+            f"'none'; got {kernel!r}, {found.name!r} and {chosen!r}"
         )
-    if terms.high < math.inf:
+    if found.high < math.inf:
         raise ValueError(
-            f"loss={terms.name!r} has a range that ends at {terms.high:g}, which is what every "
+            f"loss={found.name!r} has a range that ends at {found.high:g}, which is what every "
             "kernel gives a prototype and itself: two points of one would cost infinitely much"
         )
-    return chosen, terms
+    return chosen, found
 
 
 def pair_forces(C: Tensor, M: Tensor, q: Tensor, loss: Loss) -> tuple[Tensor, Tensor]:

@@ -80,18 +80,79 @@ def test_every_sourced_statement_is_on_the_map():
         assert tuple(statement) in known, f"{chapter} names {statement} of {' or '.join(works)}"
 
 
+VERDICTS = {  # of statements, scores, figures and outlooks: how they begin
+    "statements": ("holds", "{ref}"),
+    "scores": ("in part", "differs", "comparable"),
+    "figures": ("seen", "not seen", "by eye"),
+    "outlooks": ("–",),
+}
+KINDS = ("false as stated", "hypothesis missing", "stronger than shown", "misprint")
+LINKED = re.compile(r"\{ref\}`(?:([^`<]+) <)?(err-[\w-]+)>?`")
+LABELLED = re.compile(r"^(?:\* - )?\((err-[\w-]+)\)=$", re.M)
+
+
+def kinds() -> dict[str, list[str]]:
+    """The kinds of each correction: of a section in the table at the top, of a row in its title."""
+    top, rest = CHAPTERS["errata"].split("(sec-letters)=")
+    found = {}
+    for entries, kind, *_ in rows(top):
+        found |= {entry: kind.split("; ") for _, entry in LINKED.findall(entries)}
+    titled = r"\((err-[\w-]+)\)=\n +```\{rubric\} .* \((.*)\)\n"
+    here = {entry: kind.split("; ") for entry, kind in re.findall(titled, rest)}
+    assert all(here[entry] == found[entry] for entry in here.keys() & found.keys())
+    return found | here
+
+
+def test_every_correction_has_a_kind_and_they_are_counted():
+    found, (first, remarks) = kinds(), CHAPTERS["errata"].split("(sec-remarks)=")
+    assert set(found) == set(LABELLED.findall(first))
+    assert {kind for some in found.values() for kind in some} == set(KINDS)
+    counts = [sum(some[0] == kind for some in found.values()) for kind in KINDS]
+    said = re.search(
+        r"Of (\d+) corrections (\d+) are of something false as stated, (\d+) of a missing"
+        r" hypothesis, (\d+) of words stronger than shown, (\d+) of misprints",
+        first,
+    )
+    assert [int(number) for number in said.groups()] == [len(found), *counts]
+    assert len(LABELLED.findall(remarks)) == 7 and "On seven statements" in first
+
+
 def test_lines_lead_somewhere():
     """Each line names a place in this book, or is open; entries are those of the errata, all."""
     assert set(TABLES) == set(STYLE) - {"thesis"}
-    entries = set(re.findall(r"^(?:\* - )?\((err-[\w-]+)\)=$", CHAPTERS["errata"], re.M))
-    verdicts = [row[3] for table in TABLES.values() for row in table]
-    holds = sum(verdict.startswith("holds") for verdict in verdicts)
-    mended = sum(verdict.startswith("{ref}") for verdict in verdicts)
-    counted = f"Of {holds + mended} lines on statements {holds} hold as printed; {mended} lead"
-    assert counted in MAP
-    for _, _, here, correction in (row for table in TABLES.values() for row in table):
+    entries = set(LABELLED.findall(CHAPTERS["errata"]))
+    for _, _, here, verdict in (row for table in TABLES.values() for row in table):
         assert re.search(r"\{(prf:ref|eq|ref|numref)\}`|^open$", here)
-        assert correction
-        assert set(re.findall(r"`([\w-]+)`", correction)) <= entries
-    named = set(re.findall(r"\{ref\}`(err-[\w-]+)`", MAP))
+        assert any(verdict.startswith(start) for some in VERDICTS.values() for start in some)
+        assert {entry for _, entry in LINKED.findall(verdict)} <= entries
+    named = {entry for _, entry in LINKED.findall(MAP)}
     assert named >= entries - {"err-losses"} and "err-losses" in MAP
+
+
+def test_verdicts_are_counted():
+    verdicts = [row[3] for table in TABLES.values() for row in table]
+    n = {word: sum(v.startswith(word) for v in verdicts) for word in sum(VERDICTS.values(), ())}
+    total = {about: sum(n[word] for word in words) for about, words in VERDICTS.items()}
+    wrong = sum(verdict.startswith("{ref}`false as stated") for verdict in verdicts)
+    assert sum(total.values()) == len(verdicts) and n["comparable"] == n["differs"] == 1
+    for counted in (
+        f"Of {total['statements']} lines on statements {n['holds']} hold; {n['{ref}']} lead",
+        f"corrections, {wrong} of them of something false as stated",
+        f"Of {total['scores']} lines on scores none holds whole: {n['in part']} hold in part",
+        f"Of {total['figures']} on figures {n['seen']} show",
+        f"{n['not seen']} do not, {n['by eye']} are",
+    ):
+        assert counted in MAP, counted
+
+
+def test_verdicts_name_the_kind_of_correction():
+    """The gravest first, and a kind that the errata give the entry; of a remark, that it is one."""
+    found, order = kinds(), (*KINDS, "remark")
+    for verdict in (row[3] for table in TABLES.values() for row in table):
+        links = LINKED.findall(verdict)
+        for kind, entry in links:
+            if "hypothesis of" not in kind and kind != "likewise":
+                assert kind in found.get(entry, ["remark"]), (kind, entry)
+        if verdict.startswith("{ref}"):
+            grades = [order.index(kind) for kind, _ in links]
+            assert grades == sorted(grades), verdict

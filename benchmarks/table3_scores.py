@@ -25,6 +25,8 @@ loss of the paper's rule is KL(P | Q) with rows of P of sum 1: n KL for t-SNEkho
 for t-SNE; for UMAP it is the cross-entropy.
 
 Each finished row is appended to the file, and rows that are there already are not computed again.
+``--race`` gives five seeds to the perplexities that lead by the paper's rule, until the best mean
+is one of five: one seed's best of 30 perplexities is a lucky one, by 5 to 12 points on faces.
 ``--figures`` computes those embeddings of DRAWN that its file does not have, ``--ranks`` how much
 of the n/4 and n/2 nearest neighbours survives. ``--jobs`` and ``--backend`` hand the grid to more
 processes.
@@ -53,6 +55,7 @@ import warnings
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from statistics import fmean
 
 import drot
 import numpy as np
@@ -212,6 +215,7 @@ def grid() -> Iterator[tuple[str, str, int, int]]:
     for seed, rate in itertools.product(FEWER, RATES[:2]):
         yield from runs(PERPLEXITY, adams[rate], every, (seed,))
     yield from runs(PERPLEXITY, ORDER[:6], every, SEEDS)
+    yield from runs(PERPLEXITY, adams[1.0], every, SEEDS)
 
 
 def runs(names, methods, perplexities, seeds) -> Iterator[tuple[str, str, int, int]]:
@@ -237,6 +241,24 @@ def ranks(data: str, method: str, perplexity: int, seed: int) -> dict[str, str]:
         name: f"{100 * drot.metrics.neighborhood_preservation(X, Z, len(X) // share):.2f}"
         for name, share in shares.items()
     }
+
+
+def race(names: list[str]) -> Iterator[tuple[str, str, int, int]]:
+    """Seeds that the leading perplexities of the paper's rule lack, by either score.
+
+    A perplexity with fewer than five seeds leads by luck more often than one with five. Compute the
+    rest, and ask again, until the best mean of each method is one of five seeds.
+    """
+    rows = [line for line in OUT.read_text("utf8").splitlines() if not line.startswith("#")]
+    found: dict[tuple[str, str], dict[int, dict[int, dict]]] = {}
+    for row in csv.DictReader(rows):
+        if row["method"].endswith(", Adam 1") and row["data"] in names:
+            at = found.setdefault((row["data"], row["method"]), {})
+            at.setdefault(int(row["perplexity"]), {})[int(row["seed"])] = row
+    for (name, method), at in found.items():
+        for what in FIELDS[4:6]:
+            xi = max(at, key=lambda xi: fmean(float(row[what]) for row in at[xi].values()))
+            yield from ((name, method, xi, seed) for seed in SEEDS if seed not in at[xi])
 
 
 def place(row: dict[str, str]) -> tuple:
@@ -282,6 +304,7 @@ def draw() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     sweep.add_arguments(parser)
+    parser.add_argument("--race", nargs="*", choices=PERPLEXITY, help="five seeds where it counts")
     parser.add_argument("--figures", action="store_true", help="compute what the figures show")
     parser.add_argument("--ranks", action="store_true", help="how much of the n/4 and n/2 nearest")
     asked = parser.parse_args()
@@ -298,10 +321,14 @@ def main() -> None:
         jobs = [(n, m, xi, s) for s in FEWER for n, xi in PERPLEXITY.items() for m in RANKED]
         jobs = [job for job in jobs if job[1] != "PCA" or job[3] == 0]
     failed = 0
+    if asked.race is not None:
+        jobs = list(dict.fromkeys(race(asked.race or list(PERPLEXITY))))
     for some in (jobs[k : k + 60] for k in range(0, len(jobs), 60)):  # the file is in order often
         cases = [dict(zip(FIELDS[:4], job, strict=True)) for job in some]
         options = sweep.options(asked) | {"facts": facts(), "place": place}
         failed += sweep.run(cases, function, out, fields=fields, **options).failed
+    if asked.race is not None and jobs and not failed:
+        main()
     sys.exit(f"{failed} cases failed: run again" if failed else 0)
 
 

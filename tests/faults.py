@@ -199,11 +199,9 @@ ARGUMENTS = {
     # other modules
     "drot.metrics.constraint_errors": "plan=doubly perplexity:one_perplexity",
     "drot.metrics.prototype_homogeneity": "plan:plan_of_prototypes y",
-    "drot.metrics.prototype_nmi": "Z=few plan:plan_of_prototypes y n_clusters=2<=3 "
-    "random_state:plain_seed",
+    "drot.metrics.prototype_nmi": "Z=few plan:plan_of_prototypes y n_clusters=2<=3",
     "drot.metrics.weighted_silhouette": "Z:metric=few plan:plan_of_prototypes=hard y",
-    "drot.metrics.spectral_clustering_ari": "plan:symmetric_plan=doubly y n_clusters=3 "
-    "random_state:plain_seed",
+    "drot.metrics.spectral_clustering_ari": "plan:symmetric_plan=doubly y n_clusters=3",
     "drot.hyperbolic.distances": "Z:sheet",
     "drot.hyperbolic.to_poincare": "Z:sheet",
     "drot.hyperbolic.wrapped_normal": "n=3",

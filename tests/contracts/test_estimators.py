@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+import warnings
 
 import drot
 import faults
@@ -236,6 +237,13 @@ def test_new_points_of_umap_without_certain_edges():
     model = fit(UMAP, local_connectivity=0, random_state=0)
     asked = np.concatenate([X[:1] + 0.1, X[:1] + 1e5])
     np.testing.assert_allclose(model.transform(asked)[:1], model.transform(asked[:1]), atol=1e-9)
+
+
+def test_new_points_of_blobs_in_float32_come_to_rest():
+    cloud = np.random.default_rng(0).normal(size=(120, 4)) + 10 * (np.arange(120) % 4)[:, None]
+    model = UMAP(random_state=0).fit(cloud.astype(np.float32))
+    with warnings.catch_warnings(action="error"):
+        model.transform(cloud + 0.3)
 
 
 @unfinished

@@ -82,7 +82,7 @@ SEEDED = [n for n in ROWS if "random_state" in parameters(n) and not is_estimato
 
 
 @pytest.mark.parametrize("seed", SEEDS.values(), ids=SEEDS)
-@pytest.mark.parametrize("name", [n for n in SEEDED if not n.startswith("drot.metrics")])
+@pytest.mark.parametrize("name", SEEDED)
 def test_same_seed_same_bits(name, seed):
     given = ROWS[name].good() | ({"init": "random"} if name in STARTS else {})
     one, two = (tensors(call(name, given | {"random_state": seed()})) for _ in range(2))

@@ -17,10 +17,12 @@ from scipy.special import entr, rel_entr
 from torch import Tensor
 
 from ._core.checks import (
+    Seed,
     as_count,
     as_points,
     as_positive,
     as_real,
+    as_rng,
     as_square,
     as_symmetric,
     check_finite,
@@ -82,7 +84,7 @@ def constraint_errors(plan, *, perplexity: float) -> ConstraintErrors:
 
 
 def spectral_clustering_ari(
-    plan, y, *, n_clusters: int | None = None, random_state: int = 0
+    plan, y, *, n_clusters: int | None = None, random_state: Seed = 0
 ) -> float:
     """Adjusted Rand index of scikit-learn's spectral clustering of a symmetric affinity.
 
@@ -96,7 +98,7 @@ def spectral_clustering_ari(
         The classes to find.
     n_clusters : int, optional
         Their number when left out.
-    random_state : int
+    random_state : int, numpy Generator or torch Generator
         Seed of k-means and of the eigensolver.
 
     Returns
@@ -124,7 +126,9 @@ def spectral_clustering_ari(
     if n_clusters is None:
         n_clusters = len(np.unique(classes))
     n_clusters = as_count("n_clusters", n_clusters, 1, len(plan))
-    model = SpectralClustering(n_clusters, affinity="precomputed", random_state=random_state)
+    model = SpectralClustering(
+        n_clusters, affinity="precomputed", random_state=_as_int(random_state)
+    )
     with warnings.catch_warnings():
         # a graph that falls into its clusters is a success here, not a reason to warn
         warnings.filterwarnings("ignore", message="Graph is not fully connected")
@@ -236,7 +240,7 @@ def weighted_silhouette(Z, plan, y) -> float:
     return float(q @ ((b - a) / np.where(larger > 0, larger, 1)))
 
 
-def prototype_nmi(Z, plan, y, *, n_clusters: int | None = None, random_state: int = 0) -> float:
+def prototype_nmi(Z, plan, y, *, n_clusters: int | None = None, random_state: Seed = 0) -> float:
     """Normalised mutual information of classes with k-means clusters of the prototypes.
 
     k-means runs on the positions of the prototypes that have a weight, each counting once; a
@@ -254,7 +258,7 @@ def prototype_nmi(Z, plan, y, *, n_clusters: int | None = None, random_state: in
         Classes of the points.
     n_clusters : int, optional
         Default: the number of classes, or of prototypes with a weight if there are fewer.
-    random_state : int
+    random_state : int, numpy Generator or torch Generator
         Seed of k-means, which starts 10 times.
 
     Returns
@@ -283,9 +287,17 @@ def prototype_nmi(Z, plan, y, *, n_clusters: int | None = None, random_state: in
     if n_clusters is None:
         n_clusters = min(most, len(np.unique(classes[counts])))
     n_clusters = as_count("n_clusters", n_clusters, 1, most)
-    model = KMeans(n_clusters, n_init=10, random_state=random_state).fit(Z[used])
+    model = KMeans(n_clusters, n_init=10, random_state=_as_int(random_state)).fit(Z[used])
     cluster = model.labels_[T[counts][:, used].argmax(axis=1)]
     return float(normalized_mutual_info_score(classes[counts], cluster))
+
+
+def _as_int(random_state: Seed) -> int:
+    """A seed as scikit-learn takes one: a number is its own."""
+    rng = as_rng(random_state)  # which checks it
+    if isinstance(random_state, np.random.Generator | torch.Generator):
+        return int(rng.integers(2**31))
+    return random_state
 
 
 def _plan_and_classes(plan, y, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ ten times, a loop over pairs needs one sweep: distance, kernel, sums, attraction
 pair stay in registers. The logarithms of the value take half of its time; powers, for the curves
 of UMAP, are exponentials of logarithms. Both are series here, since calls of a library would keep
 a loop from becoming vector instructions. Numba compiles each loop on its first call in a process,
-within a second. Other kernels stay with PyTorch, whose ``exp2`` is as fast.
+which takes some seconds. Other kernels stay with PyTorch, whose ``exp2`` is as fast.
 """
 
 from __future__ import annotations

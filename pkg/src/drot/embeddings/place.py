@@ -10,6 +10,7 @@ from torch import Tensor
 from ..costs.kernels import Kernel
 from .descent import radius
 
+PLACED = 1e-6  # of a new point: nats that it could gain on the way of a radius of the map
 _STEPS = 100
 
 
@@ -28,7 +29,7 @@ def place(
     *,
     repulsion: float | None = None,
     dual: Tensor | None = None,
-    tol: float = 1e-3,
+    tol: float = PLACED,
 ) -> Placement:
     r"""Minimise the divergence of rows P (b, m) from those of new points of the map Z (m, q).
 

@@ -27,7 +27,7 @@ from ..graphs.priors import Prior
 from ..spectral.connected import ConnectedPCA, ccpca
 from ..spectral.methods import pca_start
 from .base import check_precomputed
-from .new_points import PLACED, PlacesNewPoints
+from .new_points import PlacesNewPoints
 
 # of scikit-learn's; not those that take scales from the data, which new points would change
 METRICS = (
@@ -152,10 +152,11 @@ class EmbeddingEstimator(PlacesNewPoints):
 
     def _place(self, P: Tensor, Z: Tensor) -> tuple[Tensor, float]:
         result = self.result_
-        dual = None if result.dual is None else result.dual.to(Z)
+        dual = None if result.dual is None else result.dual.to(P.device, torch.float64)
         repulsion = getattr(self, "repulsion", None)
-        found = place(P, Z, self._profile, repulsion=repulsion, dual=dual, tol=PLACED[Z.dtype])
-        return found.Z, float(found.residual.max())
+        # the forces of a map in float32 round to more than its points may be off
+        found = place(P.double(), Z.double(), self._profile, repulsion=repulsion, dual=dual)
+        return found.Z.to(P), float(found.residual.max())
 
 
 @dataclass(eq=False, repr=False)

@@ -16,10 +16,8 @@ from .._core.roots import solve_rows
 from .._core.run import outside, read_limits
 from .._core.threads import threads_for
 from ..costs.distances import sqeuclidean
+from ..embeddings.place import PLACED
 from .base import BaseEmbedding, Estimator
-
-# of a new point: nats that it could gain on the way of a radius of the map
-PLACED = {torch.float64: 1e-6, torch.float32: 3e-3}
 
 
 class MeetsNewPoints(Estimator):
@@ -37,7 +35,7 @@ class MeetsNewPoints(Estimator):
         """
         points = self._read(X, reset=False)[0]
         fitted = torch.as_tensor(self._points).to(points.device)
-        points, values, tol = points.to(fitted), torch.as_tensor(known), PLACED[fitted.dtype]
+        points, values = points.to(fitted), torch.as_tensor(known)
         values = values.to(fitted if values.is_floating_point() else fitted.device)
         if torch.equal(points, fitted):
             return np.array(known)
@@ -53,10 +51,10 @@ class MeetsNewPoints(Estimator):
                     found[~same], residual = find(self._new_rows(tile, same, start))
                     worst = max(worst, residual)
                 parts.append(found)
-        if worst > tol:
+        if worst > PLACED:
             warnings.warn(
                 f"{type(self).__name__}: the place of a new point stopped at a residual of "
-                f"{worst:.1e}, above its tolerance of {tol:g}; pass dtype='float64' to the fit",
+                f"{worst:.1e}, above its tolerance of {PLACED:g}; it may lie elsewhere",
                 ConvergenceWarning,
                 stacklevel=outside(),
             )

@@ -104,7 +104,7 @@ def test_symmetrized_in_tiles(offset):
     wanted, found = drot.symmetrize(P), P.symmetrized()
     torch.testing.assert_close(found.plan, wanted, rtol=1e-12, atol=1e-16)
     torch.testing.assert_close(found.log_plan, wanted.log(), rtol=1e-12, atol=1e-12)
-    rows = torch.cat([found.weights(rows) for rows, _ in found.tiles(7)])
+    rows = torch.cat([found.rows(rows) for rows, _ in found.tiles(7)])
     torch.testing.assert_close(rows, wanted, rtol=1e-12, atol=1e-16)
     assert found.symmetric and found.residual == P.residual
     torch.testing.assert_close(found.perplexity.log(), drot.row_perplexity(

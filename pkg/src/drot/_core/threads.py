@@ -101,11 +101,11 @@ def takes_options_of(source: Callable[..., Any], options: type) -> Callable[[Met
 
 
 def _pairs(data: object) -> int:
-    """How many pairs n points have, or an (n, m) array entries: an affinity's or objective's too.
+    """How many pairs n points have, or an (n, m) array entries; an objective says its n.
 
     0 for what is neither, which the function will refuse.
     """
-    shape = getattr(getattr(data, "cost", data), "shape", None)
+    shape = getattr(data, "shape", None)
     try:
         n, *rest = shape or (getattr(data, "n", None) or len(data),)  # type: ignore[arg-type]
         return n * max(n, *rest, 0)

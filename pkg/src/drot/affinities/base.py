@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, ClassVar, Literal, get_args
 
 import torch
@@ -37,7 +38,8 @@ Convention = Literal["generalized", "papers"]
 class Affinity(Saved):
     """An (n, m) array of non-negative weights, known by its cost and a few vectors.
 
-    The array itself is formed on demand: whole by ``plan`` and ``log_plan``, or a few rows at
+    It answers as a :class:`Pairwise` does, with the shape, dtype, device, block and ranks of its
+    cost. The array itself is formed on demand: whole by ``plan`` and ``log_plan``, or a few rows at
     a time by ``tiles`` and ``log_tiles``, in which case it never exists as one. A dense cost is
     kept as it was given, not copied: do not change it in place afterwards.
     """
@@ -49,10 +51,12 @@ class Affinity(Saved):
     converged: bool
     trace: tuple[float, ...]  # residual by iteration
     symmetric: ClassVar[bool] = False  # by its formula
+    shape, dtype, device = (property(attrgetter("cost." + x)) for x in ("shape", "dtype", "device"))
+    block, ranks = property(attrgetter("cost.block")), property(attrgetter("cost.ranks"))
 
     def __repr__(self) -> str:
         return (
-            f"{type(self).__name__}({self.cost.shape[0]} x {self.cost.shape[1]}, "
+            f"{type(self).__name__}({self.shape[0]} x {self.shape[1]}, "
             f"residual={self.residual:.1e}, n_iter={self.n_iter}, passes={self.passes:.1f})"
         )
 
@@ -60,15 +64,24 @@ class Affinity(Saved):
         """Log weights of the rows ``rows`` whose costs are ``cost`` (b, m)."""
         raise TypeError(f"{type(self).__name__} does not define its weights")
 
-    def weights(self, rows: slice) -> Tensor:
-        """Some rows of the array, (b, m)."""
-        tile = self.log_rows(rows, self.cost.rows(rows))
+    def rows(self, index) -> Tensor:
+        """The rows ``index``, shape (b, m)."""
+        tile = self.log_rows(index, self.cost.rows(index))
         return exp(tile, out=tile)
+
+    @property
+    def logs(self) -> Pairwise:
+        """log P, (n, m), computed when it is met."""
+        cost, block = self.cost, min(self.block or self.shape[0], tile_rows(self.cost))
+
+        def evaluate(index) -> Tensor:
+            return self.log_rows(index, cost.rows(index))
+
+        return Pairwise(evaluate, cost.shape, cost, block=block, ranks=cost.ranks)
 
     def log_tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:
         """Yield ``(rows, log P[rows])`` in row tiles of at most ``most`` rows."""
-        for rows, tile in self.cost.tiles(most or tile_rows(self.cost)):
-            yield rows, self.log_rows(rows, tile)
+        return self.logs.tiles(most)
 
     def tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:
         """Yield ``(rows, P[rows])`` in row tiles of at most ``most`` rows."""
@@ -76,19 +89,16 @@ class Affinity(Saved):
             # not _core.kernels.exp: its last bit depends on the place, P = P^T
             yield rows, tile.exp_()
 
-    def _whole(self, tiles: Iterator[tuple[slice, Tensor]]) -> Tensor:
-        check_fits(self.cost.shape, self.cost.dtype, self.cost.device)
-        return self.cost.join(tile for _, tile in tiles)
-
     @property
     def log_plan(self) -> Tensor:
         """log P, shape (n, m); ``-inf`` where a pair is forbidden."""
-        return self._whole(self.log_tiles())
+        return self.logs.dense()
 
     @property
     def plan(self) -> Tensor:
         """P itself, shape (n, m)."""
-        return self._whole(self.tiles())
+        check_fits(self.shape, self.dtype, self.device)
+        return self.cost.join(tile for _, tile in self.tiles())
 
     def dense(self) -> Tensor:
         """The plan, as costs and graphs give their arrays."""
@@ -97,7 +107,7 @@ class Affinity(Saved):
     @property
     def perplexity(self) -> Tensor:
         """Exponential of Shannon's entropy of each row divided by its mass, shape (n,)."""
-        return self.cost.join(_entropies(log_p) for _, log_p in self.log_tiles()).exp()
+        return self.logs.join(_entropies(log_p) for _, log_p in self.log_tiles()).exp()
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the duals, the certificate and what the cost is made of to an ``.npz`` file.
@@ -111,7 +121,7 @@ class Affinity(Saved):
             raise ValueError(
                 "a cost made by a callable cannot be saved; solve with cost.dense() and save that"
             )
-        values: dict[str, object] = {"block": self.cost.block or 0}
+        values: dict[str, object] = {"block": self.block or 0}
         values |= {f"cost.{name}": part for name, part in self.cost.parts.items()}
         return values | {name: value for name, value in vars(self).items() if name != "cost"}
 

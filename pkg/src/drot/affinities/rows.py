@@ -76,8 +76,8 @@ class SymmetrizedAffinity(Affinity):
     def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
         return torch.logaddexp(*self._both(rows, cost)).sub_(math.log(2))
 
-    def weights(self, rows: slice) -> Tensor:
-        one, other = (exp(x, out=x) for x in self._both(rows, self.cost.rows(rows)))
+    def rows(self, index: slice) -> Tensor:
+        one, other = (exp(x, out=x) for x in self._both(index, self.cost.rows(index)))
         return one.add_(other).mul_(0.5)
 
     def _both(self, rows: slice, cost: Tensor) -> tuple[Tensor, Tensor]:

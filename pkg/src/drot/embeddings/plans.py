@@ -44,20 +44,15 @@ class Plan(Pairwise):
 
     def __init__(self, plan, *, symmetric: bool | None = None):
         """``symmetric`` is given with a matrix that is known to be a plan: it is not read again."""
-        whole = _read(plan) if symmetric is None else plan
-        self.matrix: Tensor | None = None
-        like: Tensor | Pairwise = whole.cost if isinstance(whole, Affinity) else whole
-        evaluate: Any  # rows of an affinity are slices
-        if isinstance(whole, Affinity):
-            evaluate, known = whole.weights, whole.symmetric
-        else:
-            self.matrix = whole
-            evaluate = partial(Tensor.__getitem__, whole)
-            known = bool((whole == whole.T).all()) if symmetric is None else symmetric
-        n = like.shape[0]
-        step = max(16, tile_entries(like.device) // 2 // n)  # two arrays are at work at a time
-        block = min(step, n, getattr(like, "block", n))
-        super().__init__(evaluate, (n, n), like, block=block, symmetric=known)
+        whole: Any = _read(plan) if symmetric is None else plan
+        self.matrix = whole if isinstance(whole, Tensor) else None
+        if symmetric is None:
+            symmetric = whole.symmetric if self.matrix is None else bool((whole == whole.T).all())
+        n = whole.shape[0]
+        step = max(16, tile_entries(whole.device) // 2 // n)  # two arrays are at work at a time
+        block = min(step, n, getattr(whole, "block", n))
+        evaluate = whole.rows if self.matrix is None else partial(Tensor.__getitem__, whole)
+        super().__init__(evaluate, (n, n), whole, block=block, symmetric=symmetric)
         sums, self.largest = [], 0.0
         for rows, tile in self.tiles():
             if self.matrix is None:
@@ -104,14 +99,14 @@ class Plan(Pairwise):
 def _read(plan) -> Tensor | Affinity:
     """The matrix that is kept; an affinity that is met in tiles, of many points, as it is."""
     plan = plan if isinstance(plan, Affinity) else as_real(plan, "plan")
-    shape = tuple(plan.cost.shape if isinstance(plan, Affinity) else plan.shape)
+    shape = tuple(plan.shape)
     if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:
         raise ValueError(
             f"plan must be a square (n, n) affinity of n >= 2 points; got shape {shape}. For a "
             "cloud X of n points take an estimator, as drot.TSNE().fit(X), or an affinity of "
             "drot.sqeuclidean(X)"
         )
-    tiled = isinstance(plan, Affinity) and plan.cost.block is not None and shape[0] > _KEPT
+    tiled = isinstance(plan, Affinity) and plan.block is not None and shape[0] > _KEPT
     return plan if tiled else read_plan(plan)
 
 

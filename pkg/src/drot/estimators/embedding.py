@@ -13,7 +13,7 @@ from sklearn.metrics import pairwise_distances
 from torch import Tensor
 
 from .._core.checks import as_points, check_choice
-from ..affinities.base import Affinity, symmetrize
+from ..affinities.base import symmetrize
 from ..affinities.rows import entropic_affinity
 from ..affinities.umap import membership_rows, umap_membership, unit_curve
 from ..costs.array import Pairwise, as_pairwise, check_symmetric
@@ -92,7 +92,7 @@ class EmbeddingEstimator(PlacesNewPoints):
         known = self._affinity
         if known is None:
             raise AttributeError("affinity_")  # __getattr__ says why
-        return (known.plan if isinstance(known, Affinity) else known).cpu().numpy()
+        return getattr(known, "plan", known).cpu().numpy()
 
     def _init(self, points: Tensor, cost: Pairwise, seed: int):
         if not isinstance(self.init, str):

@@ -41,17 +41,17 @@ def log_weights(log_kernel, prior: Prior, diagonal: Diagonal) -> Pairwise:
     check_choice("prior", prior, get_args(Prior))
     check_choice("diagonal", diagonal, get_args(Diagonal))
     if isinstance(log_kernel, Affinity):
-        array = log_kernel.cost
+        array = log_kernel.logs
     else:
         matrix = as_real(log_kernel, "log_kernel")
         check_square(matrix, "log_kernel")
         says = "log_kernel is {entry} at {at}; logarithms of weights are finite, or -inf for an "
         refuse_entries(~(matrix < torch.inf), matrix, says + "edge that cannot be")  # NaN too
-        array = Pairwise(matrix.__getitem__, (len(matrix), len(matrix)), matrix, block=1)
+        shape = len(matrix), len(matrix)
+        array = Pairwise(lambda rows: matrix[rows].clone(), shape, matrix, block=1)
 
     def evaluate(rows) -> Tensor:
         tile = array.rows(rows)
-        tile = log_kernel.log_rows(rows, tile) if isinstance(log_kernel, Affinity) else tile.clone()
         if diagonal == "drop":
             tile.diagonal(rows.start).fill_(-torch.inf)
         lonely = tile.amax(dim=1) == -torch.inf
@@ -437,7 +437,7 @@ def coupling_loss(plan, log_kernel, *, prior: Prior, diagonal: Diagonal = "drop"
     """
     P = read_plan(plan)
     n = log_weights(log_kernel, prior, diagonal).shape[0]  # with the checks of all these functions
-    c = log_kernel.log_plan if isinstance(log_kernel, Affinity) else log_kernel
+    c = getattr(log_kernel, "log_plan", log_kernel)
     if not (isinstance(c, Tensor) and c.requires_grad):
         c = as_real(c, "log_kernel")
     if len(P) != n:

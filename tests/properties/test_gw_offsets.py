@@ -154,6 +154,32 @@ def test_the_unit_of_points_matched_by_pot(loss, power):
     np.testing.assert_allclose(values, values[1], rtol=1e-6)
 
 
+def test_the_unit_of_a_table():
+    """POT's least cost is that of a table of entries about 1."""
+    one, other = (drot.coot_clustering(groups() * 2.0**power, 4) for power in (0, -40))
+    assert torch.equal(one.plan, other.plan)
+    assert other.trace == tuple(math.ldexp(value, -80) for value in one.trace)
+
+
+@pytest.mark.parametrize("kind", ["factors", "tiles"])
+def test_objectives_of_single_precision(kind):
+    """Clusters far apart: the last value is that of the labels, and no square of the clusters."""
+    T, values = torch.eye(4).double()[torch.arange(40) % 4] / 40, []
+    for X in (groups(1e4).float(), groups(1e4)):
+        C, few = drot.gram(X), drot.gram(X[:4])
+        C = C if kind == "factors" else drot.pairwise(lambda x, y: x @ y.T, X, block=5)
+        values += [
+            drot.kernel_kmeans(C, 4).objective,
+            drot.srgw_barycenter(C, 4).objective,
+            drot.gw_objective(C, few, T),
+            drot.semi_relaxed_gw(C, few, init=T, refine=False).objective,
+            drot.distributional_reduction(C, 4, kernel="gram", n_components=3).objective,
+        ]
+    if kind == "factors":  # else C itself is rounded
+        assert values[0] == pytest.approx(values[5], rel=0.01)
+    assert min(values) >= 0 and values[1:5] == pytest.approx(values[6:], rel=0.01)
+
+
 def test_squares_that_no_float_holds():
     """One sentence, and no number that is none."""
     A, B = problem(0, 6, 3)
@@ -172,5 +198,8 @@ def test_squares_that_no_float_holds():
         with pytest.raises(ValueError, match=rf"^{says} overflows?; give them in larger"):
             call()
     assert drot.gw_objective(2.0**490 * A, 2.0**490 * B, T) < math.inf
+    for kernel in ("student", "gram"):
+        with pytest.raises(ValueError, match=r"^squares of these .* underflow; give them in sm"):
+            drot.distributional_reduction(1e-18 * A.float(), 2, kernel=kernel, loss="square")
     mean = float(1e200 * A.mean())  # a mean needs no square
     assert float(drot.gromov.coarsen(1e200 * A, [0] * 6).structure) == pytest.approx(mean)

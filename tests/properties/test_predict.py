@@ -101,6 +101,19 @@ def test_fitted_points_keep_their_labels(estimator, similarity, loss):
         np.testing.assert_allclose(model.transform(new), model.prototypes_[several])
 
 
+@pytest.mark.parametrize(
+    ("estimator", "similarity", "large"),
+    [(DistR, "gram", 1e8), (SemiRelaxedGWClustering, "sqeuclidean", 1e9)],
+)
+def test_large_units_in_single_precision(estimator, similarity, large):
+    """Cubes and fourth powers of the data leave the range of float32; labels are those of 1."""
+    ask = dict(similarity=similarity, dtype="float32", random_state=0)
+    one, other = (
+        estimator(4, **ask).fit(x).predict(y) for x, y in ((X, Y), (large * X, large * Y))
+    )
+    np.testing.assert_array_equal(one, other)
+
+
 def test_what_does_not_fit_is_said():
     model = fitted(SemiRelaxedGWClustering, "precomputed", "square", 4)
     with pytest.raises(ValueError, match=r"X has 4 features, but .* is expecting 40 features"):

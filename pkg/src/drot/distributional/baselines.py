@@ -15,7 +15,7 @@ from .._core.checks import Seed, as_count, as_points, as_rng, as_symmetric, chec
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size, takes_options_of
 from ..embeddings.embed import TOL as ALL_TOL
-from ..gromov.contraction import as_weights
+from ..gromov.contraction import Unit, as_weights
 from ..gromov.objective import from_pot
 from .reduction import DistributionalReduction
 from .solve import TOL, SequentialOptions, distributional_reduction, solve
@@ -226,6 +226,8 @@ def coot_clustering(
     centre = X.mean()  # Z follows a shift of X, and squares of what all entries share would cancel
     X = X - centre
     check_squares(X, "X")
+    unit = Unit(size=math.ldexp(1.0, math.frexp(float(X.abs().max()))[1]))  # as POT's least cost
+    X = X / unit.size
 
     def couplings() -> Iterator[list[Tensor]]:
         for _ in range(n_starts):
@@ -234,13 +236,13 @@ def coot_clustering(
 
     def descend(start: list[Tensor]) -> Iterator[tuple[_Table, float]]:
         """Means for the couplings of rows and columns, then these for the means."""
-        (T, S), last, unit = start, math.inf, 0.0
+        (T, S), last, scale = start, math.inf, 0.0
         while True:
             Z = k * q * (T.T @ X @ S)  # (k, q)
             costs = (X.square() @ v)[:, None] + Z.square() @ g - 2 * X @ S @ Z.T  # (n, k)
             value = _between(X, Z, T, S)
-            unit = unit or value or 1.0
-            fall = (last - value) / unit
+            scale = scale or value or 1.0
+            fall = (last - value) / scale
             yield _Table(Z, T, value), fall
             if fall <= tol:
                 return
@@ -248,14 +250,14 @@ def coot_clustering(
             S = emd(v, g, (w @ X.square())[:, None] + h @ Z.square() - 2 * X.T @ T @ Z)
 
     found = lowest("coot_clustering", couplings(), descend, max_iter)
-    Z = found.state.Z + centre
+    Z = found.state.Z * unit.size + centre
     result = DistributionalReduction(
         Z=Z,
         plan=found.state.T,
         structure=Z @ Z.T,
-        objective=found.state.value,
-        trace=found.trace,
-        ends=found.ends,
+        objective=unit.objectives([found.state.value])[0],
+        trace=unit.objectives(found.trace),
+        ends=unit.objectives(found.ends),
         products=0.0,
         **found.settled(tol, on_failure),
     )

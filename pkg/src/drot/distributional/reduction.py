@@ -23,13 +23,14 @@ from ..embeddings.losses import Evaluation
 from ..embeddings.starts import random_start, spectral_start
 from ..gromov.contraction import (
     Contraction,
+    Unit,
     as_cost,
     as_weights,
     hard_plan,
     refuse_distances,
     with_rows,
 )
-from ..gromov.descent import Problem, State
+from ..gromov.descent import Problem, State, exact_objective
 from ..gromov.loss import LossName
 from ..gromov.moves import lowest_plan
 from ..gromov.semirelaxed import SemiRelaxedGW
@@ -151,6 +152,13 @@ class ReductionProblem:
         self.data_scale = self.terms.scale(self.w, self.constant)
         if self.loss.log and self.data_scale == 0:
             raise ValueError("similarity is zero everywhere; nothing holds the points together")
+        info, entries = torch.finfo(self.w.dtype), (tile for _, tile in self.cost.tiles())
+        if (
+            self.data_scale < info.tiny / info.eps
+            and self.loss.free
+            and any(map(torch.any, entries))
+        ):
+            raise ValueError("squares of these similarities underflow; give them in smaller units")
         self.tol = TOLERANCE[self.w.dtype]  # of a plan, as in semi_relaxed_gw
         # made once while the same positions and plan are asked for
         self.structure_at = lru_cache(maxsize=1)(self.structure)
@@ -297,14 +305,18 @@ class ReductionProblem:
         return Z.to(self.w)
 
     def result(self, found: Lowest, tol: float, on_failure: OnFailure) -> DistributionalReduction:
-        Z, c, _, trace = found.state
+        Z, c, *_ = found.state
+        structure, last = self.structure_at(Z, c)[0], found.state.value
+        objective = max(last, 0.0)
+        if self.loss.free:  # squares, which cancel in single precision
+            objective = exact_objective(Contraction(self.cost, structure, self.loss), c.T)
         result = DistributionalReduction(
             Z=Z,
             plan=c.T,
-            structure=self.structure_at(Z, c)[0],
-            objective=trace[-1],
-            trace=trace,
-            ends=found.ends,
+            structure=structure,
+            objective=objective,
+            trace=Unit().objectives(found.state.trace, last, objective),
+            ends=Unit().objectives(found.ends, last, objective),
             products=self.terms.products,
             **found.settled(tol, on_failure),
         )
@@ -329,8 +341,9 @@ class InnerProductProblem(ReductionProblem):
         return Z
 
     def residual_at(self, Z: Tensor, c: Coupling) -> float:
-        pull = c.M @ Z
-        off = (c.q[:, None] * c.q * (Z @ Z.T)) @ Z - pull
+        Z, M, q = Z.double(), c.M.double(), c.q.double()  # cubes of Z are in range
+        pull = M @ Z
+        off = (q[:, None] * q * (Z @ Z.T)) @ Z - pull
         return float(off.norm()) / (float(pull.norm()) or 1.0)
 
     def initial_positions(self, c: Coupling, rng: np.random.Generator) -> Tensor:

@@ -54,7 +54,7 @@ class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
 
     def _assign(self, C: Tensor) -> Tensor:
         """Labels of new points with the similarities C (b, n)."""
-        found, columns = self.result_, torch.as_tensor(self._columns)
+        C, found, columns = C.double(), self.result_, torch.as_tensor(self._columns)
         T, q, structure = (x.to(C) for x in (found.plan, found.weights, found.structure))
         structure = (structure + structure.T) / 2  # all that counts, as C is
         loss = as_loss(self._loss())

@@ -25,7 +25,7 @@ from .._core.algebra import ratio, total
 from .._core.checks import Seed, as_count, as_rng
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
-from .contraction import Contraction, as_cost, as_weights, hard_plan, standard
+from .contraction import Contraction, as_cost, as_weights, hard_plan, in_double, standard
 from .descent import SMALL, Moves, Problem, Steps, descent, end_of
 from .loss import LossName
 from .moves import row_moves
@@ -162,12 +162,15 @@ def srgw_barycenter(
     plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
     found = lowest("srgw_barycenter", plans, descend, max_iter, callback, finish)
     cell = problem.cell(found.state.T)  # without the rounding of the steps
+    v = cell.T.double().sum(dim=1)
+    exact = Reduced(standard(in_double(cost, seen.loss), v, loss)[0], v, k).cell(cell.T.double())
+    (objective,) = unit.objectives([exact.value])
     result = SemiRelaxedBarycenter(
         plan=cell.T,
         structure=torch.where(torch.outer(cell.q, cell.q) > 0, unit.entries(cell.structure), 0),
-        objective=unit.objectives([found.state.value])[0],
-        trace=unit.objectives(found.trace),
-        ends=unit.objectives(found.ends),
+        objective=objective,
+        trace=unit.objectives(found.trace, found.state.value, objective),
+        ends=unit.objectives(found.ends, found.state.value, objective),
         products=problem.terms.products,
         **found.settled(tol, on_failure),
     )

@@ -121,7 +121,7 @@ def refuse_distances(cost: Pairwise, name: str, cure: str) -> None:
     some = torch.linspace(0, n - 1, min(n, 64), device=cost.device).long()
     S = cost.with_zeros(cost.rows(some)[:, some]).double()  # (m, m)
     dense = bool((S >= 0).all()) and float((S > 0).double().mean()) > 0.5
-    if n < 16 or not dense or bool(S.diagonal().any()):
+    if n < 13 or not dense or bool(S.diagonal().any()):
         return
     root = S.sqrt()
     around = (root[:, :, None] + root).amin(dim=1)  # by way of another point
@@ -145,9 +145,12 @@ class Unit(NamedTuple):
     def entries(self, seen: Tensor) -> Tensor:
         return (seen.double() * self.size + self.offset).to(seen)
 
-    def objectives(self, values: Iterable[float]) -> tuple[float, ...]:
-        """E_L in the unit of C; rounding below 0 is not a negative sum of squares."""
-        return tuple(max(value, 0.0) * self.size * self.size for value in values)
+    def objectives(
+        self, values: Iterable[float], last: float = math.nan, exact: float = 0.0
+    ) -> tuple[float, ...]:
+        """E_L in the unit of C, exact for the ``last``; rounding below 0 is no sum of squares."""
+        size = self.size
+        return tuple(exact if x == last else max(x, 0.0) * size * size for x in values)
 
 
 def standard(
@@ -182,6 +185,17 @@ def standard(
         else cost.derive(lambda rows: (cost.rows(rows) - m).div_(unit.size))
     )
     return Contraction(seen, (other / unit.size).to(w), loss), unit
+
+
+def in_double(cost: Pairwise, loss: Loss) -> Pairwise:
+    """The same numbers in float64, in tiles: single precision may leave a last value no digit."""
+    if isinstance(cost, Factored) and loss.free:
+        return cost.with_factors(cost.left.double(), cost.right.double())
+    return Pairwise(
+        lambda rows: cost.with_zeros(cost.rows(rows)).double(), cost.shape,
+        torch.empty(0, dtype=torch.float64, device=cost.device), ranks=cost.ranks,
+        block=cost.block or tile_rows(cost), symmetric=cost.symmetric,
+    )  # fmt: skip
 
 
 def hard_plan(labels: Tensor, w: Tensor, k: int) -> Tensor:

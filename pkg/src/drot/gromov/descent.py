@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from .._core.algebra import total
-from .contraction import Contraction, hard_plan, with_rows
+from .contraction import Contraction, hard_plan, in_double, standard, with_rows
 
 SMALL = 1e-14  # of the scale of E: a smaller decrease is rounding
 _SHORT = 0.02  # steps that gain less of what the gap promised are left to moves of rows
@@ -116,6 +116,14 @@ class Problem:
         """Frank-Wolfe gap max <dE/dT, T - S> over plans S, in units of the scale."""
         g = self.half_gradient(state)
         return self.gap_at(state, g, g.min(dim=1).values)
+
+
+def exact_objective(terms: Contraction, T: Tensor) -> float:
+    """E_L(T), of what C and Cbar differ by and in float64."""
+    T = T.double()
+    w, z = T.sum(dim=1), terms.structure.double()
+    seen, unit = standard(in_double(terms.cost, terms.loss), w, terms.loss, z)
+    return unit.objectives([Problem(seen, w).objective(T)])[0]
 
 
 def descent(

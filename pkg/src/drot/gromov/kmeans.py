@@ -21,6 +21,7 @@ from .contraction import (
     as_coupling,
     as_weights,
     hard_plan,
+    in_double,
     refuse_distances,
 )
 from .descent import descent
@@ -94,7 +95,9 @@ def kernel_kmeans(
     -------
     KernelKMeans
         ``labels``, of a point without weight that of the nearest mean, and the ``objective``, a
-        mean over the weights.
+        mean over the weights, to some roundings of :math:`\sum_i w_i |C_{ii}|`: 0 where these take
+        it below. Otherwise negative only where C is not conditionally positive; with equal weights
+        a constant added to the diagonal then moves the value and no label.
 
     Raises
     ------
@@ -138,7 +141,11 @@ def kernel_kmeans(
     told = found.settled(tol, on_failure)
     far = problem.half_gradient(found.state).masked_fill(found.state.q == 0, torch.inf)
     labels = torch.where(mass > 0, labels, far.argmin(dim=1))
-    return found.give(KernelKMeans(labels, found.state.value, ends=found.ends, **told))
+    fine = Contraction(in_double(problem.terms.cost, problem.terms.loss), None, "square")
+    exact = Means(fine, w.double(), k).hard(labels).value
+    values = (exact, *(exact if end == found.state.value else end for end in found.ends))
+    value, *ends = (x if x < -16 * rounding else max(x, 0.0) for x in values)
+    return found.give(KernelKMeans(labels, value, ends=tuple(ends), **told))
 
 
 class Means(Reduced):

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from .._core.run import OnFailure, read_limits, settle
 from .._core.threads import by_size
-from .contraction import Contraction, as_coupling, as_terms, as_weights, standard
-from .descent import Problem
+from .contraction import as_coupling, as_terms, as_weights, standard
+from .descent import Problem, exact_objective
 from .loss import LossName
 
 
@@ -70,14 +70,7 @@ def gw_objective(cost_x, cost_z, plan, *, loss: LossName = "square") -> float:
     0.5
     """
     terms = as_terms(cost_x, cost_z, loss)
-    return _value(terms, as_coupling(plan, "plan", terms.n, terms.k, terms.cost))
-
-
-def _value(terms: Contraction, T: Tensor) -> float:
-    """E_L(T), as a sum of what C and Cbar differ by."""
-    w = T.sum(dim=1)
-    seen, unit = standard(terms.cost, w, terms.loss, terms.structure)
-    return unit.objectives([Problem(seen, w).objective(T)])[0]
+    return exact_objective(terms, as_coupling(plan, "plan", terms.n, terms.k, terms.cost))
 
 
 @by_size
@@ -268,7 +261,7 @@ def gromov_wasserstein(
     residual, n_iter = abs(before - last) / max(scale, abs(last)), len(log["loss"]) - 1
     converged = settle("gromov_wasserstein", residual, tol, n_iter, on_failure)
     plan = plan.to(terms.cost.dtype)
-    return GromovWasserstein(_value(terms, plan), plan, residual, n_iter, converged)
+    return GromovWasserstein(exact_objective(terms, plan), plan, residual, n_iter, converged)
 
 
 def from_pot(module: str, name: str, where: str) -> Callable[..., Any]:

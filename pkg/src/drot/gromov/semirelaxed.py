@@ -17,7 +17,14 @@ from .._core.run import OnFailure, lowest, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
 from .contraction import as_terms, as_weights, standard, with_rows
-from .descent import Problem, State, conditional_gradient, descent, mirror_descent
+from .descent import (
+    Problem,
+    State,
+    conditional_gradient,
+    descent,
+    exact_objective,
+    mirror_descent,
+)
 from .loss import LossName
 from .moves import row_moves
 from .starts import ROUGH, Init, as_init, clusters, dealt, soft_start, starts
@@ -147,7 +154,7 @@ def semi_relaxed_gw(
     -------
     SemiRelaxedGW
         ``plan`` with rows of sum w (total mass 1), the learned ``weights``, the ``objective``,
-        the ``trace`` of the best start and the ``ends`` of all.
+        evaluated in float64, the ``trace`` of the best start and the ``ends`` of all.
 
     Raises
     ------
@@ -207,18 +214,17 @@ def semi_relaxed_gw(
     found = lowest("semi_relaxed_gw", plans, roughly, max_iter, callback, finish)
     rounding = torch.finfo(w.dtype).eps * w[:, None]  # what the steps left of what went elsewhere
     T = with_rows(found.state.T.masked_fill(rounding >= found.state.T, 0), w)
-    objective = problem.objective(T)
+    objective = exact_objective(terms, T)
     if objective == float("inf") and found.interrupt is None:
         raise ValueError(
             f"loss={loss!r} is infinite at every plan that was found: positive entries of cost_x "
             "meet zeros of cost_z; add a small positive number to cost_z, or try other starts"
         )
-    least = min(found.ends)
     result = SemiRelaxedGW(
         plan=T,
-        objective=unit.objectives([objective])[0],
-        trace=unit.objectives((*found.trace[:-1], objective)),
-        ends=unit.objectives(objective if end == least else end for end in found.ends),
+        objective=objective,
+        trace=(*unit.objectives(found.trace[:-1]), objective),
+        ends=unit.objectives(found.ends, min(found.ends), objective),
         products=problem.terms.products,
         **found.settled(tol, on_failure),
     )

@@ -83,7 +83,7 @@ def nearness(ours: float, theirs: float, spread: float) -> str:
 def by_verdict(verdicts: dict[str, str]) -> str:
     """All that hold, then all that do not, by their names."""
     groups: dict[str, list[str]] = {}
-    for word in ("holds", "near", "in part", "differs"):
+    for word in ("holds", "holds by one set", "near", "in part", "differs"):
         if some := [name for name, verdict in verdicts.items() if verdict == word]:
             groups[word] = some
     return "; ".join(f"{word}: {', '.join(some)}" for word, some in groups.items())

@@ -3,12 +3,12 @@
 from .base import Affinity
 from .baselines import symmetric_alternating_projections, symmetric_dual_ascent
 from .doubly_stochastic import DoublyStochasticAffinity
-from .rows import EntropicAffinity, GaussianAffinity, SelfTuningAffinity, SymmetrizedAffinity
+from .rows import EntropicAffinity, GaussianAffinity, SelfTuningAffinity
 from .symmetric_dual import SymmetricEntropicAffinity
 from .umap import UMAPMembership
 
 __all__ = [
     "Affinity", "DoublyStochasticAffinity", "EntropicAffinity", "GaussianAffinity",
-    "SelfTuningAffinity", "SymmetricEntropicAffinity", "SymmetrizedAffinity", "UMAPMembership",
+    "SelfTuningAffinity", "SymmetricEntropicAffinity", "UMAPMembership",
     "symmetric_alternating_projections", "symmetric_dual_ascent",
 ]  # fmt: skip

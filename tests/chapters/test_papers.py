@@ -133,12 +133,15 @@ def test_verdicts_are_counted():
     verdicts = [row[3] for table in TABLES.values() for row in table]
     n = {word: sum(v.startswith(word) for v in verdicts) for word in sum(VERDICTS.values(), ())}
     total = {about: sum(n[word] for word in words) for about, words in VERDICTS.items()}
-    wrong = sum(verdict.startswith("{ref}`false as stated") for verdict in verdicts)
+    wrong = [v for v in verdicts if v.startswith("{ref}`false as stated")]
+    entries = {entry for v in wrong for kind, entry in LINKED.findall(v) if "false" in kind}
+    beside = [v for v in verdicts if v.startswith("holds") and "remark" not in v and LINKED.search(v)]
     assert sum(total.values()) == len(verdicts) and n["comparable"] == n["differs"] == 1
     for counted in (
-        f"Of {total['statements']} lines on statements {n['holds']} hold; {n['{ref}']} lead",
-        f"corrections, {wrong} of them of something false as stated",
-        f"Of {total['scores']} lines on scores none holds whole: {n['in part']} hold in part",
+        f"Of {total['statements']} lines on statements {n['holds']} hold, {len(beside)} of them",
+        f"a correction beside; the other {n['{ref}']} are corrected",
+        f"{len(wrong)} lines, {len(entries)} entries of",
+        f"Of {total['scores']} on scores none holds whole: {n['in part']} hold in part",
         f"Of {total['figures']} on figures {n['seen']} show",
         f"{n['not seen']} do not, {n['by eye']} are",
     ):

@@ -168,7 +168,7 @@ def semi_relaxed_gw(
     -----
     One product of C with an (n, k) matrix an iteration, :math:`O(n^2 k)`, or fewer rows of it
     once few points move; :math:`O(n r k)` for a factored C. Moves of rows are compiled at the first
-    call, within a second. Not differentiable.
+    call, in some seconds. Not differentiable.
 
     Examples
     --------

@@ -213,10 +213,13 @@ def similar(kind: str, X: Tensor, perplexity: int):
 def problem(name: str, n: int, kind: str, perplexity: int, components: int) -> ReductionProblem:
     """The objective, with its similarity."""
     X = load(name, n)[0]
-    C = similar(kind, X.float() if n == WHOLE else X, perplexity)
+    return reduction(similar(kind, X.float() if n == WHOLE else X, perplexity), 2, kind, components)
+
+
+def reduction(C: Tensor, k: int, kind: str, components: int) -> ReductionProblem:
     if kind == "hyperbolic":
-        return HyperbolicProblem(C, 2, n_components=components, gamma=SCALE)
-    return make_problem(C, 2, n_components=components, kernel=KERNEL.get(kind, "student"))
+        return HyperbolicProblem(C, k, n_components=components, gamma=SCALE)
+    return make_problem(C, k, n_components=components, kernel=KERNEL.get(kind, "student"))
 
 
 def task(case: Case) -> ReductionProblem:
@@ -276,9 +279,9 @@ def embedded_centres(case: Case) -> tuple[Iterate, float]:
     )
     c, k = first.coupling, case.prototypes
     X = load(case.data, case.n)[0].to(c.T)
-    C = similar(case.similarity, terms.centroids(X, c), min(case.perplexity, k // 2))
-    kernel = KERNEL.get(case.similarity, "student")
-    few = make_problem(C, k, n_components=case.components, kernel=kernel)
+    centres = ReductionProblem.centroids(terms, X, c)  # the data are flat in any case
+    C = similar(case.similarity, centres, min(case.perplexity, k // 2))
+    few = reduction(C, k, case.similarity, case.components)
     each = few.identity_coupling()
     Z = few.update_positions(
         few.initial_positions(each, np.random.default_rng(case.seed)), each, TOL, 2000
@@ -515,7 +518,7 @@ def grid() -> Iterator[Case]:
             if kind in ("sea", "ea"):
                 yield Case(name, n, kind, xi, 0, "-", CLASSES[name], 0, "CPD")
             for how, k, s in itertools.product(("spectral", "kmeans"), numbers, SEEDS):
-                methods = THREE if kind == "hyperbolic" else six if how == "spectral" else four
+                methods = six if how == "spectral" and kind != "hyperbolic" else four
                 if kind != "hyperbolic" or how == "spectral":
                     yield from (Case(name, n, kind, xi, 2, how, k, s, m) for m in methods)
         for q, k, s in itertools.product(COMPONENTS, numbers, SEEDS):

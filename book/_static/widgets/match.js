@@ -121,7 +121,7 @@
       return first ? swap(first.pair) : show("No swap of two lowers it.");
     }
 
-    const solve = () => show("Each numbering has been tried.", { carried: best.carried });
+    const solve = () => show("Each numbering has been tried.", { carried: best.carried, swaps: 0 });
     begin();
     return [row("drot-pictures", [map.node, row("", [hint, controls.row, said.output])])];
   }

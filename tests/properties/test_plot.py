@@ -65,6 +65,20 @@ def test_each_class_stands_where_its_points_are_under_its_name(y, names):
     assert {t.get_text() for t in legend.get_legend().get_texts()} == {"B cell", "T cell"}
 
 
+def test_names_beside_their_classes_hide_no_point():
+    crowd = np.concatenate([RNG.normal(size=(60, 2)) * 0.01, RNG.normal([8, 0], size=(60, 2))])
+    y = np.repeat(["spot", "cloud"], 60)
+    ax = scatter(crowd, y, beside=True)
+    assert {text.get_text() for text in ax.texts} == {"spot", "cloud"}
+    gap = 0.07 * np.ptp(crowd, axis=0).max()
+    for text in ax.texts:
+        assert np.linalg.norm(crowd - text.get_position(), axis=1).min() > gap
+        near = crowd[y == text.get_text()]
+        assert np.linalg.norm(near - text.xy, axis=1).min() == 0  # where its line ends
+    full = np.stack(np.meshgrid(np.arange(30), np.arange(30)), axis=-1).reshape(-1, 2)
+    assert len(scatter(full, np.zeros(900), beside=True).texts) == 1  # no place is free
+
+
 def test_what_has_no_class_is_grey_and_has_no_name():
     y = WORDS.astype(object)
     y[:5] = None

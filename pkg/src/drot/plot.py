@@ -17,6 +17,7 @@ from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 from matplotlib.patches import Circle
 from matplotlib.patheffects import withStroke
 from matplotlib.rcsetup import cycler
+from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from ._core.checks import as_count, as_points, as_real
@@ -189,6 +190,7 @@ def scatter(
     ax: Axes | None = None,
     title: str | None = None,
     legend: bool = False,
+    beside: bool = False,
     size: float | None = None,
     images=None,
 ) -> Axes:
@@ -214,6 +216,8 @@ def scatter(
     title : str, optional
     legend : bool
         Names in a legend below the map instead of on it.
+    beside : bool
+        Names where no point lies, each with a thin line to its class, so that they hide none.
     size : float, optional
         Area of a point, or of a prototype of mean weight, in square points.
     images : array_like, shape (n, h, w) or (k, h, w), optional
@@ -256,6 +260,7 @@ def scatter(
     elif numbers is not None:
         shown = ax.scatter(Z[seen, 0], Z[seen, 1], s=areas[seen], c=numbers[seen], **look)
         ax.figure.colorbar(shown, ax=ax, shrink=0.7)
+    named: list[tuple[str, np.ndarray]] = []  # a class and a point of it
     for c in np.unique(kind[seen]).tolist():
         here = (kind == c) & seen
         if images is None and numbers is None:
@@ -268,7 +273,17 @@ def scatter(
         if c >= 0 and not legend:
             middle = np.median(Z[here], axis=0)
             place = Z[here][np.linalg.norm(Z[here] - middle, axis=1).argmin()]  # on a point of it
-            ax.text(place[0], place[1], classes[c], color=ink, fontsize=font, va=above, **halo)
+            named.append((classes[c], place))
+    free = _free_places(Z[seen]) if beside and named else np.empty((0, 2))
+    for name, place in named:
+        write: dict[str, Any] = {"color": ink, "fontsize": font, **halo}
+        if len(free):
+            at = free[np.linalg.norm(free - place, axis=1).argmin()]
+            free = free[np.linalg.norm(free - at, axis=1) > 0.12 * np.ptp(Z[seen], axis=0).max()]
+            line = {"arrowstyle": "-", "lw": 0.8, "color": ink, "shrinkA": 1, "shrinkB": 0}
+            ax.annotate(name, tuple(place), tuple(at), va="center", arrowprops=line, **write)
+        else:
+            ax.text(place[0], place[1], name, va=above, **write)
     if legend and len(classes):
         below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0)}
         below |= {"handletextpad": 0.2, "columnspacing": 0.8, "ncols": 2 + (len(classes) > 8)}
@@ -281,6 +296,14 @@ def scatter(
     ax.set_aspect("equal", adjustable="datalim")  # titles of a row keep one height
     ax.spines[:].set_visible(False)
     return ax
+
+
+def _free_places(Z: np.ndarray) -> np.ndarray:
+    """Places of a grid within the bounds of a map that are far enough from its points."""
+    low, size = Z.min(axis=0), np.ptp(Z, axis=0)
+    steps = np.stack(np.meshgrid(*2 * [np.linspace(0, 1, 40)]), axis=-1).reshape(-1, 2)
+    places = low + size * steps
+    return places[cdist(places, Z).min(axis=1) > 0.07 * size.max()]
 
 
 def _look_of(ax: Axes) -> tuple[str, str, float]:

@@ -174,7 +174,7 @@ SENTENCES = [
     ),
     (
         lambda: drot.DistR(3, similarity="precomputed").fit(np.triu(np.ones((5, 5)))),
-        f"the similarity X must be symmetric.*{LOPSIDED % (1, 0)}",
+        f"similarity must be symmetric.*{LOPSIDED % (1, 0)}",
     ),
     (
         lambda: drot.DistR(3, similarity="precomputed").fit(X),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple, TypedDict, Unpack
 
@@ -30,9 +29,10 @@ from ..gromov.contraction import (
     refuse_distances,
     with_rows,
 )
-from ..gromov.descent import Problem, State, exact_objective
+from ..gromov.descent import Problem, State
 from ..gromov.loss import LossName
 from ..gromov.moves import lowest_plan
+from ..gromov.objective import exact_objective
 from ..gromov.semirelaxed import SemiRelaxedGW
 from ..gromov.starts import clusters, spectral_labels
 from ..spectral.kernel_pca import coordinates
@@ -152,22 +152,12 @@ class ReductionProblem:
         self.data_scale = self.terms.scale(self.w, self.constant)
         if self.loss.log and self.data_scale == 0:
             raise ValueError("similarity is zero everywhere; nothing holds the points together")
-        info, entries = torch.finfo(self.w.dtype), (tile for _, tile in self.cost.tiles())
-        if (
-            self.data_scale < info.tiny / info.eps
-            and self.loss.free
-            and any(map(torch.any, entries))
-        ):
+        info = torch.finfo(self.w.dtype)
+        low = self.loss.free and self.data_scale < info.tiny / info.eps
+        if low and any(bool(tile.any()) for _, tile in self.cost.tiles()):
             raise ValueError("squares of these similarities underflow; give them in smaller units")
         self.tol = TOLERANCE[self.w.dtype]  # of a plan, as in semi_relaxed_gw
-        # made once while the same positions and plan are asked for
-        self.structure_at = lru_cache(maxsize=1)(self.structure)
-        self.position_loss = lru_cache(maxsize=1)(self._position_loss)
-
-    def clear_cache(self) -> None:
-        """Let go of what was made for the last positions and plan."""
-        self.structure_at.cache_clear()
-        self.position_loss.cache_clear()
+        self._last: tuple = (None, None)  # positions, plan, and what was made of them
 
     # plans
 
@@ -226,7 +216,7 @@ class ReductionProblem:
         C, h2 = ((x + x.T).to(self.w) / 2 for x in self.structure_at(Z, c))
         terms = Contraction(self.cost, C, self.loss, h2)
         used = c.q > 0  # E_L does not see the others, which are of any similarity to themselves
-        scale = self.data_scale + float(terms.f2[used][:, used].mean())
+        scale = self.data_scale + float(terms.f2[used][:, used].mean()) or 1.0
         problem = Problem(
             terms, self.w, constant=self.constant, scale=scale, diagonal=self.diagonal
         )
@@ -240,18 +230,19 @@ class ReductionProblem:
 
     def structure(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
         """Cbar (k, k), and what h2 makes of it."""
-        return self.with_factors(self.log_kernel(Z), c)
+        M, q = c.M.to(Z), c.q.to(Z)
+        return structure(self.log_kernel(Z), M, q, self.normalization, self.loss)
 
-    def with_factors(self, log_K: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
-        return structure(log_K, c.M.to(log_K), c.q.to(log_K), self.normalization, self.loss)
+    def structure_at(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
+        """The same, made once while it is asked for."""
+        if not (self._last[0] is Z and self._last[1] is c):
+            self._last = Z, c, self.structure(Z, c)
+        return self._last[2]
 
     def objective(self, Z: Tensor, c: Coupling) -> float:
-        return self.value(*self.structure_at(Z, c), c)
+        return objective_at(*self.structure_at(Z, c), c.M, c.q, self.constant, self.loss)
 
-    def value(self, C: Tensor, h2: Tensor, c: Coupling) -> float:
-        return objective_at(C, h2, c.M, c.q, self.constant, self.loss)
-
-    def _position_loss(self, c: Coupling) -> PrototypeLoss:
+    def position_loss(self, c: Coupling) -> PrototypeLoss:
         """E_L as a function of the positions alone."""
         return PrototypeLoss(
             c.M, c.q, self.constant, kernel=self.kernel, normalization=self.normalization,
@@ -307,9 +298,9 @@ class ReductionProblem:
     def result(self, found: Lowest, tol: float, on_failure: OnFailure) -> DistributionalReduction:
         Z, c, *_ = found.state
         structure, last = self.structure_at(Z, c)[0], found.state.value
-        objective = max(last, 0.0)
-        if self.loss.free:  # squares, which cancel in single precision
-            objective = exact_objective(Contraction(self.cost, structure, self.loss), c.T)
+        terms = Contraction(self.cost, structure, self.loss)
+        # squares cancel in single precision
+        objective = exact_objective(terms, c.T) if self.loss.free else max(last, 0.0)
         result = DistributionalReduction(
             Z=Z,
             plan=c.T,

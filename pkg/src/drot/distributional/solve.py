@@ -262,7 +262,6 @@ def starts(
             Z = problem.initial_positions(points, rng)
             Z = problem.update_positions(Z, points, points_tol, max_iter)
             embedded = Iterate(Z, points, problem.residual_at(Z, points), ())
-            problem.clear_cache()  # arrays of n x n
         for _ in range(n_starts):
             c = problem.cluster(clustering, rng, embedded)
             if embedded:

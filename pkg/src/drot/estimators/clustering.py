@@ -14,7 +14,6 @@ from .._core.checks import as_count, check_choice
 from ..affinities.base import symmetrize
 from ..affinities.rows import entropic_affinity
 from ..affinities.umap import membership_rows, umap_membership
-from ..costs.array import as_pairwise, check_symmetric
 from ..costs.distances import sqeuclidean
 from ..costs.factored import factored_sqeuclidean, gram
 from ..distributional.loss import Normalization, read_terms
@@ -112,9 +111,7 @@ class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
                 cost = self._distances(points)
                 return fuzzy_union(umap_membership(cost, n_neighbors=self.n_neighbors))
         check_precomputed(points, "similarity")
-        cost = as_pairwise(points, "the similarity X")
-        check_symmetric(cost, "the similarity X")
-        return cost
+        return points
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -145,12 +145,9 @@ class Unit(NamedTuple):
     def entries(self, seen: Tensor) -> Tensor:
         return (seen.double() * self.size + self.offset).to(seen)
 
-    def objectives(
-        self, values: Iterable[float], last: float = math.nan, exact: float = 0.0
-    ) -> tuple[float, ...]:
+    def objectives(self, values: Iterable[float], last=math.nan, exact=0.0) -> tuple[float, ...]:
         """E_L in the unit of C, exact for the ``last``; rounding below 0 is no sum of squares."""
-        size = self.size
-        return tuple(exact if x == last else max(x, 0.0) * size * size for x in values)
+        return tuple(exact if x == last else max(x, 0.0) * self.size * self.size for x in values)
 
 
 def standard(
@@ -191,11 +188,9 @@ def in_double(cost: Pairwise, loss: Loss) -> Pairwise:
     """The same numbers in float64, in tiles: single precision may leave a last value no digit."""
     if isinstance(cost, Factored) and loss.free:
         return cost.with_factors(cost.left.double(), cost.right.double())
-    return Pairwise(
-        lambda rows: cost.with_zeros(cost.rows(rows)).double(), cost.shape,
-        torch.empty(0, dtype=torch.float64, device=cost.device), ranks=cost.ranks,
-        block=cost.block or tile_rows(cost), symmetric=cost.symmetric,
-    )  # fmt: skip
+    fine = cost.derive(lambda rows: cost.with_zeros(cost.rows(rows)).double())
+    fine.dtype, fine.block = torch.float64, cost.block or tile_rows(cost)
+    return fine
 
 
 def hard_plan(labels: Tensor, w: Tensor, k: int) -> Tensor:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from .._core.algebra import total
-from .contraction import Contraction, hard_plan, in_double, standard, with_rows
+from .contraction import Contraction, hard_plan, with_rows
 
 SMALL = 1e-14  # of the scale of E: a smaller decrease is rounding
 _SHORT = 0.02  # steps that gain less of what the gap promised are left to moves of rows
@@ -63,18 +63,15 @@ class Problem:
         terms: Contraction,
         w: Tensor,
         k: int = 0,
-        *,
-        constant: float | None = None,
-        scale: float | None = None,
-        diagonal: Tensor | None = None,
+        **known: float | Tensor,  # of constant, scale and diagonal, else made when asked for
     ):
         self.terms, self.w = terms, w
         self.n, self.k = terms.n, k or terms.k
-        self.constant = terms.constant(w) if constant is None else constant
-        if scale is not None:
-            self.scale = scale or 1.0
-        if diagonal is not None:
-            self.diagonal = diagonal
+        vars(self).update(known)
+
+    @cached_property
+    def constant(self) -> float:
+        return self.terms.constant(self.w)
 
     @cached_property
     def scale(self) -> float:
@@ -116,14 +113,6 @@ class Problem:
         """Frank-Wolfe gap max <dE/dT, T - S> over plans S, in units of the scale."""
         g = self.half_gradient(state)
         return self.gap_at(state, g, g.min(dim=1).values)
-
-
-def exact_objective(terms: Contraction, T: Tensor) -> float:
-    """E_L(T), of what C and Cbar differ by and in float64."""
-    T = T.double()
-    w, z = T.sum(dim=1), terms.structure.double()
-    seen, unit = standard(in_double(terms.cost, terms.loss), w, terms.loss, z)
-    return unit.objectives([Problem(seen, w).objective(T)])[0]
 
 
 def descent(
@@ -171,7 +160,7 @@ def conditional_gradient(problem: Problem, state: State) -> Steps:
             state = State(T, state.P + t * PD, q, value)
 
 
-def mirror_descent(problem: Problem, state: State, epsilon: float | None) -> Steps:
+def mirror_descent(problem: Problem, state: State, epsilon: float | None = None) -> Steps:
     r"""Steps :math:`T \leftarrow \mathrm{diag}(w / K 1) K`, K = exp(log T - gradient / epsilon).
 
     A step is the minimum of the linearised objective plus epsilon KL(. | T). Without an epsilon,

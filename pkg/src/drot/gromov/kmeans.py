@@ -153,7 +153,7 @@ class Means(Reduced):
 
     def __init__(self, terms: Contraction, w: Tensor, k: int):
         own = terms.cost.diagonal()
-        scale = float(w @ own.abs())  # 0 of points in one place
+        scale = float(w @ own.abs()) or 1.0  # 0 of points in one place
         super().__init__(terms, w, k, constant=float(w @ own), scale=scale, diagonal=own)
 
     def cell(self, T: Tensor, CT: Tensor | None = None) -> Cell:

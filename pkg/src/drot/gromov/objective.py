@@ -14,8 +14,8 @@ from torch import Tensor
 
 from .._core.run import OnFailure, read_limits, settle
 from .._core.threads import by_size
-from .contraction import as_coupling, as_terms, as_weights, standard
-from .descent import Problem, exact_objective
+from .contraction import Contraction, as_coupling, as_terms, as_weights, in_double, standard
+from .descent import Problem
 from .loss import LossName
 
 
@@ -71,6 +71,14 @@ def gw_objective(cost_x, cost_z, plan, *, loss: LossName = "square") -> float:
     """
     terms = as_terms(cost_x, cost_z, loss)
     return exact_objective(terms, as_coupling(plan, "plan", terms.n, terms.k, terms.cost))
+
+
+def exact_objective(terms: Contraction, T: Tensor) -> float:
+    """E_L(T), of what C and Cbar differ by and in float64."""
+    T = T.double()
+    w, z = T.sum(dim=1), terms.structure.double()
+    seen, unit = standard(in_double(terms.cost, terms.loss), w, terms.loss, z)
+    return unit.objectives([Problem(seen, w).objective(T)])[0]
 
 
 @by_size

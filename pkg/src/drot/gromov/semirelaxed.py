@@ -12,21 +12,15 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import Seed, as_count, as_positive, as_rng, check_choice
+from .._core.checks import Seed, as_count, as_rng, check_choice
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
 from .contraction import as_terms, as_weights, standard, with_rows
-from .descent import (
-    Problem,
-    State,
-    conditional_gradient,
-    descent,
-    exact_objective,
-    mirror_descent,
-)
+from .descent import Problem, State, conditional_gradient, descent, mirror_descent
 from .loss import LossName
 from .moves import row_moves
+from .objective import exact_objective
 from .starts import ROUGH, Init, as_init, clusters, dealt, soft_start, starts
 
 Solver = Literal["conditional_gradient", "mirror_descent"]
@@ -83,7 +77,6 @@ def semi_relaxed_gw(
     init: Init | Sequence[Init] | ArrayLike | SemiRelaxedGW = ("kmeans", "spectral", "random"),
     n_starts: int = 4,
     refine: bool = True,
-    epsilon: float | None = None,
     tol: float | None = None,
     max_iter: int = 10_000,
     random_state: Seed = 0,
@@ -104,8 +97,7 @@ def semi_relaxed_gw(
     moved wherever that lowers the objective, each by its best amount, from the start in place of
     conditional gradient and after mirror descent; two columns change places where no row gains any
     more; and from the lowest end the rows of some columns are dealt anew by chance and moved
-    again. The objective falls at each iteration (but for a fixed ``epsilon``), and the best plan
-    is returned.
+    again. The objective falls at each iteration, and the best plan is returned.
 
     Source: (srGW) in section 4.1 and appendix E of Van Assel et al. (2024); book
     ``alg-srgw`` and ``prp-low-rank``.
@@ -132,9 +124,6 @@ def semi_relaxed_gw(
     refine : bool
         Whether to move single rows, exchange columns and deal anew; after mirror descent from the
         first step that gains less than 2 % of what its gap promised.
-    epsilon : float, optional
-        :math:`\varepsilon` of mirror descent, in units of the gradient. Default: adapted so that
-        the objective falls.
     tol : float, optional
         Largest accepted Frank-Wolfe gap
         :math:`\max_S \langle \nabla E_L(T), T - S \rangle`, as a share of
@@ -184,8 +173,6 @@ def semi_relaxed_gw(
     n_starts = as_count("n_starts", n_starts, 1)
     w = as_weights(weights_x, terms.n, terms.cost)
     seen, unit = standard(terms.cost, w, loss, terms.structure)
-    if epsilon is not None:
-        epsilon = as_positive("epsilon", epsilon) / unit.size / unit.size
     problem = Problem(seen, w)
     kinds, moves = as_init(init, w, terms.k), row_moves if refine else None
     most = _DEALS * (1 if isinstance(kinds, Tensor) else n_starts)
@@ -193,7 +180,7 @@ def semi_relaxed_gw(
 
     def steps(plan: Tensor) -> Iterator[tuple]:
         if solver == "mirror_descent":
-            return mirror_descent(problem, problem.state(plan), epsilon)
+            return mirror_descent(problem, problem.state(plan))
         found = conditional_gradient(problem, problem.state(plan))
         return islice(found, 1) if refine else found  # rows move from the start
 

@@ -29,6 +29,7 @@ from .kernel_pca import (
 )
 
 _RESOLVED = 2.0**-41  # an eigenvalue below this share of the largest has fewer than three digits
+_RIDGE = 1e-3  # of a local Gram matrix, as a share of its trace: scikit-learn's
 
 
 def pca(X, n_components: int = 2) -> SpectralEmbedding:
@@ -304,12 +305,13 @@ def diffusion_map(
 
 @by_size
 def locally_linear_embedding(
-    X, n_components: int = 2, *, n_neighbors: int = 5, regularization: float = 1e-3
+    X, n_components: int = 2, *, n_neighbors: int = 5
 ) -> SpectralEmbedding:
     r"""Locally linear embedding (LLE): kernel PCA of a pseudo-inverse.
 
     Each row of A reproduces its point from neighbours, :math:`x_i \approx \sum_j A_{ij} x_j` with
-    :math:`\sum_j A_{ij} = 1`; K is the pseudo-inverse of :math:`(I - A)^\top (I - A)`.
+    :math:`\sum_j A_{ij} = 1`, a thousandth of its trace added to the diagonal of each local Gram
+    matrix; K is the pseudo-inverse of :math:`(I - A)^\top (I - A)`.
 
     Source: Roweis and Saul (2000), as in section 2.5.1 of the thesis (Van Assel, 2024); book
     ``prp-kernel-pca``.
@@ -320,8 +322,6 @@ def locally_linear_embedding(
     n_components : int
         At most n - 1.
     n_neighbors : int
-    regularization : float
-        Added to the diagonal of each local Gram matrix, as a share of its trace.
 
     Returns
     -------
@@ -343,11 +343,10 @@ def locally_linear_embedding(
     n, dtype = X.shape[0], X.dtype
     X = X.double()  # the square below halves the digits
     n_components = as_count("n_components", n_components, 1, n - 1)
-    regularization = as_positive("regularization", regularization)
     columns, gaps = _neighbors(X, n_neighbors)
     gram = gaps @ gaps.mT  # (n, k, k)
     trace = gram.diagonal(dim1=1, dim2=2).sum(dim=1)
-    ridge = regularization * torch.where(trace > 0, trace, 1.0)  # (n,)
+    ridge = _RIDGE * torch.where(trace > 0, trace, 1.0)  # (n,)
     gram = gram + ridge[:, None, None] * torch.eye(gram.shape[1]).to(gram)
     mix = torch.linalg.solve(gram, torch.ones_like(gaps[:, :, 0]))
     A = torch.zeros(n, n, dtype=X.dtype, device=X.device)

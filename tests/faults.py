@@ -264,8 +264,7 @@ NAMED = {
     "share": "p_within p_between alpha damping",
     "count": "n n_components n_clusters n_neighbors n_prototypes n_samples n_starts max_iter "
     "n_per_cluster n_per_circle n_trials n_high dimension",
-    "positive": "tol bandwidth learning_rate gamma epsilon scale spread time regularization "
-    "repulsion a b separation",
+    "positive": "tol bandwidth learning_rate gamma scale spread time repulsion a b separation",
     # not data: a wrong one fails in the reader's own code, or is a plain yes or no
     "other": "callback function centres refine normalized download verbose keep_affinity",
     **{kind: kind for kind in ("y", "cost", "log_kernel", "init", "sizes", "dtype")},

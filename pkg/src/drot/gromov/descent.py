@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -55,16 +55,18 @@ class State:
     value: float  # E_L
 
 
+class Known(TypedDict, total=False):
+    """What a problem need not make when it is asked for."""
+
+    constant: float
+    scale: float
+    diagonal: Tensor
+
+
 class Problem:
     """E_L between two similarities over the (n, k) plans with row sums w."""
 
-    def __init__(
-        self,
-        terms: Contraction,
-        w: Tensor,
-        k: int = 0,
-        **known: float | Tensor,  # of constant, scale and diagonal, else made when asked for
-    ):
+    def __init__(self, terms: Contraction, w: Tensor, k: int = 0, **known: Unpack[Known]):
         self.terms, self.w = terms, w
         self.n, self.k = terms.n, k or terms.k
         vars(self).update(known)

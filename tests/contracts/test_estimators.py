@@ -239,6 +239,14 @@ def test_new_points_of_umap_without_certain_edges():
     np.testing.assert_allclose(model.transform(asked)[:1], model.transform(asked[:1]), atol=1e-9)
 
 
+def test_tensors_are_numbers_whatever_they_carry():
+    """A tensor that carries a gradient is read as its numbers, by a fit and for new points."""
+    tensor = torch.tensor(X, requires_grad=True)
+    one, other = (fit(UMAP, random_state=0, max_iter=200, tol=0.05) for _ in range(2))
+    np.testing.assert_array_equal(one.fit(tensor).embedding_, other.embedding_)
+    np.testing.assert_array_equal(one.transform(tensor[:2]), other.transform(X[:2]))
+
+
 def test_new_points_of_blobs_in_float32_come_to_rest():
     cloud = np.random.default_rng(0).normal(size=(120, 4)) + 10 * (np.arange(120) % 4)[:, None]
     model = UMAP(random_state=0).fit(cloud.astype(np.float32))

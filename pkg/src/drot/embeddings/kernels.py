@@ -114,7 +114,8 @@ class TiledKernel:
         return slope, kernel
 
     def forces(self, normalizer) -> tuple[float, Tensor, Tensor]:
-        """<P, C_Z>, its derivative by Z, (n, q), and that of <Q, C_Z> with Q held.
+        """<P, C_Z> and what rows add to R; the derivative of <P, C_Z> by Z, (n, q), and that of
+        <Q, C_Z> with Q held.
 
         Both are 2 sum_j (w_ij + w_ji) (z_i - z_j), with w the weights times dC / d|z_i - z_j|^2.
         """
@@ -128,7 +129,8 @@ class TiledKernel:
                 K = self.kept[rows]
                 slope = None if self.loss.profile.flat else K
             pull, push = self._work[0, : len(P)], self._work[3, : len(P)]
-            Q = normalizer.rows(K, rows, push)
+            Q, more = normalizer.rows(K, rows, push)
+            self.value += more
             both = (P, Q) if slope is None else (torch.mul(P, slope, out=pull), Q.mul_(slope))
             for total, w in zip(sums, both, strict=True):
                 total[:, rows] += lines @ w.T

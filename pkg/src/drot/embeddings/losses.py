@@ -74,24 +74,24 @@ class Evaluation:
 class Normalizer:
     """How a kernel becomes a plan, ``Q_ij = left_i right_j K_ij``."""
 
-    value: float  # R(C_Z)
+    value: float  # R(C_Z), but for what the rows add
     left: Tensor  # (n,)
     right: Tensor | None = None  # (n,), ones where absent
     dual: Tensor | None = None  # (n,)
     products: int = 0
 
-    def rows(self, K: Tensor, rows: slice, out: Tensor) -> Tensor:
-        """Some rows of Q, (b, n), from those of the kernel, in ``out``."""
+    def rows(self, K: Tensor, rows: slice, out: Tensor) -> tuple[Tensor, float]:
+        """Some rows of Q, (b, n), from those of the kernel, in ``out``, and what they add to R."""
         Q = torch.mul(K, self.left[rows, None], out=out)
-        return Q if self.right is None else Q.mul_(self.right)
+        return Q if self.right is None else Q.mul_(self.right), 0.0
 
 
 class PairNormalizer(Normalizer):
-    """``Q_ij = left K_ij / (1 + K_ij)``: each pair alone. The value grows as rows are met."""
+    """``Q_ij = left K_ij / (1 + K_ij)``: each pair alone, and R is what the rows add."""
 
-    def rows(self, K: Tensor, rows: slice, out: Tensor) -> Tensor:
-        self.value += float(self.left * torch.log1p(K, out=out).sum(dtype=torch.float64))
-        return torch.div(K, torch.add(K, 1, out=out), out=out).mul_(self.left)
+    def rows(self, K: Tensor, rows: slice, out: Tensor) -> tuple[Tensor, float]:
+        more = float(self.left * torch.log1p(K, out=out).sum(dtype=torch.float64))
+        return torch.div(K, torch.add(K, 1, out=out), out=out).mul_(self.left), more
 
 
 class KernelLoss:

@@ -107,7 +107,7 @@ class Estimator(BaseEstimator):
             )
         X = validate_data(
             self,
-            X,
+            X.detach().cpu() if isinstance(X, Tensor) else X,
             dtype=[np.float64, np.float32],
             copy=True,
             reset=reset,

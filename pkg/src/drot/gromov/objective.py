@@ -81,6 +81,18 @@ def exact_objective(terms: Contraction, T: Tensor) -> float:
     return unit.objectives([Problem(seen, w).objective(T)])[0]
 
 
+def finite_objective(terms: Contraction, T: Tensor) -> float:
+    """The same at the plan where a solver ended, which is not to be infinite."""
+    objective = exact_objective(terms, T)
+    if objective == math.inf:
+        raise ValueError(
+            f"loss={terms.loss.name!r} is infinite at every plan that was found: positive entries "
+            "of cost_x meet zeros of cost_z; add a small positive number to cost_z, or try other "
+            "starts"
+        )
+    return objective
+
+
 @by_size
 def gw_gradient(cost_x, cost_z, plan, *, loss: LossName = "square") -> Tensor:
     r"""Gradient of the Gromov-Wasserstein objective by the plan, its marginals free.
@@ -238,8 +250,8 @@ def gromov_wasserstein(
     ImportError
         If POT is not installed.
     ValueError
-        As :func:`~drot.gw_objective`; or if weights are negative or do not sum to 1, or ``init``
-        has other marginals.
+        As :func:`~drot.gw_objective`; or if weights are negative or do not sum to 1, ``init`` has
+        other marginals, or POT ends at a plan where ``"kl"`` is infinite.
     NotConverged
         If the last step gained more than ``tol`` and ``on_failure="raise"``.
 
@@ -255,7 +267,11 @@ def gromov_wasserstein(
     tol, max_iter = read_limits(tol, max_iter, on_failure, torch.float64)
     # POT's least decrease has a unit, so it sees similarities that have none
     seen, _ = standard(terms.cost, w, terms.loss, terms.structure)
-    scale = Problem(seen, w).scale
+    C, structure = seen.dense().double(), seen.structure.double()
+    # nor has what it adds below a logarithm
+    largest = 0.5 if terms.loss.free else max(float(C.max()), float(structure.max()))
+    size = math.ldexp(1.0, math.frexp(largest)[1])
+    scale = Problem(seen, w).scale / size
     # POT holds a start to its marginals closer than float32 can, or than is asked for here
     w, q, start = w.double(), q.double(), None
     if init is not None:
@@ -263,13 +279,13 @@ def gromov_wasserstein(
         w, q = start.sum(dim=1), start.sum(dim=0)
     solve = from_pot("ot.gromov", "gromov_wasserstein", "gromov_wasserstein")
     ask = dict(loss_fun=f"{loss}_loss", max_iter=max_iter, tol_rel=tol, tol_abs=tol * scale)
-    C, structure = seen.dense().double(), seen.structure.double()
-    plan, log = solve(C, structure, w, q, G0=start, symmetric=True, log=True, **ask)
+    plan, log = solve(C / size, structure / size, w, q, G0=start, symmetric=True, log=True, **ask)
     *_, before, last = map(float, log["loss"])
     residual, n_iter = abs(before - last) / max(scale, abs(last)), len(log["loss"]) - 1
     converged = settle("gromov_wasserstein", residual, tol, n_iter, on_failure)
     plan = plan.to(terms.cost.dtype)
-    return GromovWasserstein(exact_objective(terms, plan), plan, residual, n_iter, converged)
+    value = finite_objective(terms, plan)
+    return GromovWasserstein(value, plan, residual, n_iter, converged)
 
 
 def from_pot(module: str, name: str, where: str) -> Callable[..., Any]:

@@ -20,7 +20,7 @@ from .contraction import as_terms, as_weights, standard, with_rows
 from .descent import Problem, State, conditional_gradient, descent, mirror_descent
 from .loss import LossName
 from .moves import row_moves
-from .objective import exact_objective
+from .objective import exact_objective, finite_objective
 from .starts import ROUGH, Init, as_init, clusters, dealt, soft_start, starts
 
 Solver = Literal["conditional_gradient", "mirror_descent"]
@@ -201,12 +201,7 @@ def semi_relaxed_gw(
     found = lowest("semi_relaxed_gw", plans, roughly, max_iter, callback, finish)
     rounding = torch.finfo(w.dtype).eps * w[:, None]  # what the steps left of what went elsewhere
     T = with_rows(found.state.T.masked_fill(rounding >= found.state.T, 0), w)
-    objective = exact_objective(terms, T)
-    if objective == float("inf") and found.interrupt is None:
-        raise ValueError(
-            f"loss={loss!r} is infinite at every plan that was found: positive entries of cost_x "
-            "meet zeros of cost_z; add a small positive number to cost_z, or try other starts"
-        )
+    objective = (exact_objective if found.interrupt else finite_objective)(terms, T)
     result = SemiRelaxedGW(
         plan=T,
         objective=objective,

@@ -9,15 +9,18 @@
   const [HEIGHT, EDGE] = [236, 26];
   const SEAT = 8; // pixels
 
-  /* discs are points, squares are places; a line joins a point to its place */
+  /* discs are points, squares places, the cross the origin; a line joins a point to its place */
   function makeMap(points, places) {
-    const label = "Points, as discs, and the places that they are sent to, as squares";
+    const label = "Points, as discs, the places that they are sent to, as squares, and a cross";
     const { node, svg } = picture("", label, { height: HEIGHT });
     const sides = [0, 1].map((q) => points.map((x) => x[q]));
     const [left, right, low, high] = sides.flatMap((v) => [Math.min(...v), Math.max(...v)]);
     const unit = Math.min((WIDTH - 2 * EDGE) / (right - left), (HEIGHT - 2 * EDGE) / (high - low));
     const pixel = ([x, y]) => [EDGE + unit * (x - left), EDGE + unit * (high - y)];
     const [from, to] = [points.map(pixel), places.map(pixel)];
+    const origin = sides.map((v) => v.reduce((sum, x) => sum + x, 0) / v.length);
+    const [u, v] = pixel(origin);
+    draw(svg, "path", { d: `M${u - 9} ${v}h18M${u} ${v - 9}v18`, class: "drot-origin" });
     const lines = from.map(([x1, y1]) => draw(svg, "line", { x1, y1, class: "drot-edge" }));
     const words = from.map(([cx, cy]) => {
       draw(svg, "circle", { cx, cy, r: 8.5, class: "drot-point" });

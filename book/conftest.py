@@ -116,7 +116,7 @@ class Cell(IPyNbCell):
             self.raise_cell_error("tagged raises-exception, but nothing was raised")
         glued = [out for out in self.test_outputs if "scrapbook" in out.get("metadata", {})]
         if any(str(text).startswith("np.") for out in glued for text in out["data"].values()):
-            self.raise_cell_error("the site cannot format a number of NumPy: glue a float or an int")
+            self.raise_cell_error("the site formats no number of NumPy: glue a float or an int")
         figure = "figure" in self.cell.metadata.get("mystnb", {})
         if figure and len(self.test_outputs) - len(glued) != 1:
             self.raise_cell_error("the figure's label names every output: end the cell with a ';'")

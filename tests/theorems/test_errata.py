@@ -75,6 +75,10 @@ def test_err_gamma():
     values = [value(right, scale) for scale in scales]
     assert scales[np.argmin(values)] == pytest.approx(1, abs=0.11)  # up to Monte Carlo error
     assert value(printed) > min(values) + 1
+    # a column far from the origin: the map is not PCA's
+    moved = X + np.array([0, 0, 100])
+    maps = [np.linalg.eigh(Y @ Y.T)[1][:, -1] for Y in (moved, X)]
+    assert abs(maps[0] @ maps[1]) < 0.5 < abs(maps[0].sum()) / math.sqrt(n)
 
 
 @pytest.mark.parametrize("epsilon", [0.02, 0.5, 2.0])
@@ -86,6 +90,53 @@ def test_err_epsilon(epsilon, d_k):
     assert right == pytest.approx(d_k, abs=1e-2)
     assert printed == pytest.approx(max(0, epsilon * d_k + 1 - 1 / epsilon), abs=1e-2)
     assert abs(printed - d_k) > 0.4
+
+
+def test_err_student():
+    """Without equivariance, C_Z(Z) = a relabelled C_X for every Z: reduction costs, GW nothing."""
+    C_X = torch.exp(-drot.sqeuclidean([[0.0], [1.0], [3.0]]).dense())
+    swap = [1, 0, 2]
+    C_Z, plain = C_X[swap][:, swap], EYE / 3
+    centre = EYE - 1 / 3
+    for matrix in (C_X, C_Z.log()):  # the other hypotheses
+        assert torch.linalg.eigvalsh(centre @ matrix @ centre).min() > -1e-12
+    assert C_X.min() > 0
+    assert drot.gw_objective(C_X, C_Z, plain, loss="kl") > 0.02
+    assert abs(drot.gw_objective(C_X, C_Z, plain[swap], loss="kl")) < 1e-12
+
+
+def test_err_connected():
+    cloud = np.random.default_rng(0).normal(size=(60, 2)) * [3, 1]
+    cloud -= cloud.mean(axis=0)
+    equal = drot.ccpca(cloud, np.zeros((60, 60)), n_samples=2000)  # all pairs weigh the same
+    size = float(equal.Z.norm()) / np.linalg.norm(cloud)
+    expected = float(equal.n_connected.double().mean())
+    assert size / ((expected - 1) / 59) == pytest.approx(1, abs=0.1) and size < 0.03
+    U = np.ones((60, 1)) / math.sqrt(60)  # of a connected graph
+    assert abs(U @ U.T @ cloud).max() < 1e-12
+
+
+def test_err_crossing():
+    """In scikit-learn's digits edges cross more often than pairs are joined."""
+    source = drot.datasets.digits()
+    C = drot.sqeuclidean(source.X)
+    rows = drot.entropic_affinity(C, perplexity=30, diagonal="drop")
+    apart, shares = source.y[:, None] != source.y, []
+    for graph in drot.sample_graphs(rows, 5):
+        part = drot.connected_components(graph).labels
+        across = (source.y[graph.edges[0]] != source.y[graph.edges[1]]).double().mean()
+        shares.append((100 * across, 100 * (part[:, None] == part)[apart].double().mean()))
+    edges, pairs = np.mean(shares, axis=0).tolist()
+    assert 4 < edges < 20 and pairs < 6
+
+
+def test_err_infinite_variance():
+    """e^(-epsilon x^2) with a spike on |x| < epsilon, of epsilon^-2 times its mass."""
+    variances = []
+    for epsilon in (1e-1, 1e-2, 1e-3):
+        share = 1 / (1 + epsilon**-2)  # of the part e^(-epsilon x^2)
+        variances.append(share / (2 * epsilon) + (1 - share) * epsilon**2 / 3)
+    assert variances[0] < 0.06 and variances[2] < variances[1] / 5 < variances[0] / 25
 
 
 def test_err_ties_rank():

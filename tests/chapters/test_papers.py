@@ -82,7 +82,7 @@ def test_every_sourced_statement_is_on_the_map():
 
 VERDICTS = {  # of statements, scores, figures and outlooks: how they begin
     "statements": ("holds", "{ref}"),
-    "scores": ("in part", "differs", "comparable"),
+    "scores": ("in part", "differs", "not comparable"),
     "figures": ("seen", "not seen", "by eye"),
     "outlooks": ("–",),
 }
@@ -141,7 +141,7 @@ def test_verdicts_are_counted():
     first = [sum(v.startswith(f"{{ref}}`{kind} <") for v in verdicts) for kind in KINDS]
     right = [v for v in verdicts if v.startswith("holds")]
     beside = [v for v in right if "remark" not in v and LINKED.search(v)]
-    assert sum(total.values()) == len(verdicts) and n["comparable"] == n["differs"] == 1
+    assert sum(total.values()) == len(verdicts) and n["not comparable"] == n["differs"] == 1
     assert sum(first) == n["{ref}"]
     for counted in (
         f"Of {total['statements']} lines {n['holds']} hold, {len(beside)} of them with",

@@ -4,8 +4,6 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-__all__ = ["KINDS", "WILD", "cloud", "clouds", "ordinary", "quick", "wild", "wild_clouds"]
-
 # The same examples in every run: a red test stays red until it is mended.
 quick = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 

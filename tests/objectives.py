@@ -9,11 +9,6 @@ from drot.affinities.umap import umap_curve, umap_membership
 from drot.embeddings.losses import BernoulliLoss, KernelLoss, SNEkhornLoss, SNELoss
 from drot.embeddings.methods import largevis, sne, snekhorn, tsne, umap
 
-__all__ = [
-    "BERNOULLI", "DEVICE", "METHODS", "OBJECTIVES", "SOFTMAX", "A", "B",
-    "cost", "fuzzy", "joint", "objective", "rows", "run", "stochastic",
-]  # fmt: skip
-
 A, B = umap_curve()
 DEVICE = {"name": "cpu"}  # of the clouds
 

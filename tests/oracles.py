@@ -12,10 +12,12 @@ import itertools
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
+import scipy.special
 
 
 class Conic(NamedTuple):
@@ -51,21 +53,18 @@ def _minimise(objective: cp.Expression, constraints: list[cp.Constraint]) -> tup
     raise AssertionError(f"no scale of the objective gives full accuracy: {problem.status}")
 
 
-def _transport(cost: np.ndarray, perplexity: float | np.ndarray, plan: cp.Variable) -> Conic:
+def entropic_transport(
+    cost: np.ndarray, perplexity: float | np.ndarray, symmetric: bool = False
+) -> Conic:
+    """(EA as OT): min <P, C> with rows of sum 1 and of entropy at least log xi + 1."""
     level = np.log(np.broadcast_to(perplexity, len(cost))) + 1
+    plan = cp.Variable(cost.shape, symmetric=symmetric)
     sums, entropies = cp.sum(plan, axis=1) == 1, _entropies(plan) >= level
     value, scale = _minimise(cp.sum(cp.multiply(plan, cost)), [sums, entropies])
     return Conic(plan.value, value, entropies.dual_value / scale, -sums.dual_value / scale)
 
 
-def entropic_transport(cost: np.ndarray, perplexity: float | np.ndarray) -> Conic:
-    """(EA as OT): min <P, C> with rows of sum 1 and of entropy at least log xi + 1."""
-    return _transport(cost, perplexity, cp.Variable(cost.shape))
-
-
-def symmetric_entropic_transport(cost: np.ndarray, perplexity: float | np.ndarray) -> Conic:
-    """(SEA): the same over symmetric P."""
-    return _transport(cost, perplexity, cp.Variable(cost.shape, symmetric=True))
+symmetric_entropic_transport = partial(entropic_transport, symmetric=True)  # (SEA)
 
 
 def symmetric_transport(cost: np.ndarray, total_entropy: float) -> Conic:
@@ -81,17 +80,13 @@ def symmetric_transport(cost: np.ndarray, total_entropy: float) -> Conic:
 def symmetric_dual(
     cost: np.ndarray, perplexity: float | np.ndarray, gamma: np.ndarray, lam: np.ndarray
 ) -> float:
-    """The dual function of (SEA), pair by pair; -inf outside its domain."""
-    n = len(cost)
-    level = np.log(np.broadcast_to(perplexity, n)) + 1
-    value = float(level @ gamma + lam.sum())
-    for i, j in itertools.product(range(n), repeat=2):
-        s, u = gamma[i] + gamma[j], lam[i] + lam[j] - 2 * cost[i, j]
-        if s > 0:
-            value -= s * np.exp(u / s) / 2
-        elif s < 0 or u > 0:
-            return -np.inf
-    return value
+    """The dual function of (SEA); -inf outside its domain."""
+    level = np.log(np.broadcast_to(perplexity, len(cost))) + 1
+    s, u = gamma[:, None] + gamma, lam[:, None] + lam - 2 * cost
+    if ((s < 0) | (s == 0) & (u > 0)).any():
+        return -np.inf
+    paid = (s[s > 0] * np.exp(u[s > 0] / s[s > 0])).sum()
+    return float(level @ gamma + lam.sum() - paid / 2)
 
 
 def symmetric_dual_gradient(
@@ -111,21 +106,17 @@ def _divergence(plan: cp.Expression, log_kernel: np.ndarray) -> cp.Expression:
     return linear - cp.sum(cp.entr(plan))
 
 
-def _projection(log_kernel: np.ndarray, perplexity: float, plan: cp.Variable) -> Conic:
-    sums = cp.sum(plan, axis=1) == 1
-    entropies = _entropies(plan) >= np.log(perplexity) + 1
+def entropic_projection(
+    log_kernel: np.ndarray, perplexity: float, symmetric: bool = False
+) -> Conic:
+    """Generalised KL projection of K onto rows of sum 1 and entropy at least log xi + 1."""
+    plan = cp.Variable(log_kernel.shape, symmetric=symmetric)
+    sums, entropies = cp.sum(plan, axis=1) == 1, _entropies(plan) >= np.log(perplexity) + 1
     value, scale = _minimise(_divergence(plan, log_kernel), [sums, entropies])
     return Conic(plan.value, value, entropies.dual_value / scale, -sums.dual_value / scale)
 
 
-def entropic_projection(log_kernel: np.ndarray, perplexity: float) -> Conic:
-    """Generalised KL projection of K onto rows of sum 1 and entropy at least log xi + 1."""
-    return _projection(log_kernel, perplexity, cp.Variable(log_kernel.shape))
-
-
-def symmetric_entropic_projection(log_kernel: np.ndarray, perplexity: float) -> Conic:
-    """The same with symmetric matrices only: the projection onto the feasible set of (SEA)."""
-    return _projection(log_kernel, perplexity, cp.Variable(log_kernel.shape, symmetric=True))
+symmetric_entropic_projection = partial(entropic_projection, symmetric=True)
 
 
 def doubly_stochastic_projection(log_kernel: np.ndarray) -> Conic:
@@ -149,9 +140,8 @@ def nearest_symmetric(P: np.ndarray, kind: str) -> np.ndarray:
 
 
 def softmax(row: np.ndarray, eps: float) -> np.ndarray:
-    """exp(-c / eps), normalised; the smallest cost is subtracted first."""
-    weight = np.exp(-(row - row.min()) / eps)
-    return weight / weight.sum()
+    """exp(-c / eps), normalised."""
+    return scipy.special.softmax(-(row - row.min()) / eps)
 
 
 def log_perplexity(p: np.ndarray) -> float:
@@ -170,15 +160,19 @@ def bandwidth_by_bisection(row: np.ndarray, perplexity: float, halvings: int = 2
     return float(np.exp((low + high) / 2))
 
 
-def sinkhorn(cost: np.ndarray, nu: float, sweeps: int = 20_000) -> np.ndarray:
-    """Scale rows, then columns, of exp(-C / nu) until both sum to 1. Returns the plan."""
-    plan = np.exp(-cost / nu)
+def scaled(plan: np.ndarray, rows=1.0, columns=1.0, sweeps: int = 20_000) -> np.ndarray:
+    """Scale rows, then columns, until both have these sums."""
     for _ in range(sweeps):
-        plan = plan / plan.sum(axis=1, keepdims=True)
-        plan = plan / plan.sum(axis=0, keepdims=True)
-        if np.abs(plan.sum(axis=1) - 1).max() < 1e-14:
+        plan = plan * (rows / plan.sum(axis=1))[:, None]
+        plan = plan * (columns / plan.sum(axis=0))
+        if np.abs(plan.sum(axis=1) - rows).max() < 1e-14:
             break
     return plan
+
+
+def sinkhorn(cost: np.ndarray, nu: float) -> np.ndarray:
+    """The doubly stochastic plan of exp(-C / nu)."""
+    return scaled(np.exp(-cost / nu))
 
 
 def exact_sqeuclidean(X: np.ndarray, Y: np.ndarray) -> np.ndarray:

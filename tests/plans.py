@@ -82,9 +82,29 @@ def soft(w: torch.Tensor, k: int, seed: int = 0) -> torch.Tensor:
     return torch.from_numpy(shares) * w[:, None]
 
 
+def kmeans(Y, h, labels) -> float:
+    """Weighted k-means cost of points, cluster by cluster."""
+    return sum(
+        float(h[m] @ np.square(Y[m] - np.average(Y[m], axis=0, weights=h[m])).sum(axis=1))
+        for m in (labels == a for a in set(labels.tolist()))
+    )
+
+
+def cut(P, labels) -> float:
+    """The normalised cut by its definition, group by group."""
+    groups = [labels == a for a in set(labels.tolist())]
+    return sum(P[np.ix_(mine, ~mine)].sum() / P[mine].sum() for mine in groups)
+
+
 def hard_plans(w: torch.Tensor, k: int) -> list[torch.Tensor]:
     labels = itertools.product(range(k), repeat=len(w))
     return [hard_plan(torch.tensor(label), w, k) for label in labels]
+
+
+def reach(W) -> np.ndarray:
+    """Whether two nodes of a graph are connected, by powers of the adjacency matrix."""
+    step = (W + W.T > 0) | np.eye(len(W), dtype=bool)
+    return np.linalg.matrix_power(step.astype(np.int64), len(W)) > 0
 
 
 def partitions(items: list[int]):
@@ -100,11 +120,9 @@ def partitions(items: list[int]):
 
 def excess(W: np.ndarray, s: float, p: int) -> float:
     """Largest p (m - 1) - 2 s w over the partitions of the components of W into m >= 2 parts."""
-    step = ((W + W.T) > 0) | np.eye(len(W), dtype=bool)
-    first = (np.linalg.matrix_power(step.astype(int), len(W)) > 0).argmax(axis=1)
     found = [-np.inf]
-    for label in set(first.tolist()):
-        for parts in partitions(np.flatnonzero(first == label).tolist()):
+    for row in np.unique(reach(W), axis=0):
+        for parts in partitions(np.flatnonzero(row).tolist()):
             colour = {i: k for k, part in enumerate(parts) for i in part}
             cut = sum(W[i, j] for i in colour for j in colour if colour[i] != colour[j])
             if len(parts) > 1:

@@ -11,6 +11,7 @@ from drot.graphs.graph import Graph, connected_components
 from drot.graphs.priors import sample_graphs
 from drot.metrics import neighborhood_curve, neighborhood_preservation
 from drot.spectral.connected import ccpca, precision_coupling_loss, precision_coupling_optimum
+from plans import reach
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, wishart
 from sklearn.decomposition import PCA
@@ -66,8 +67,7 @@ def test_lem_wishart_posterior():
         columns = multivariate_normal(np.zeros(n), np.linalg.inv(theta))
         gaps.append(prior.logpdf(theta) + columns.logpdf(X.T).sum() - posterior.logpdf(theta))
     assert np.std(gaps) < 1e-8 * abs(np.mean(gaps))
-    mean = posterior.rvs(40_000, random_state=1).mean(axis=0)
-    np.testing.assert_allclose(mean, (nu + p) * np.linalg.inv(np.eye(n) + X @ X.T), atol=0.12)
+    np.testing.assert_allclose(posterior.mean(), (nu + p) * np.linalg.inv(np.eye(n) + X @ X.T))
 
 
 @pytest.mark.parametrize("gamma", [0.35, 1.0, 2.5])
@@ -78,14 +78,14 @@ def test_thm_pca_coupling(gamma):
     (d, V), function = eigen(X), value_and_slope(X, q, gamma)
     lengths = np.sqrt(np.maximum(0, gamma * (1 + d[:q]) - 1))
     same_points(best, V[:, :q] * lengths, atol=1e-10)
-    for scale in (1e-2, 1e-1, 1.0, 10.0):
+    for scale in (1e-2, 1.0, 10.0):
         start = scale * rng.normal(size=best.size)
         z = minimize(function, start, jac=True, method="L-BFGS-B", options=TIGHT).x
         same_points(z.reshape(-1, q), best, atol=2e-4)
         found, least = (loss(X, Z, gamma) for Z in (z.reshape(-1, q), best))
         assert found == pytest.approx(least, abs=1e-9)
     assert abs(function(best.ravel())[1]).max() < 1e-10
-    for _ in range(200):
+    for _ in range(50):
         other = rng.normal(size=best.shape) * 10 ** rng.uniform(-2, 1)
         assert loss(X, other, gamma) > least
 
@@ -106,9 +106,7 @@ def test_thm_pca_coupling_is_pca():
         assert abs(slope).max() < 1e-12 and value == pytest.approx(best, rel=1e-12)
     # another gamma: no multiple of it
     X = cloud(30, 6)
-    shrunk, plain = (
-        precision_coupling_optimum(X, 2, gamma=gamma).square().sum(dim=0) for gamma in (0.2, 1.0)
-    )
+    shrunk, plain = (precision_coupling_optimum(X, 2, gamma=g).norm(dim=0) for g in (0.2, 1.0))
     assert (shrunk / plain).diff().abs() > 1e-3
     # directions with d below 1 / gamma - 1 vanish
     assert precision_coupling_optimum(1e-3 * X, 2, gamma=0.9).abs().max() == 0
@@ -140,20 +138,11 @@ def test_prp_pca_landscape(gamma):
     assert abs(value_and_slope(X, q, gamma)(V[:, :q] * 0.9 * np.sqrt(d[:q]))[1]).max() > 1e-2
 
 
-def components_of(edges: list[tuple[int, int]], n: int) -> list[int]:
-    """Labels by brute force: spread the smallest number until nothing changes."""
-    labels = list(range(n))
-    while True:
-        before = list(labels)
-        for i, j in edges:
-            labels[i] = labels[j] = min(labels[i], labels[j])
-        if labels == before:
-            return labels
-
-
-def projection(labels) -> np.ndarray:
+def projection(edges, n: int) -> np.ndarray:
     """U U^T: 1 / size of the component where two points share one."""
-    same = np.equal.outer(labels, labels).astype(float)
+    W = np.zeros((n, n))
+    W[tuple(np.array(edges).T)] = 1
+    same = reach(W).astype(float)
     return same / same.sum(axis=1, keepdims=True)
 
 
@@ -165,9 +154,7 @@ def test_cor_ccpca(epsilon):
     """Descent on the coupling of component means ends at their PCA, for every epsilon."""
     n, q = 10, 2
     X = cloud(n, 4, seed=5)
-    labels = components_of(GRAPH, n)
-    member = np.equal.outer(labels, np.unique(labels)).astype(float)
-    U = member / np.sqrt(member.sum(axis=0))  # (n, R)
+    U = np.sqrt(np.unique(projection(GRAPH, n), axis=0)).T  # (n, R)
     R = U.shape[1]
     edges, weights = torch.tensor(GRAPH).T, torch.ones(len(GRAPH))
     parts = connected_components(Graph(n=n, edges=edges, weights=weights))
@@ -198,9 +185,9 @@ def mean_operator(draws, n: int) -> tuple[np.ndarray, float]:
     """E U U^T and E R over graphs and their probabilities."""
     M, expected = np.zeros((n, n)), 0.0
     for edges, weight in draws:
-        labels = components_of(edges, n)
-        M += weight * projection(labels)
-        expected += weight * len(set(labels))
+        P = projection(edges, n)
+        M += weight * P
+        expected += weight * len(np.unique(P, axis=0))
     return M, expected
 
 
@@ -230,8 +217,7 @@ def test_alg_ccpca():
     draws = list(all_row_graphs(np.exp(log_weights) * (1 - np.eye(5))))
     M, _ = mean_operator(draws, 5)
     Y = Y - Y.mean(axis=0)
-    gaps = [(weight, (projection(components_of(edges, 5)) - M) @ Y) for edges, weight in draws]
-    spread = sum(weight * (gap**2).sum() for weight, gap in gaps)
+    spread = sum(weight * (((projection(edges, 5) - M) @ Y) ** 2).sum() for edges, weight in draws)
     runs = [ccpca(Y, log_weights, n_samples=50, random_state=seed) for seed in range(20)]
     exact = math.sqrt(spread / 50) / np.linalg.norm(M @ Y)
     assert np.mean([run.standard_error for run in runs]) == pytest.approx(exact, rel=0.1)
@@ -244,9 +230,9 @@ def test_alg_ccpca_priors(prior):
     X, log_kernel = rng.normal(size=(n, 3)), rng.normal(size=(n, n)) - 2
     found = ccpca(X, log_kernel, prior=prior, n_samples=N, random_state=7)
     drawn = sample_graphs(log_kernel, N, prior=prior, random_state=7)
-    labels = [components_of(graph.edges.T.tolist(), n) for graph in drawn]
-    np.testing.assert_allclose(found.means, sum(map(projection, labels)) @ X / N, atol=1e-12)
-    assert found.n_connected.tolist() == [len(set(one)) for one in labels]
+    operators = [projection(graph.edges.T.tolist(), n) for graph in drawn]
+    np.testing.assert_allclose(found.means, sum(operators) @ X / N, atol=1e-12)
+    assert found.n_connected.tolist() == [len(np.unique(P, axis=0)) for P in operators]
     assert found.Z.mean(dim=0).abs().max() < 1e-12
     assert found.start[:, 0].square().mean().item() == pytest.approx(1)
     # the start has the shape of Z
@@ -259,7 +245,7 @@ def test_rem_ccpca_strain():
     n, q, rng = 8, 2, np.random.default_rng(0)
     X, Z = cloud(n, 4), rng.normal(size=(n, q))
     graphs = [[(i, int(rng.integers(n))) for i in range(0, n, 2)] for _ in range(5)]
-    projections = [projection(components_of(edges, n)) for edges in graphs]
+    projections = [projection(edges, n) for edges in graphs]
     bases = [np.linalg.eigh(P)[1][:, -round(np.trace(P)) :] for P in projections]
 
     def coupling(epsilon):
@@ -278,7 +264,7 @@ def test_lem_preservation_chance():
     """An embedding drawn at random scores 0 on average, the points themselves 1."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 3))
-    scores = np.array([neighborhood_curve(X, rng.normal(size=(20, 2))).values for _ in range(400)])
+    scores = np.array([neighborhood_curve(X, rng.normal(size=(20, 2))).values for _ in range(200)])
     spread = scores.std(axis=0) / math.sqrt(len(scores))
     assert (abs(scores.mean(axis=0)) < 4 * spread).all()
     assert (neighborhood_curve(X, 3 * X[:, ::-1]).values == 1).all()

@@ -1,24 +1,18 @@
 """Chapter 13: barycentres, hard plans, kernel k-means, spectra, merges and splits of clusters.
 
-Oracles: four-fold sums, all memberships, exact fractions, explicit features, numerical search over
-plans and over orthonormal frames, scikit-learn.
+Oracles: four-fold sums, all memberships, explicit features, numerical search over plans and over
+orthonormal frames, scikit-learn.
 """
 
 import itertools
-from fractions import Fraction
 
 import drot
 import numpy as np
 import pytest
 import torch
-from drot.gromov.barycenter import (
-    Reduced,
-    merges,
-    splits,
-    upper_halves,
-)
+from drot.gromov.barycenter import Reduced, merges, splits, upper_halves
 from drot.gromov.contraction import Contraction, as_cost
-from plans import LOSSES, cloud, energy, problem, soft, weights
+from plans import LOSSES, cloud, cut, energy, kmeans, problem, soft, weights
 from scipy.optimize import minimize
 from scipy.special import xlogy
 from sklearn.metrics import adjusted_rand_score
@@ -27,28 +21,16 @@ MIXED = np.array([[2.0, -3, 1], [-3, 2, 1], [1, 1, -2]])  # rows sum to 0, both 
 
 
 def mean_structure(C, T) -> np.ndarray:
-    """Weighted means of C between clusters, by a loop; 0 for an empty cluster."""
-    C, T = np.asarray(C), np.asarray(T)
-    D = np.zeros((T.shape[1], T.shape[1]))
-    for a, b in itertools.product(range(len(D)), repeat=2):
-        mass = np.outer(T[:, a], T[:, b])
-        D[a, b] = (mass * C).sum() / mass.sum() if mass.sum() > 0 else 0.0
-    return D
+    """Weighted means of C between clusters; 0 for an empty cluster."""
+    mass = np.outer(T.sum(axis=0), T.sum(axis=0))
+    return np.divide(T.T @ C @ T, mass, out=np.zeros_like(mass), where=mass > 0)
 
 
 def value(C, T, loss: str = "square") -> float:
-    """min over Cbar of E_L: the four-fold sum at the means."""
-    D, empty = mean_structure(C, T), np.asarray(T).sum(axis=0) == 0
-    D[empty], D[:, empty] = 1.0, 1.0  # free
-    return energy(C, D, T, loss)
-
-
-def fast(C, T) -> float:
-    """The same for the square loss, as a difference of two squared norms."""
+    """R: what the means leave of E_L."""
     h, q = T.sum(axis=1), T.sum(axis=0)
-    used = q > 0
-    M = T[:, used].T @ C @ T[:, used] / np.sqrt(np.outer(q[used], q[used]))
-    return float(h @ C**2 @ h - np.square(M).sum())
+    f = np.square if loss == "square" else lambda x: xlogy(x, x)
+    return float(h @ f(C) @ h - q @ f(mean_structure(C, T)) @ q)
 
 
 def memberships(h, k):
@@ -80,12 +62,10 @@ def cpd(n, rng, rank=3):
     return Y @ Y.T + a[:, None] + a
 
 
-KINDS = {
+KINDS = {  # negative definite on vectors of sum 0, positive definite, positive on sum 0 only
     "distances": lambda n, seed: drot.sqeuclidean(cloud(n, 2, seed)).dense().numpy(),
-    "student": lambda n, seed: -drot.student_cost(cloud(n, 2, seed)).dense().numpy(),
     "kernel": lambda n, seed: np.exp(-KINDS["distances"](n, seed)),
     "offsets": lambda n, seed: cpd(n, np.random.default_rng(seed)),
-    "minus offsets": lambda n, seed: -cpd(n, np.random.default_rng(seed)),
 }
 
 
@@ -98,42 +78,13 @@ def best_soft(C, h, k, rng, tries):
     """Least reduced objective that a local search over plans finds."""
 
     def objective(x):
-        return fast(C, rows_of(x.reshape(len(h), k), h))
+        return value(C, rows_of(x.reshape(len(h), k), h))
 
     return min(minimize(objective, 2 * rng.normal(size=len(h) * k)).fun for _ in range(tries))
 
 
-def sag(C, h, rng) -> float:
-    """The least R(middle) - mean of R at the ends that a search over pairs of plans finds."""
-
-    def gap(x):
-        S, T = rows_of(x.reshape(2, len(h), 2), h)
-        return fast(C, (S + T) / 2) - (fast(C, S) + fast(C, T)) / 2
-
-    starts = [2 * rng.normal(size=4 * len(h)) for _ in range(3)]
-    return min(minimize(gap, x, options={"maxiter": 30}).fun for x in starts)
-
-
-def kmeans(Y, h, labels) -> float:
-    """Weighted k-means cost of points, cluster by cluster."""
-    Y, h, labels = (np.asarray(a) for a in (Y, h, labels))
-    total = 0.0
-    for a in set(labels.tolist()):
-        mine = labels == a
-        mean = h[mine] @ Y[mine] / h[mine].sum()
-        total += float(h[mine] @ np.square(Y[mine] - mean).sum(axis=1))
-    return total
-
-
 def reduced(C, w, k: int, loss: str) -> Reduced:
     return Reduced(Contraction(as_cost(C, "cost_x", loss), None, loss), w, k)
-
-
-def of_points(X: np.ndarray, k: int, loss: str, w=None) -> Reduced:
-    C = torch.cdist(torch.from_numpy(X), torch.from_numpy(X)).square()
-    return reduced(
-        C, torch.full((len(X),), 1 / len(X), dtype=torch.float64) if w is None else w, k, loss
-    )
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -141,7 +92,8 @@ def test_lem_reduced_barycenter(loss):
     """The mean is the best structure for both losses; value, slope and limit of what is left."""
     (A, _), w, rng = problem(0, 6), weights(6), np.random.default_rng(0)
     T = soft(w, 3, 1)
-    C, best = mean_structure(A, T), value(A, T, loss)
+    C, best = mean_structure(A.numpy(), T.numpy()), value(A.numpy(), T.numpy(), loss)
+    assert energy(A, C, T, loss) == pytest.approx(best, rel=1e-12)
     for scale, _ in itertools.product((1e-3, 0.1), range(20)):
         assert energy(A, np.abs(C + scale * rng.normal(size=(3, 3))), T, loss) > best
     terms = reduced(A, w, 3, loss)
@@ -159,13 +111,8 @@ def test_lem_reduced_barycenter(loss):
     thin[:, 2] = 0
     values = [terms.cell(thin + s * (T - thin)).value for s in (1e-2, 1e-4, 1e-6, 0.0)]
     assert abs(values[2] - values[3]) < 1e-4 and abs(values[0] - values[3]) < 1e-1
-    assert values[3] == pytest.approx(value(A, thin, loss), abs=1e-12)
+    assert values[3] == pytest.approx(value(A.numpy(), thin.numpy(), loss), abs=1e-12)
     assert (terms.cell(thin).structure[2] == 0).all()
-
-
-def excess(C, P, Q) -> float:
-    """What the trace inequality says is not negative."""
-    return float(np.trace((P - Q).T @ C @ (P - Q) @ C)) / 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -179,11 +126,11 @@ def test_lem_concave(kind):
         assert signs.min() > -1e-9 or signs.max() < 1e-9
         gaps = []
         for _ in range(50):
-            P, D = rng.normal(size=(n, n)), rng.normal(size=(n, n))
-            Q = P + H @ D @ H
+            P, D = rng.normal(size=(n, n)), H @ rng.normal(size=(n, n)) @ H
+            Q = P + D
             mixed = np.trace(P.T @ C @ Q @ C)
             own = (np.trace(P.T @ C @ P @ C) + np.trace(Q.T @ C @ Q @ C)) / 2
-            assert own - mixed == pytest.approx(excess(C, P, Q), abs=1e-9)
+            assert own - mixed == pytest.approx(np.trace(D.T @ C @ D @ C) / 2, abs=1e-9)
             gaps.append(own - mixed)
         assert min(gaps) > -1e-9 and max(gaps) > 1e-3
 
@@ -200,23 +147,21 @@ def test_thm_hard_plans(kind, n, k):
             T[:, 0] += T[:, 1]
             T[:, 1] = 0
         t = rng.uniform(0.1, 0.9)
-        chord = (1 - t) * fast(C, S) + t * fast(C, T)
-        assert fast(C, (1 - t) * S + t * T) >= chord - 1e-10 * abs(chord)
-    assert sag(C, h, rng) > -1e-7
-    least = min(fast(C, T) for _, T in memberships(h, k))
-    assert best_soft(C, h, k, rng, 6) >= least - 1e-7
+        chord = (1 - t) * value(C, S) + t * value(C, T)
+        assert value(C, (1 - t) * S + t * T) >= chord - 1e-10 * abs(chord)
+    least = min(value(C, T) for _, T in memberships(h, k))
+    assert best_soft(C, h, k, rng, 3) >= least - 1e-7
     found = drot.srgw_barycenter(C, k, weights=h, init=["kmeans", "random"], n_starts=20)
     assert found.objective == pytest.approx(least, rel=1e-9, abs=1e-12)
-    np.testing.assert_allclose(found.structure, mean_structure(C, found.plan), atol=1e-9)
+    np.testing.assert_allclose(found.structure, mean_structure(C, found.plan.numpy()), atol=1e-9)
     # conditional gradient alone leaves soft plans at its first step
     for plan in (found, drot.srgw_barycenter(C, k, weights=h, init=S, refine=False)):
         assert bool(((plan.plan > 0).sum(dim=1) == 1).all())
-        assert plan.objective == pytest.approx(fast(C, plan.plan.numpy()), abs=1e-9)
+        assert plan.objective == pytest.approx(value(C, plan.plan.numpy()), abs=1e-9)
 
 
 def test_thm_hard_plans_needs_the_hypothesis():
-    """A matrix of both signs is not concave; there a point is split evenly, and the solver too."""
-    assert sag(MIXED, np.full(3, 1 / 3), np.random.default_rng(2)) < -0.1
+    """Where a matrix has both signs, a point is split evenly, and the solver finds it."""
     C = np.array([[3.0, 2, -3], [2, -1, 2], [-3, 2, 3]])
     best = min(value(C, T) for _, T in memberships(np.full(3, 1 / 3), 2))
     half, start = (np.array([[1, 0], [a, 1 - a], [0, 1]]) / 3 for a in (0.5, 0.7))
@@ -224,13 +169,6 @@ def test_thm_hard_plans_needs_the_hypothesis():
     found = drot.srgw_barycenter(C, 2, init=start)
     assert found.objective == pytest.approx(value(C, half), abs=1e-9)
     np.testing.assert_allclose(found.plan, half, rtol=0, atol=1e-4)
-
-
-def reduced_kl(C: np.ndarray, T: np.ndarray) -> float:
-    """What the best structure leaves of the kl objective."""
-    h, q, M = T.sum(axis=1), T.sum(axis=0), T.T @ C @ T
-    mass = np.where(np.outer(q, q) > 0, np.outer(q, q), 1)
-    return float(h @ xlogy(C, C) @ h - xlogy(M, M / mass).sum())
 
 
 def test_prp_soft_kl():
@@ -241,50 +179,35 @@ def test_prp_soft_kl():
     assert structure.ravel() == pytest.approx([69 / 25, 156 / 125, 156 / 125, 6 / 625])
     for shift, at_hard, at_soft in ((0.0, 0.298508, 0.286122), (0.01, 0.276205, 0.270197)):
         D = C + shift
-        hard, shared = min(reduced_kl(D, S) for _, S in memberships(h, 2)), reduced_kl(D, T)
+        hard, shared = min(value(D, S, "kl") for _, S in memberships(h, 2)), value(D, T, "kl")
         assert (hard, shared) == pytest.approx((at_hard, at_soft), abs=1e-6)
         assert shared == pytest.approx(drot.gw_objective(D, structure + shift, T, loss="kl"))
         found = drot.srgw_barycenter(D, 2, weights=h, loss="kl", init="random", n_starts=8)
         assert found.objective <= shared + 1e-12 and ((found.plan > 0).sum(dim=1) > 1).any()
     copies = [0, *[1] * 8, 2]
     D, tenth = C[np.ix_(copies, copies)], np.full(10, 0.1)
-    hard = min(reduced_kl(D, S) for labels, S in memberships(tenth, 2) if labels[0] == 0)
-    shared = reduced_kl(D, 0.1 * (T / h[:, None])[copies])
+    hard = min(value(D, S, "kl") for labels, S in memberships(tenth, 2) if labels[0] == 0)
+    shared = value(D, 0.1 * (T / h[:, None])[copies], "kl")
     assert [hard, shared] == pytest.approx([0.298508, 0.286122], abs=1e-6)
 
 
-def exact(C, T):
-    """R of the square loss in fractions."""
-    n, k = len(T), len(T[0])
-    h, q = [sum(row) for row in T], [sum(row[a] for row in T) for a in range(k)]
-    pairs = list(itertools.product(range(n), repeat=2))
-    left = sum(h[i] * h[j] * C[i][j] ** 2 for i, j in pairs)
-    for a, b in itertools.product(range(k), repeat=2):
-        if q[a] and q[b]:
-            left -= sum(T[i][a] * C[i][j] * T[j][b] for i, j in pairs) ** 2 / (q[a] * q[b])
-    return left
-
-
 def test_prp_soft_wins():
-    """In fractions; and the loops of the exercise: at a third the plan has lost its advantage."""
-    F = Fraction
-    T = [[F(1, 3), F(0)], [F(0), F(1, 3)], [F(1, 6), F(1, 6)]]
-    hard = [
-        [[F(int(a == b), 3) for b in range(2)] for a in labels]
-        for labels in itertools.product(range(2), repeat=3)
-    ]
+    """In numbers, and with the loops of the exercise: at a third there is nothing left to win."""
+    plan = np.array([[2, 0], [0, 2], [1, 1]]) / 6
+    hard = [T for _, T in memberships(np.full(3, 1 / 3), 2)]
     for shift in (0, 3, -5):
-        C = [[F(int(c) + shift) for c in row] for row in MIXED]
-        assert {exact(C, S) for S in hard} == {F(25, 9), F(34, 9)} and exact(C, T) == F(206, 81)
-    plan = np.array(T, dtype=float)
+        C = MIXED + shift
+        assert value(C, plan) == pytest.approx(206 / 81, rel=1e-12)
+        found = sorted(value(C, T) for T in hard)
+        assert found == pytest.approx([25 / 9] * 6 + [34 / 9] * 2, rel=1e-12)
     structure = drot.gromov.coarsen(MIXED, plan).structure
     assert drot.gw_objective(MIXED, structure, plan) == pytest.approx(206 / 81, rel=1e-12)
     values = np.linalg.eigvalsh(MIXED)
     assert values[0] < -2.9 and values[-1] > 4.9  # neither CPD nor CND: both sum to 0
-    for sigma, sign in ((F(3, 10), 1), (F(1, 3), 0), (F(4, 10), -1)):
-        L = [[int(MIXED[i, j]) + 3 * sigma * (i == j) for j in range(3)] for i in range(3)]
-        gain = min(exact(L, S) for S in hard) - exact(L, T)
-        assert (gain > 0) - (gain < 0) == sign
+    for sigma, sign in ((0.3, 1), (1 / 3, 0), (0.4, -1)):
+        L = MIXED + 3 * sigma * np.eye(3)
+        gain = min(value(L, T) for T in hard) - value(L, plan)
+        assert np.sign(round(gain, 12)) == sign
 
 
 def features(C, h):
@@ -329,13 +252,12 @@ def test_prp_kernel_kmeans():
     C = cpd(6, rng)
     Y, a = features(C, h)
     S, _ = scatters(Y, a, np.diag(h))
-    for labels, T in itertools.islice(memberships(h, 3), 100, 140):
-        B, _ = scatters(Y, a, T)
-        forms = [np.trace(S) - np.trace(B), trace_cost(C, h, T)]
-        assert forms == pytest.approx([kmeans(Y, h, labels)] * 2)
+    costs = [kmeans(Y, h, labels) for labels, _ in memberships(h, 3)]
+    for cost, (_, T) in list(zip(costs, memberships(h, 3), strict=True))[100:140]:
+        forms = [np.trace(S) - np.trace(scatters(Y, a, T)[0]), trace_cost(C, h, T)]
+        assert forms == pytest.approx([cost] * 2)
     ours = drot.kernel_kmeans(C, 3, weights=h, init="random", n_starts=30)
-    least = min(kmeans(Y, h, labels) for labels, _ in memberships(h, 3))
-    assert ours.objective == pytest.approx(least, rel=1e-9)
+    assert ours.objective == pytest.approx(min(costs), rel=1e-9)
     # part 1: two clusters, or a line
     for k, p in ((2, 4), (3, 1)):
         Y = rng.normal(size=(6, p))
@@ -343,7 +265,7 @@ def test_prp_kernel_kmeans():
         S = (Y.T * h) @ Y
         for labels, T in memberships(h, k):
             law = np.sum(S**2) - (np.trace(S) - kmeans(Y, h, labels)) ** 2
-            assert fast(Y @ Y.T + 3.0, T) == pytest.approx(law, abs=1e-9)
+            assert value(Y @ Y.T + 3.0, T) == pytest.approx(law, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -352,7 +274,6 @@ def test_prp_kernel_kmeans():
         ([[0, 0], [0, 2], [2, 1]], 2, True, ((1,), (2, 3)), ((1, 2), (3,))),
         ([[0, 2], [-2, 0], [1, -2], [1, 0]], 3, True, ((1, 2), (3,), (4,)), ((1,), (2,), (3, 4))),
         ([[0], [1], [4], [7]], 2, False, ((1, 2, 3), (4,)), ((1, 2), (3, 4))),
-        ([[1, 2], [1, 1], [2, 3], [1, 0], [2, 0]], 2, True, None, None),
     ],
 )
 def test_err_kernel_kmeans(points, k, inner, for_R, for_J):
@@ -362,16 +283,12 @@ def test_err_kernel_kmeans(points, k, inner, for_R, for_J):
     R, J = {}, {}
     for labels, T in memberships(h, k):
         R[partition(labels)], J[partition(labels)] = value(C, T), kmeans(X, h, labels)
-    winners = [min(table, key=table.get) for table in (R, J)]
-    assert winners[0] != winners[1]
-    for table, winner, claimed in zip((R, J), winners, (for_R, for_J), strict=True):
-        assert sum(v < table[winner] + 1e-9 for v in table.values()) == 1
-        assert claimed in (None, winner)
     ask = {"init": "random", "n_starts": 20}
     other, one = drot.srgw_barycenter(C, k, **ask), drot.kernel_kmeans(X @ X.T, k, **ask)
-    assert [partition(found.labels.numpy()) for found in (other, one)] == winners
-    assert one.objective == pytest.approx(J[winners[1]], abs=1e-12)
-    assert other.objective == pytest.approx(R[winners[0]], abs=1e-12)
+    for table, winner, found in ((R, for_R, other), (J, for_J, one)):
+        assert [key for key in table if table[key] < table[winner] + 1e-9] == [winner]
+        assert partition(found.labels.numpy()) == winner
+        assert found.objective == pytest.approx(table[winner], abs=1e-12)
 
 
 def test_cor_kmeans_limit():
@@ -384,10 +301,10 @@ def test_cor_kmeans_limit():
         assert value(C + sigma * np.diag(1 / h), T) == pytest.approx(law, rel=1e-9)
     costs = np.array([trace_cost(C, h, T) for _, T in parts])
     looped = C + 200.0 * np.diag(1 / h)
-    winner = min((T for _, T in memberships(h, k)), key=lambda T: fast(looped, T))
-    assert fast(looped, winner) * (1 - 1e-9) <= best_soft(looped, h, k, rng, 3)
+    winner = min((T for _, T in memberships(h, k)), key=lambda T: value(looped, T))
+    assert value(looped, winner) * (1 - 1e-9) <= best_soft(looped, h, k, rng, 2)
     assert trace_cost(C, h, winner) == pytest.approx(costs.min(), rel=1e-9)
-    assert fast(C, parts[int(costs.argmin())][1]) > min(fast(C, T) for _, T in parts) + 1e-6
+    assert value(C, parts[int(costs.argmin())][1]) > min(value(C, T) for _, T in parts) + 1e-6
 
 
 def by_rows(C, T) -> float:
@@ -402,7 +319,7 @@ def test_prp_row_kmeans():
     for (n, k), _ in itertools.product(((4, 2), (6, 3), (6, 1)), range(60)):
         h, C = rng.dirichlet(np.full(n, 2.0)), symmetric(n, rng)
         S, T, t = spread(h, k, rng, 0.2), spread(h, k, rng, 0.2), rng.uniform()
-        rows, left = by_rows(C, T), fast(C, T)
+        rows, left = by_rows(C, T), value(C, T)
         assert rows <= left + 1e-10 and left <= 2 * rows + 1e-10
         assert by_rows(C, t * S + (1 - t) * T) >= t * by_rows(C, S) + (1 - t) * rows - 1e-10
 
@@ -420,16 +337,14 @@ def test_prp_spectral_relaxation():
 
     runs = [minimize(at, rng.normal(size=n * k)).fun for _ in range(6)]
     assert min(runs) == pytest.approx(bound, rel=1e-5)
-    for T in (*(T for _, T in memberships(h, k)), *(spread(h, k, rng) for _ in range(200))):
-        assert fast(C, T) >= bound - 1e-12
+    for T in (*(T for _, T in memberships(h, k)), *(spread(h, k, rng) for _ in range(50))):
+        assert value(C, T) >= bound - 1e-12
     A = symmetric(n, rng) + 5
     d, vol = A.sum(axis=1), A.sum()
     g, D = d / vol, vol * A / np.outer(d, d)
     trace = np.trace(A / np.sqrt(np.outer(d, d)))
     for labels, T in full(g, 3):
-        groups = [labels == a for a in range(3)]
-        cut = sum(A[np.ix_(mine, ~mine)].sum() / d[mine].sum() for mine in groups)
-        assert trace - 3 + cut == pytest.approx(trace_cost(D, g, T))
+        assert trace - 3 + cut(A, labels) == pytest.approx(trace_cost(D, g, T))
 
 
 def test_prp_interlacing():
@@ -439,8 +354,8 @@ def test_prp_interlacing():
         h, C = rng.dirichlet(np.full(n, 3.0)), symmetric(n, rng)
         C = C @ C / 5 if definite else C
         lam = np.linalg.eigvalsh(np.sqrt(np.outer(h, h)) * C)[::-1]
-        soft_ones = [(None, spread(h, k, rng, 1.0)) for _ in range(50)]
-        for labels, T in [*full(h, k)[10:80], *soft_ones]:
+        soft_ones = [(None, spread(h, k, rng, 1.0)) for _ in range(20)]
+        for labels, T in [*full(h, k)[10:40], *soft_ones]:
             found = drot.gromov.coarsen(C, T if labels is None else labels, weights=h)
             np.testing.assert_allclose(found.weights, T.sum(axis=0), atol=1e-14)
             mu, plain = (
@@ -450,7 +365,7 @@ def test_prp_interlacing():
             assert value(C, T) == pytest.approx((lam**2).sum() - (mu**2).sum(), rel=1e-9)
             under = (mu < lam[n - k :] - 1e-9).any()
             if definite:
-                moved, lost = ((lam[:k] - mu) ** 2).sum(), fast(C, T) - (lam[k:] ** 2).sum()
+                moved, lost = ((lam[:k] - mu) ** 2).sum(), value(C, T) - (lam[k:] ** 2).sum()
                 assert (mu <= lam[:k] + 1e-12).all() and moved <= lost + 1e-12
             if labels is None:
                 assert mu[0] <= max(lam[0], 0) + 1e-12 and mu[-1] >= min(lam[-1], 0) - 1e-12
@@ -458,17 +373,7 @@ def test_prp_interlacing():
             else:
                 assert (mu <= lam[:k] + 1e-12).all() and not under
                 free += (plain > lam[:k] + 1e-9).any() or (plain < lam[n - k :] - 1e-9).any()
-    assert below > 0 and free > 100  # without the weights nothing interlaces
-
-
-def by_blobs(k: int = 4, each: int = 25) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Blobs at the corners of a simplex, which of them a point is of, and clusters of which one
-    holds the first two blobs while two share the last."""
-    y = np.repeat(np.arange(k), each)
-    X = 8 * np.eye(k)[y] + np.random.default_rng(0).normal(size=(len(y), k))
-    wrong = np.where(y == 1, 0, y)
-    wrong[(y == k - 1) & (X[:, 0] > 0)] = 1
-    return X, y, wrong
+    assert below > 0 and free > 40  # without the weights nothing interlaces
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -482,9 +387,10 @@ def test_changes_by_merges_and_splits(loss):
     labels[labels == 3] = 1  # an empty cluster, and one of a single point
     labels[labels == 4] = 2
     labels[5] = 4
-    problem, more = (of_points(X, k, loss, w) for k in (5, 6))
+    points = torch.from_numpy(X)
+    problem, more = (reduced(torch.cdist(points, points).square(), w, k, loss) for k in (5, 6))
     cell = problem.hard(labels)
-    merged, upper = merges(problem, cell), upper_halves(torch.from_numpy(X), labels, w, 5)
+    merged, upper = merges(problem, cell), upper_halves(points, labels, w, 5)
     halved = splits(problem, cell, upper)
     want_merged, want_halved = np.full((5, 5), np.inf), np.full(5, np.inf)
     for a, b in itertools.combinations(range(5), 2):
@@ -501,9 +407,11 @@ def test_changes_by_merges_and_splits(loss):
 def test_out_of_a_local_minimum(loss, dtype):
     """Two blobs in one cluster and one blob in two: single points stay, merging and splitting leads
     to the blobs."""
-    X, y, wrong = by_blobs()
+    y = np.repeat(np.arange(4), 25)
+    X = 8 * np.eye(4)[y] + np.random.default_rng(0).normal(size=(100, 4))
+    wrong = np.where((y == 3) & (X[:, 0] > 0), 1, np.where(y == 1, 0, y))
     C = drot.sqeuclidean(torch.from_numpy(X).to(dtype))
-    found = drot.srgw_barycenter(C, 4, loss=loss, init=np.eye(4)[wrong] / len(y))
+    found = drot.srgw_barycenter(C, 4, loss=loss, init=np.eye(4)[wrong] / 100)
     assert adjusted_rand_score(found.labels, y) == 1 and found.plan.dtype == dtype
     assert found.objective < 0.7 * found.ends[0] and len(found.ends) == 1 and found.converged
     assert (np.diff(found.trace) <= 0).all()

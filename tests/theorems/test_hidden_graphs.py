@@ -9,22 +9,22 @@ import scipy.linalg
 import scipy.special
 import torch
 from drot.graphs.graph import connected_components, laplacian, mrf_log_density
-from plans import excess
+from plans import excess, reach
 
 
 def graph(n: int, *edges: tuple[int, int]) -> np.ndarray:
     W = np.zeros((n, n))
-    np.add.at(W, tuple(np.array(edges).T), 1)
+    for edge in edges:
+        W[edge] += 1
     return W
 
 
-GRAPHS = {
+GRAPHS = {  # S_C has dimension 2 for p = 1
     "path": graph(3, (0, 1), (1, 2)),
     "triangle": graph(3, (0, 1), (1, 2), (2, 0)),
     "doubled": graph(3, (0, 1), (1, 0), (1, 2)),
     "two edges": graph(4, (0, 3), (2, 1)),
 }
-PLANES = ("path", "triangle", "doubled", "two edges")  # S_C has dimension 2 for p = 1
 
 
 def random_graph(seed: int, n: int = 9, density: float = 0.12) -> np.ndarray:
@@ -38,21 +38,9 @@ def both(W: np.ndarray) -> np.ndarray:
     return W + W.T - 2 * np.diag(np.diag(W))
 
 
-def reach(W: np.ndarray) -> np.ndarray:
-    """Whether two nodes are connected, by powers of the adjacency matrix."""
-    step = (both(W) > 0) | np.eye(len(W), dtype=bool)
-    return np.linalg.matrix_power(step.astype(np.int64), len(W)) > 0
-
-
 def centred_basis(W: np.ndarray) -> np.ndarray:
     """Orthonormal basis of the vectors that sum to 0 on each component, (n, n - R)."""
     return scipy.linalg.null_space(reach(W).astype(float))
-
-
-def product_density(X: np.ndarray, W: np.ndarray, log_k) -> float:
-    """log f_k, from its definition, pair by pair."""
-    edges = [(i, j) for i, j in zip(*np.nonzero(W), strict=True) if i != j]
-    return sum(W[i, j] * log_k(X[i] - X[j]) for i, j in edges)
 
 
 def shells(W: np.ndarray, log_k, log_radii: np.ndarray) -> np.ndarray:
@@ -80,8 +68,7 @@ def shells(W: np.ndarray, log_k, log_radii: np.ndarray) -> np.ndarray:
 
 
 def mass(W: np.ndarray, log_k) -> float:
-    u = np.arange(-12, 40, 0.15)
-    return float(shells(W, log_k, u).sum() * 0.15)
+    return float(shells(W, log_k, np.arange(-12, 40, 0.15)).sum() * 0.15)
 
 
 KERNELS = {  # log k, integral over the line, bound
@@ -94,7 +81,7 @@ KERNELS = {  # log k, integral over the line, bound
 def test_lem_laplacian_null():
     """Quadratic form by double loop, null space by SVD, components by matrix powers."""
     numbers = set()
-    for seed in range(8):
+    for seed in range(5):
         W, X = random_graph(seed), np.random.default_rng(seed).normal(size=(9, 3))
         L, parts, connected = laplacian(W).numpy(), connected_components(W), reach(W)
         assert np.array_equal(L, L.T) and np.linalg.eigvalsh(L).min() > -1e-12
@@ -114,9 +101,17 @@ def test_lem_laplacian_null():
     assert len(numbers) > 1 and max(numbers) > 2
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "student"])
-def test_prp_mrf_shift(kernel):
-    """Translations along S_M change nothing; any other changes the density somewhere."""
+@pytest.mark.parametrize(
+    ("kernel", "log_k"),
+    [
+        ("gaussian", lambda x: -(x @ x) / 2),
+        ("student", lambda x: -np.log1p(x @ x)),
+        (lambda x: 0.5 - x.abs().sum(dim=1), lambda x: 0.5 - np.abs(x).sum()),  # loops would show
+    ],
+)
+def test_prp_mrf_shift(kernel, log_k):
+    """The density is that of the definition, whole weights or not; translations along S_M change
+    nothing, any other changes it somewhere."""
     for seed in range(4):
         W, rng = random_graph(seed), np.random.default_rng(seed + 100)
         X, parts = rng.normal(size=(9, 2)), connected_components(W)
@@ -124,6 +119,9 @@ def test_prp_mrf_shift(kernel):
         def density(X, W=W) -> float:
             return float(mrf_log_density(X, W, kernel=kernel))
 
+        edges = ((i, j) for i, j in zip(*np.nonzero(W), strict=True) if i != j)
+        expected = sum(W[i, j] * log_k(X[i] - X[j]) for i, j in edges)
+        assert density(X) == pytest.approx(expected, rel=1e-12)
         places = rng.normal(scale=30, size=(len(parts.sizes), 2))
         assert density(X + places[parts.labels]) == pytest.approx(density(X), abs=1e-9)
         T = parts.center(rng.normal(size=(9, 2))).numpy()  # in S_C, not 0
@@ -131,7 +129,7 @@ def test_prp_mrf_shift(kernel):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("name", PLANES)
+@pytest.mark.parametrize("name", GRAPHS)
 def test_thm_integrable(name, kernel):
     """Mass on S_C by quadrature: within the bound, and equal to it exactly for forests."""
     W = GRAPHS[name]
@@ -145,21 +143,6 @@ def test_thm_integrable(name, kernel):
         assert found == pytest.approx(bound, rel=1e-6)
     else:
         assert found < 0.9 * bound
-
-
-def test_thm_integrable_package_density():
-    """The density that is integrated above is that of the package, whole weights or not."""
-    rng = np.random.default_rng(0)
-    kernels = [  # of NumPy, of the package; with k(0) other than 1 the self-loops would show
-        (lambda x: -(x @ x) / 2, "gaussian"),
-        (lambda x: -np.log1p(x @ x), "student"),
-        (lambda x: 0.5 - np.abs(x).sum(), lambda x: 0.5 - x.abs().sum(dim=1)),
-    ]
-    for seed, (log_k, kernel) in itertools.product(range(3), kernels):
-        W, X = random_graph(seed, density=0.4), rng.normal(size=(9, 3))
-        assert np.diag(W).any()
-        expected = product_density(X, W, log_k)
-        assert float(mrf_log_density(X, W, kernel=kernel)) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("taus", [(0.5, 2.0), (3.0, 3.0)])
@@ -179,20 +162,18 @@ def test_rem_mrf_bandwidths(taus):
 
 def log_trees(W: np.ndarray) -> float:
     """log of the product of size times weight of all spanning trees, over the components."""
-    connected, pairs, total = reach(W), both(W), 0.0
-    for nodes in {tuple(np.nonzero(row)[0].tolist()) for row in connected}:
+    pairs, total = both(W), 0.0
+    for row in np.unique(reach(W), axis=0):
+        nodes, trees = np.flatnonzero(row), 0.0
         edges = [e for e in itertools.combinations(nodes, 2) if pairs[e] > 0]
-        trees = 0.0
         for chosen in itertools.combinations(edges, len(nodes) - 1):
-            small = np.zeros_like(W)
-            small[tuple(np.array(chosen).reshape(-1, 2).T.astype(int))] = 1
-            if reach(small)[np.ix_(nodes, nodes)].all():
+            if (reach(graph(len(W), *chosen))[nodes[0]] == row).all():
                 trees += math.prod(pairs[e] for e in chosen)
         total += math.log(len(nodes) * trees)
     return total
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_prp_mrf_gaussian(seed):
     """Trace formula; constant by all spanning trees; covariance L^+ x Sigma by a basis."""
     rng, n, p = np.random.default_rng(seed), 5, 2
@@ -219,10 +200,8 @@ def test_prp_mrf_gaussian(seed):
 @pytest.mark.parametrize(
     ("name", "weights", "s"),
     [
-        ("path", (1.0, 1.0), 1.0),
         ("path", (0.4, 0.8), 1.0),  # one edge too light
         ("path", (0.4, 0.8), 1.5),
-        ("triangle", (0.4, 0.4, 0.4), 1.0),
         ("triangle", (0.3, 0.3, 0.3), 1.0),  # no cut too light, but all three parts at once
         ("triangle", (0.9, 0.1, 0.1), 1.0),  # one point too loose
         ("triangle", (0.9, 0.4, 0.4), 1.0),
@@ -240,7 +219,7 @@ def test_prp_mrf_student(name, weights, s):
         assert slope == pytest.approx(expected, abs=0.06)
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 5])
+@pytest.mark.parametrize("n", [2, 3, 4])
 def test_cor_mrf_plane(n):
     """All graphs with one edge out of each node, all partitions: the permutations remain."""
     proper = 0
@@ -278,7 +257,7 @@ def test_prp_diffuse_means():
 @pytest.mark.parametrize("kernel", ["gaussian", "student"])
 def test_prp_mrf_markov(kernel):
     """The law of an end of a path, given the others, forgets the far end as the means diffuse."""
-    W, log_k, grid, middle = GRAPHS["path"], KERNELS[kernel][0], np.linspace(-20, 20, 101), 0.4
+    W, log_k, grid, middle = GRAPHS["path"], KERNELS[kernel][0], np.linspace(-10, 10, 51), 0.4
 
     def conditional(far: float, epsilon: float) -> np.ndarray:
         values = []

@@ -9,13 +9,9 @@ import pytest
 import torch
 from drot.embeddings.losses import SNEkhornLoss
 from numpy.testing import assert_allclose
-from plans import KERNELS, balanced, latent_cost
+from plans import KERNELS, balanced, latent_cost, points
 
 RATE = 3 + 2 * math.sqrt(2)
-
-
-def points(seed: int, n: int = 30, scale: float = 1.0) -> np.ndarray:
-    return scale * np.random.default_rng(seed).normal(size=(n, 2))
 
 
 def kernel_of(Z: np.ndarray, kind: str) -> np.ndarray:
@@ -34,12 +30,11 @@ def momentum_steps(K: np.ndarray, f: np.ndarray, steps: int) -> list[np.ndarray]
     return past
 
 
-# ------------------------------------------------------------------ prp-sinkhorn-momentum
 @pytest.mark.parametrize("kind", KERNELS)
-@pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("scale", [0.3, 4.0])
 def test_prp_sinkhorn_momentum(kind, scale):
     """Near the solution the error keeps below twice the rate's power, for every start."""
-    K = kernel_of(points(0, scale=scale), kind)
+    K = kernel_of(points(0, 30, scale=scale), kind)
     assert np.linalg.eigvalsh(K).min() > -1e-12
     f = momentum_steps(K, np.zeros(len(K)), 60)[-1]
     Q = np.exp(f[:, None] + f) * K
@@ -59,19 +54,18 @@ def test_prp_sinkhorn_momentum(kind, scale):
 @pytest.mark.parametrize("kind", KERNELS)
 def test_prp_sinkhorn_momentum_solver(kind):
     """The package runs this iteration: as many products, and the same vector."""
-    Z, loss = points(2, n=60), SNEkhornLoss(torch.eye(60, dtype=torch.float64), kind)
+    Z, loss = points(2, 60), SNEkhornLoss(torch.eye(60, dtype=torch.float64), kind)
     K = kernel_of(Z, kind)
     first = -np.log(K.sum(axis=1)) / 2
     past = momentum_steps(K, first, 20)
     errors = [abs(np.exp(f) * (K @ np.exp(f)) - 1).max() for f in past]
     for tol in (1e-1, 1e-3, 1e-5, 1e-10):  # stopped early it is far from where any other would be
-        found = loss.evaluate(torch.tensor(Z), tol=tol)
+        found = loss.evaluate(Z, tol=tol)
         needed = next(k for k, error in enumerate(errors) if error <= tol)
         assert found.products == needed + 2  # the first guess, and the check at the end
         assert_allclose(found.dual, past[needed], atol=1e-13)
 
 
-# -------------------------------------------------------------------------------- lem-sphere
 def test_lem_sphere():
     """Divided by its sum, a kernel is balanced exactly if all points are equally crowded."""
     turn = 2 * np.pi * np.arange(12) / 12

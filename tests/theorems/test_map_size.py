@@ -7,12 +7,8 @@ import pytest
 import torch
 from drot.embeddings.losses import SNELoss
 from numpy.testing import assert_allclose
-from plans import squares
+from plans import points, squares
 from scipy.optimize import minimize
-
-
-def points(seed: int, n: int, q: int = 2) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(n, q))
 
 
 def plan(seed: int, n: int, *, symmetric: bool = True) -> np.ndarray:
@@ -54,12 +50,6 @@ def coefficient(P, Z) -> float:
     return float(((p - q) / D).sum())
 
 
-def fourth(P, Z) -> tuple[float, float]:
-    """The sums of P / d^4 and of Q / d^4."""
-    p, D, q = terms(P, Z)
-    return float((p / D**2).sum()), float((q / D**2).sum())
-
-
 def above_infinity(P, Z, s) -> mpmath.mpf:
     """F(sZ) - F_inf(Z), both from their definitions, in eighty digits."""
     p, D = ([mpmath.mpf(float(x)) for x in v] for v in terms(P, Z)[:2])
@@ -72,17 +62,17 @@ def above_infinity(P, Z, s) -> mpmath.mpf:
 
 CLOUDS = [
     (seed, n, q, symmetric)
-    for seed, (n, q) in enumerate([(2, 1), (3, 1), (4, 2), (5, 3), (7, 2)])
+    for seed, (n, q) in enumerate([(2, 1), (3, 1), (6, 2)])
     for symmetric in (True, False)
 ]
 
 
-# ---------------------------------------------------------------------------------- prp-size, 1
 @pytest.mark.parametrize(("seed", "n", "dimension", "symmetric"), CLOUDS)
 def test_prp_size_along_a_ray(seed, n, dimension, symmetric):
     """-1/2 sum P/d^4 <= s^4 (F(sZ) - F_inf - c/s^2) <= sum Q/d^4, at all sizes, in 80 digits."""
-    P, Z = plan(seed, n, symmetric=symmetric), points(seed, n, dimension)
-    c, (low, high) = coefficient(P, Z), fourth(P, Z)
+    P, Z = plan(seed, n, symmetric=symmetric), points(seed, n, dimension).numpy()
+    p, D, q = terms(P, Z)
+    c, low, high = coefficient(P, Z), float((p / D**2).sum()), float((q / D**2).sum())
     with mpmath.workdps(80):
         for s in (0.01, 0.3, 1.0, 5.0, 100.0):
             rest = s**4 * above_infinity(P, Z, s) - s**2 * mpmath.mpf(c)
@@ -93,28 +83,12 @@ def test_prp_size_along_a_ray(seed, n, dimension, symmetric):
 @pytest.mark.parametrize("s", [0.1, 3.0, 1e3])
 def test_prp_size_scales(s):
     """F_inf has no unit, c has that of 1 / distance^2; the package's F is the one meant."""
-    P, Z = plan(3, 6), points(3, 6)
+    P, Z = plan(3, 6), points(3, 6).numpy()
     assert value(P, s * Z, 0) == pytest.approx(value(P, Z, 0), rel=1e-12)
     assert coefficient(P, s * Z) == pytest.approx(coefficient(P, Z) / s**2, rel=1e-9)
     ours = SNELoss(P, "student").evaluate(torch.from_numpy(s * Z))
     assert ours.value == pytest.approx(value(P, s * Z), rel=1e-12)
     assert_allclose(ours.gradient, gradient(P, s * Z), rtol=1e-9, atol=1e-11)
-
-
-# ---------------------------------------------------------------------------------- prp-size, 2
-def lowest_on_a_line(P: np.ndarray, one: float = 1.0) -> tuple[float, np.ndarray]:
-    """The least F, or F_inf, that descents from many starts reach; and where, from the centre."""
-    found = []
-    for seed in range(40):
-        end = minimize(
-            lambda x: value(P, x[:, None], one),
-            10.0 ** (seed % 3 - 1) * points(seed, len(P), 1).ravel(),
-            jac=lambda x: gradient(P, x[:, None], one).ravel(),
-            method="BFGS",
-            options={"gtol": 1e-9},
-        )
-        found.append((float(end.fun), (end.x - end.x.mean())[:, None]))
-    return min(found, key=lambda pair: pair[0])
 
 
 def test_prp_size_of_a_finite_map():
@@ -124,15 +98,23 @@ def test_prp_size_of_a_finite_map():
     assert coefficient(P, Z) == pytest.approx(-P.sum() / 24, rel=1e-12)
     entropy = -(pairs(P) * np.log(pairs(P) / P.sum())).sum()
     assert value(P, Z) == pytest.approx(entropy, rel=1e-12)  # KL = 0
-    assert value(P, 100 * Z) < lowest_on_a_line(P, 0)[0]  # from below
+    ends = [
+        minimize(
+            lambda x: value(P, x[:, None], 0),
+            points(seed, 3, 1).flatten().numpy(),
+            jac=lambda x: gradient(P, x[:, None], 0).ravel(),
+        ).fun
+        for seed in range(15)
+    ]
+    assert value(P, 100 * Z) < min(ends)  # from below
 
 
-# ---------------------------------------------------------------------------------- prp-size-loops
 def test_prp_size_loops():
     """Counted self-loops: F >= <P, C> + m log n, 2 m log n in one place, and a best map is near."""
-    for seed in range(6):
+    for seed in range(3):
         n = 4 + seed
-        P, Z = plan(seed, n) + np.diag(np.random.default_rng(seed).random(n)), points(seed, n)
+        P = plan(seed, n) + np.diag(np.random.default_rng(seed).random(n))
+        Z = points(seed, n).numpy()
         m, loss, values = P.sum(), SNELoss(P, "student", diagonal="keep"), []
         for s in (1e-9, 1.0, 1e2, 1e4, 1e6):
             D = squares(s * Z)
@@ -148,11 +130,10 @@ def test_prp_size_loops():
         assert best.value <= values[0] and attraction <= m * np.log(n)
 
 
-# ---------------------------------------------------------------------------------- prp-growth
 @pytest.mark.parametrize(("seed", "n", "dimension", "symmetric"), CLOUDS)
 def test_prp_growth(seed, n, dimension, symmetric):
     """-<grad F, Z> = 2 sum (P - Q) / (1 + d^2), against differences of F along the ray."""
-    P, Z = plan(seed, n, symmetric=symmetric), points(seed, n, dimension)
+    P, Z = plan(seed, n, symmetric=symmetric), points(seed, n, dimension).numpy()
     for Y in (0.5 * Z, 3 * Z):
         p, k = pairs(P), 1 / (1 + pairs(squares(Y)))
         growth = 2 * ((p - p.sum() * k / k.sum()) * k).sum()

@@ -10,20 +10,18 @@ import drot
 import numpy as np
 import pytest
 from drot import spectral
-from plans import energy
+from oracles import scaled
+from plans import energy, squares
 from scipy.integrate import quad
 from scipy.optimize import linear_sum_assignment, minimize
 
-LOSSES = {
-    "square": lambda a, b: (a - b) ** 2,
-    "kl": lambda a, b: np.where(a > 0, a * np.log(np.where(a > 0, a, 1) / b), 0) - a + b,
-}
+LOSSES = ("square", "kl")
 
 
 def balanced(n: int, seed: int) -> np.ndarray:
     """A random doubly stochastic matrix, (n, n), sparse-ish."""
     S = np.random.default_rng(seed).gamma(0.3, size=(n, n)) + 1e-12
-    return scaled_plan(S, np.ones(n), np.ones(n), 400)
+    return scaled(S, sweeps=400)
 
 
 def centred(C) -> np.ndarray:
@@ -32,20 +30,8 @@ def centred(C) -> np.ndarray:
     return J @ (C + C.T) / 2 @ J
 
 
-def scaled_plan(T, rows, columns, rounds: int = 500) -> np.ndarray:
-    """Sinkhorn: row and column sums as given."""
-    for _ in range(rounds):
-        T = T * (rows / T.sum(axis=1))[:, None]
-        T = T * (columns / T.sum(axis=0))
-    return T
-
-
-def squared(Z) -> np.ndarray:
-    return np.square(Z[:, None] - Z).sum(axis=2)
-
-
-def is_cpd(C, tol: float = 1e-10) -> bool:
-    return bool(np.linalg.eigvalsh(centred(C)).min() > -tol * max(1.0, np.abs(C).max()))
+def is_cpd(C) -> bool:
+    return bool(np.linalg.eigvalsh(centred(C)).min() > -1e-10 * max(1.0, np.abs(C).max()))
 
 
 def permutations(n: int):
@@ -60,30 +46,26 @@ def gram_minimum(C, q: int) -> float:
 
 
 def student_softmax(Z):
-    kernel = 1 / (1 + squared(Z))
+    kernel = 1 / (1 + squares(Z))
     return len(Z) * kernel / kernel.sum()
 
 
 def test_lem_dr_gromov_monge():
+    """At a global minimum, which PCA is, no permutation helps, and some hurt."""
     rng, n = np.random.default_rng(0), 5
+    orders = [list(s) for s in itertools.permutations(range(n))]
     X, Z = rng.normal(size=(n, 3)), rng.normal(size=(n, 2))
-    C, orders = np.exp(-squared(X)), [list(s) for s in itertools.permutations(range(n))]
-    for loss, s in itertools.product(LOSSES.values(), orders):
-        moved = loss(C, student_softmax(Z)[np.ix_(s, s)]).sum()
-        assert moved == pytest.approx(loss(C, student_softmax(Z[s])).sum(), rel=1e-12)
-    # at a global minimum, which PCA is, no permutation helps, and some hurt
+    for s in orders:
+        np.testing.assert_allclose(student_softmax(Z)[np.ix_(s, s)], student_softmax(Z[s]))
     gram = centred(X @ X.T)
     best = spectral.kernel_pca(gram, 2).Z.numpy()
     values = [np.square(gram - (best @ best.T)[np.ix_(s, s)]).sum() for s in orders]
     assert values[0] == pytest.approx(gram_minimum(gram, 2), rel=1e-10)
     assert min(values) >= values[0] - 1e-10 and max(values) > values[0] + 1
-    value, sigma = drot.gromov.gromov_monge(gram, best @ best.T)
-    assert value * n * n == pytest.approx(values[0], rel=1e-10)
-    assert sigma.tolist() == list(range(n))
-    order = [3, 1, 4, 0, 2]  # it is undone
-    value, sigma = drot.gromov.gromov_monge(gram, (best @ best.T)[np.ix_(order, order)])
-    assert value * n * n == pytest.approx(values[0], rel=1e-10)
-    assert np.array(order)[sigma].tolist() == list(range(n))
+    for order in ([0, 1, 2, 3, 4], [3, 1, 4, 0, 2]):  # it is undone
+        value, sigma = drot.gromov.gromov_monge(gram, (best @ best.T)[np.ix_(order, order)])
+        assert value * n * n == pytest.approx(values[0], rel=1e-10)
+        assert np.array(order)[sigma].tolist() == list(range(n))
     # without equivariance it can help: an embedding with a built-in order
     order = np.abs(np.subtract.outer(np.arange(3), np.arange(3))) / 2
     data = np.outer([-1, 0, 1], [-1, 0, 1]) + order[np.ix_([0, 2, 1], [0, 2, 1])]
@@ -115,15 +97,15 @@ def test_prp_stable_image():
     rng, n, q = np.random.default_rng(2), 6, 2
     C, A = rng.normal(size=(n, n)), rng.uniform(size=(n, n))  # not even symmetric
     least = gram_minimum(C, q)
-    for seed in range(40):
+    for seed in range(20):
         S, Z = balanced(n, seed), rng.normal(size=(n, q))
         Y = S @ Z
         shared, moved = n * n * energy(C, Z @ Z.T, S / n), np.square(C - Y @ Y.T).sum()
         assert shared >= moved - 1e-9 >= least - 2e-9
         # condition 2: a loss that is linear and non-decreasing, similarities that are convex
-        assert (S @ squared(Z) @ S.T >= squared(Y) - 1e-10).all()
-        shared = np.einsum("ij,kl,ik,jl", A, squared(Z), S, S)
-        assert shared >= (A * squared(Y)).sum() - 1e-10
+        assert (S @ squares(Z) @ S.T >= squares(Y) - 1e-10).all()
+        shared = np.einsum("ij,kl,ik,jl", A, squares(Z), S, S)
+        assert shared >= (A * squares(Y)).sum() - 1e-10
     for P in permutations(3):  # and no gap at permutations
         Z = rng.normal(size=(3, q))
         moved = np.square(C[:3, :3] - (P @ Z) @ (P @ Z).T).sum()
@@ -133,10 +115,9 @@ def test_prp_stable_image():
 def test_rem_equivariant():
     """phi(psi(z_i, z_j), g(Z)) turns with the points; without a symmetric g it does not."""
     Z, n = np.random.default_rng(3).normal(size=(5, 2)), 5
-
     functions = {
         "gram": lambda Z: Z @ Z.T,
-        "scaled": lambda Z: scaled_plan(np.exp(-squared(Z)), np.ones(n) / n, np.ones(n) / n, 2000),
+        "scaled": lambda Z: scaled(np.exp(-squares(Z)), sweeps=50),
         # psi not symmetric, phi not a product, g permutation invariant
         "uneven": lambda Z: np.tanh(Z[:, :1] + 2 * Z[:, 1]) ** 2 + np.sort(Z[:, 0]) @ np.arange(n),
         "ordered": lambda Z: Z @ Z.T + Z[0, 0],
@@ -168,9 +149,11 @@ def test_lem_cpd():
 
 def sags(A, B, loss, plans) -> list[float]:
     """The value half way between two plans, less the mean of theirs."""
-    ends = [energy(A, B, T, loss) for T in plans]
-    halves = [energy(A, B, (S + T) / 2, loss) for S, T in itertools.pairwise(plans)]
-    return [m - (a + b) / 2 for m, (a, b) in zip(halves, itertools.pairwise(ends), strict=True)]
+
+    def at(T) -> float:
+        return energy(A, B, T, loss)
+
+    return [at((S + T) / 2) - (at(S) + at(T)) / 2 for S, T in itertools.pairwise(plans)]
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -182,12 +165,12 @@ def test_prp_gw_concave(loss, sign):
     A, B = (sign * (M @ M.T) for M in (X, Z))
     if loss == "kl":
         A, B = A - A.min() + 0.1, np.exp(B)
-    plans = [balanced(n, seed) / n for seed in range(30)]
+    plans = [balanced(n, seed) / n for seed in range(12)]
     assert min(sags(A, B, loss, plans)) >= -1e-10
     vertices = [energy(A, B, P / n, loss) for P in permutations(n)]
     assert min(vertices) <= min(energy(A, B, T, loss) for T in plans)
     rows, columns = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(3))
-    wide = [scaled_plan(rng.gamma(0.3, size=(n, 3)) + 1e-9, rows, columns) for _ in range(12)]
+    wide = [scaled(rng.gamma(0.3, size=(n, 3)) + 1e-9, rows, columns, 500) for _ in range(12)]
     assert min(sags(A, B[:3, :3], loss, wide)) >= -1e-10
     assert sags(X @ X.T, -X @ X.T, "square", plans[:2])[0] < -1e-6
 
@@ -197,9 +180,8 @@ def test_thm_dr_gw():
     rng, n, q = np.random.default_rng(5), 6, 2
     # (1) for a fixed plan the best Z is known: n^2 E = |C|^2 - 2 <S^T C S, Z Z^T> + |Z Z^T|^2
     C = rng.normal(size=(n, n))
-    for seed in range(30):
-        pulled = balanced(n, seed)
-        pulled = pulled.T @ C @ pulled
+    for seed in range(20):
+        pulled = balanced(n, seed).T @ C @ balanced(n, seed)
         best = (C**2).sum() - (pulled**2).sum() + gram_minimum(pulled, q)
         assert best >= gram_minimum(C, q) - 1e-10
     # (2) Z and T free: minimise over both from many starts
@@ -210,11 +192,11 @@ def test_thm_dr_gw():
     def shared(z, S):
         return n * n * energy(C_X, student_softmax(z.reshape(n, q)), S / n, "kl")
 
-    starts = rng.normal(size=(12, n * q))
+    starts = rng.normal(size=(6, n * q))
     reduction = min(minimize(shared, z, args=(np.eye(n),), method="BFGS").fun for z in starts)
-    for seed in range(3):
+    for seed in range(2):
         S, z = balanced(n, seed), starts[seed]
-        for _ in range(15):  # blocks: Z for a fixed plan, then a step of the plan to a vertex
+        for _ in range(8):  # blocks: Z for a fixed plan, then a step of the plan to a vertex
             z = minimize(shared, z, args=(S,), method="BFGS", options={"maxiter": 30}).x
             K = np.log(student_softmax(z.reshape(n, q)))
             vertex = np.eye(n)[linear_sum_assignment(-C_X @ S @ K)[1]]
@@ -236,7 +218,7 @@ def test_prp_student_cpd():
             assert np.linalg.eigvalsh(np.exp(-r * cost)).min() > -1e-11
     # the diagonal need not be 0
     offset = rng.uniform(0, 2, size=80)
-    assert is_cpd(-np.log1p(squared(Z) + offset[:, None] + offset))
+    assert is_cpd(-np.log1p(squares(Z) + offset[:, None] + offset))
     # C must be CND: squares of squared distances are not
     line = np.subtract.outer(np.arange(-1.0, 2), np.arange(-1.0, 2)) ** 4
     assert not is_cpd(-np.log1p(0.01 * line))
@@ -244,7 +226,7 @@ def test_prp_student_cpd():
 
 def test_cor_curve_cpd():
     rng = np.random.default_rng(7)
-    d = np.sqrt(squared(rng.normal(size=(60, 2))))
+    d = np.sqrt(squares(rng.normal(size=(60, 2))))
     for a, b in itertools.product((0.1, 1.6, 9.0), (0.3, 0.895, 1.0)):
         assert is_cpd(-np.log1p(a * d ** (2 * b)))
     v = np.array([1.0, -2, 1])
@@ -270,7 +252,7 @@ def test_prp_two_points():
     def pair(own, other):
         return np.array([[own, other], [other, own]])
 
-    k = np.linspace(1e-3, 1, 4000)
+    k = np.linspace(1e-3, 1, 1000)
     for eps in (0.0, 0.2, 0.7, 0.99):
         C = pair(eps, 1.0)
         matched, shared = (
@@ -278,8 +260,8 @@ def test_prp_two_points():
             for T in (np.eye(2) / 2, pair(0.25, 0.25))
         )
         gap = 1 - eps + (1 + eps) * math.log((1 + eps) / 2)
-        assert gap > 0 and min(matched) - min(shared) == pytest.approx(gap, abs=1e-6)
-        assert k[np.argmin(shared)] == pytest.approx((1 + eps) / 2, abs=1e-3)
+        assert gap > 0 and min(matched) - min(shared) == pytest.approx(gap, abs=1e-5)
+        assert k[np.argmin(shared)] == pytest.approx((1 + eps) / 2, abs=2e-3)
         assert np.argmin(matched) == len(k) - 1
     for eps, x, t in itertools.product((1.0, 1.5), (0.2, 0.6, 1.0), np.linspace(0, 1, 21)):
         plans = (pair(t, 1 - t) / 2, np.eye(2) / 2)  # C is CPD: no plan helps
@@ -294,16 +276,16 @@ def test_cor_cross_entropy():
 
     def parts(Z):
         """-log C_Z."""
-        return squared(Z) + math.log(1 + squared(Z).sum())
+        return squares(Z) + math.log(1 + squares(Z).sum())
 
-    for seed in range(40):
+    for seed in range(20):
         S, Z = balanced(n, seed), rng.choice([0.3, 1, 5]) * rng.normal(size=(n, q))
         assert (parts(S @ Z) <= S @ parts(Z) @ S.T + 1e-10).all()
         shared = np.einsum("ij,kl,ik,jl", A, parts(Z), S, S)
         assert shared >= (A * parts(S @ Z)).sum() - 1e-10
     # f must be log-concave: Student's is not, far out
     Z, S = np.array([[0.0], [1.0], [9.0]]), np.array([[1, 0, 0], [0, 0.5, 0.5], [0, 0.5, 0.5]])
-    assert (np.log1p(squared(S @ Z)) > S @ np.log1p(squared(Z)) @ S.T + 0.5)[0, 1]
+    assert (np.log1p(squares(S @ Z)) > S @ np.log1p(squares(Z)) @ S.T + 0.5)[0, 1]
 
 
 def test_prp_collapse():
@@ -318,7 +300,7 @@ def test_prp_collapse():
     def objective(Z, shift):
         return (A * (gaps(Z, shift) + math.log(1 + np.linalg.norm(Z, axis=1).sum()))).sum()
 
-    for shift, _ in itertools.product((np.zeros(2), np.array([0.7, -0.2])), range(50)):
+    for shift, _ in itertools.product((np.zeros(2), np.array([0.7, -0.2])), range(20)):
         Z = rng.normal(size=(n, 2)) * rng.choice([0.01, 1, 10]) + rng.normal(size=2)
         mean = np.broadcast_to(Z.mean(axis=0), Z.shape)
         assert objective(Z, shift) >= objective(mean, shift) - 1e-9
@@ -339,7 +321,7 @@ def test_prp_bilinear():
         assert two == pytest.approx(one) if same else two < one - 1e-3
         assert min(n * n * energy(A, sign * B, P / n) for P in group) == pytest.approx(one)
         if same:
-            soft = [n * n * energy(A, B, balanced(n, seed) / n) for seed in range(60)]
+            soft = [n * n * energy(A, B, balanced(n, seed) / n) for seed in range(20)]
             assert min(soft) >= one - 1e-9
 
 
@@ -355,8 +337,8 @@ def test_prp_bilinear_converse():
 
     values = [f(P) for P in permutations(3)]
     assert [values[0], values[2], min(values)] == pytest.approx([72, 18, 18])
-    plans = [balanced(3, seed) for seed in range(60)] + permutations(3)
-    for a, b in itertools.product(np.linspace(-9, 9, 37), np.linspace(-4, 4, 17)):
+    plans = [balanced(3, seed) for seed in range(20)] + permutations(3)
+    for a, b in itertools.product(np.linspace(-9, 9, 19), np.linspace(-4, 4, 9)):
         D = a * np.eye(3) + b
         products = [np.sum((C @ S @ D) * S) for S in plans]
         assert (C**2).sum() + (D**2).sum() - 2 * max(products) >= 72 - 1e-9

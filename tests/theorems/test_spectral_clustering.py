@@ -8,7 +8,7 @@ import drot
 import numpy as np
 import oracles
 import pytest
-from plans import balanced
+from plans import balanced, cut, kmeans
 
 
 def kernel(seed: int, n: int) -> np.ndarray:
@@ -26,24 +26,6 @@ def partitions(n: int, c: int):
             yield np.array(labels)
 
 
-def cut(P: np.ndarray, labels: np.ndarray) -> float:
-    """The definition, group by group."""
-    groups = [labels == a for a in set(labels.tolist())]
-    return sum(P[np.ix_(mine, ~mine)].sum() / P[mine].sum() for mine in groups)
-
-
-def kmeans_cost(V: np.ndarray, labels: np.ndarray) -> float:
-    """Squared distances to the mean of each group."""
-    groups = [V[labels == a] for a in set(labels.tolist())]
-    return sum(float(((own - own.mean(axis=0)) ** 2).sum()) for own in groups)
-
-
-def spectrum(P: np.ndarray, c: int):
-    """Of I - P: the first c eigenvectors, the sum of their values, the gap after and the last."""
-    values, vectors = np.linalg.eigh(np.eye(len(P)) - P)
-    return vectors[:, :c], values[:c].sum(), values[c] - values[c - 1], values[-1]
-
-
 def laplacian(P: np.ndarray) -> np.ndarray:
     d = P.sum(axis=1)
     return np.eye(len(P)) - P / np.sqrt(d[:, None] * d)
@@ -55,12 +37,7 @@ def indicator(labels: np.ndarray, d: np.ndarray) -> np.ndarray:
     return np.sqrt(d)[:, None] * H / np.sqrt(d @ H)
 
 
-def frame(seed: int, n: int, c: int) -> np.ndarray:
-    """Orthonormal columns in no special position."""
-    return np.linalg.qr(np.random.default_rng(seed).normal(size=(n, c)))[0]
-
-
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_prp_cut_trace(seed):
     """U is orthonormal and its trace is the cut, for degrees that are far from equal."""
     rng = np.random.default_rng(seed)
@@ -77,7 +54,7 @@ def test_prp_cut_trace(seed):
     assert trace >= np.linalg.eigvalsh(laplacian(P))[:c].sum() - 1e-12
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_thm_ky_fan(seed):
     """Both sides of the remainder, for random symmetric matrices and random frames."""
     rng = np.random.default_rng(seed)
@@ -87,7 +64,7 @@ def test_thm_ky_fan(seed):
     values, vectors = np.linalg.eigh(L)
     for c, s in itertools.product((1, 3, 8), range(20)):
         V = vectors[:, :c]
-        U = frame(100 * seed + s, n, c)
+        U = np.linalg.qr(rng.normal(size=(n, c)))[0]
         if s % 2:  # near the optimum too, where the inequalities are close
             U = np.linalg.qr(V + 0.05 * U)[0]
         delta = c - ((U.T @ V) ** 2).sum()
@@ -97,17 +74,18 @@ def test_thm_ky_fan(seed):
         assert excess <= (values[-1] - values[0]) * delta + 1e-10
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("c", [2, 3])
 def test_prp_clustering_gap(seed, c):
-    """All partitions of nine points: J = c - |U'V|^2, both bounds, and the factor at the best J."""
-    n = 9 if c == 2 else 8
+    """All partitions of eight points: J = c - |U'V|^2, both bounds, and the factor at the best."""
+    n = 8
     P = balanced(seed, n).numpy()
-    V, base, gap, last = spectrum(P, c)
+    values, vectors = np.linalg.eigh(np.eye(n) - P)
+    V, base, gap, last = vectors[:, :c], values[:c].sum(), values[c] - values[c - 1], values[-1]
     assert gap > 1e-4
     costs, cuts = [], []
     for labels in partitions(n, c):
-        J, excess = kmeans_cost(V, labels), cut(P, labels) - base
+        J, excess = kmeans(V, np.ones(n), labels), cut(P, labels) - base
         U = indicator(labels, np.ones(n))
         assert abs(J - (c - ((U.T @ V) ** 2).sum())) < 1e-9
         assert gap * J <= excess + 1e-9 and excess <= last * J + 1e-9
@@ -129,9 +107,7 @@ def least_leak(n: int, m: int, xi: float) -> float:
     return (low + high) / 2
 
 
-@pytest.mark.parametrize(
-    ("n", "m", "xi"), [(7, 1, 2), (7, 3, 4), (9, 2, 2.5), (9, 2, 8), (9, 5, 6)]
-)
+@pytest.mark.parametrize(("n", "m", "xi"), [(7, 1, 2), (7, 3, 4), (9, 2, 8)])
 def test_prp_small_sets(n, m, xi):
     """The least leak, found by a conic program over all symmetric plans, is phi_m."""
     plan = cp.Variable((n, n), symmetric=True)
@@ -145,7 +121,7 @@ def test_prp_small_sets(n, m, xi):
         assert leak == pytest.approx(phi, abs=1e-5)
 
 
-@pytest.mark.parametrize("xi", [6.0, 12.0, 30.0])
+@pytest.mark.parametrize("xi", [6.0, 30.0])
 def test_prp_small_sets_plans(xi):
     """Every group of nearest neighbours leaks phi_m under P^se, phi / (2 - phi) under P^e."""
     X = np.random.default_rng(0).normal(size=(50, 2))
@@ -167,10 +143,9 @@ def test_prp_small_sets_plans(xi):
     assert min(tight) < 2.5  # the bound is of the right size
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_cor_no_lonely_point(seed):
+def test_cor_no_lonely_point():
     """Outliers at any distance: P^se keeps the bound, and the conic solver's plan does too."""
-    X = np.random.default_rng(seed).normal(size=(12, 2))
+    X = np.random.default_rng(0).normal(size=(12, 2))
     X[0] = (40.0, 0.0)
     C = oracles.exact_sqeuclidean(X, X)
     xi = 3.0
@@ -180,8 +155,6 @@ def test_cor_no_lonely_point(seed):
     np.testing.assert_allclose(ours, conic, atol=1e-5)
     assert ours.diagonal().max() <= bound + 1e-9
     assert ours[0, 0] > bound - 0.1  # the outlier is as alone as it may be
-    # the same cloud, one entropy for all: alone
-    assert drot.doubly_stochastic_affinity(C, perplexity=xi).plan[0, 0] > 1 - 1e-6
 
 
 def test_cor_no_lonely_point_counterexample():
@@ -189,7 +162,7 @@ def test_cor_no_lonely_point_counterexample():
     rest, n, xi = np.random.default_rng(1).normal(size=(9, 2)), 10, 5.0
     assert xi <= (n - 1) ** ((n - 1) / n)
     B = oracles.exact_sqeuclidean(rest, rest).sum() / (n - 1)
-    for r in (10.0, 30.0, 100.0):
+    for r in (10.0, 100.0):
         X = np.vstack([[r + np.abs(rest).max(), 0.0], rest])
         C = oracles.exact_sqeuclidean(X, X)
         plan = drot.doubly_stochastic_affinity(C, perplexity=xi).plan.numpy()

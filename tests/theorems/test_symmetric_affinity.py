@@ -32,39 +32,27 @@ def star_cost(leaves: int) -> np.ndarray:
     return C
 
 
-def triples(k: int, distance: float = 10.0) -> np.ndarray:
-    """k copies of (-1, 0, 1) on the line; the middles are rows 1, 4, 7, ..."""
-    return squares((distance * np.arange(k)[:, None] + np.array([-1.0, 0.0, 1.0])).ravel())
-
-
 LINE = squares([-1, 0, 1])
-SHARES = (0.02, 0.3, 0.6, 0.97)  # of the way from perplexity 1 to n
 COSTS = {
-    "cloud": cloud_cost(0, 12),
-    "cloud22": cloud_cost(1, 22),
+    "cloud": cloud_cost(1, 18),
     "line": LINE,
-    "triples": triples(2),
-    "graph": graph_cost(2, 10, 1.0),
-    "wide graph": graph_cost(5, 12, 4.0),
+    "triples": squares([-1.0, 0, 1, 9, 10, 11]),
+    "graph": graph_cost(5, 12, 4.0),
     "star": star_cost(6),
     "simplex": squares(np.concatenate([np.zeros((1, 5)), np.eye(5) - 1 / 5])),
     "self-costs": cloud_cost(3, 9) + np.add.outer(np.arange(9.0), np.arange(9.0)),
 }
 each_cost = pytest.mark.parametrize("name", COSTS)
-each_share = pytest.mark.parametrize("share", SHARES)
+each_share = pytest.mark.parametrize("share", [0.02, 0.5, 0.97])  # of the way from 1 to n
 
 
 @functools.cache
 def solved(name: str, share: float):
     """A cost, a perplexity, the conic solution and the package's."""
     C = COSTS[name]
-    xi = level(C, share)
+    xi = 1 + share * (len(C) - 1)
     conic = oracles.symmetric_entropic_transport(C, xi)
     return C, xi, conic, drot.symmetric_entropic_affinity(C, perplexity=xi)
-
-
-def level(C: np.ndarray, share: float) -> float:
-    return 1 + share * (len(C) - 1)
 
 
 def row_perplexities(plan) -> np.ndarray:
@@ -86,13 +74,6 @@ def random_duals(seed: int, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return gamma, -gamma * rng.uniform(0.2, 2.0, size=len(C))
 
 
-def point_at(dual: Dual, gamma, lam, pinned=()):
-    mask = torch.zeros(len(gamma), dtype=torch.bool)
-    mask[list(pinned)] = True
-    return dual.at(torch.tensor(gamma), torch.tensor(lam), mask)
-
-
-# --------------------------------------------------------------------------- prp-sea-unique
 @each_cost
 @each_share
 def test_prp_sea_unique(name, share):
@@ -107,7 +88,7 @@ def test_prp_sea_unique(name, share):
     assert (row_perplexities(plan) >= xi * (1 - 1e-8)).all()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_prp_sea_unique_perplexity_by_row(seed):
     """A perplexity for each row, far apart from row to row: the conic plan again."""
     rng = np.random.default_rng(seed)
@@ -131,7 +112,6 @@ def test_err_sea_unique():
         drot.symmetric_entropic_affinity(C, perplexity=1.5)
 
 
-# ----------------------------------------------------------------------- prp-sea-saturation
 @each_cost
 @each_share
 def test_prp_sea_saturation(name, share):
@@ -152,7 +132,6 @@ def test_prp_sea_saturation(name, share):
     assert_allclose(affinity.perplexity, row_perplexities(plan), rtol=1e-9)
 
 
-# ---------------------------------------------------------------------------- thm-sea-three
 def excess(weights, xi: float) -> float:
     return oracles.log_perplexity(np.array(weights) / sum(weights)) - math.log(xi)
 
@@ -181,17 +160,6 @@ def of_pairs(first: float, second: float, across: float) -> np.ndarray:
     return np.array([[0, first, second], [first, 0, across], [second, across, 0]])
 
 
-def triangle(kind: str, seed: int) -> np.ndarray:
-    """Corners of a triangle of this kind, the widest angle at a random one, turned and moved."""
-    rng = np.random.default_rng(seed)
-    reach = {"acute": (0.34, 0.49), "right": (0.5, 0.5), "obtuse": (0.52, 0.98)}[kind]
-    angle = math.pi * rng.uniform(*reach)
-    one, other = rng.uniform(0.7, 1.0, size=2) if kind == "acute" else rng.uniform(0.2, 3, size=2)
-    X = np.array([[0, 0], [one, 0], [other * math.cos(angle), other * math.sin(angle)]])
-    turn, _ = np.linalg.qr(rng.normal(size=(2, 2)))
-    return (X @ turn + rng.normal(size=2))[rng.permutation(3)]
-
-
 def solve_three(C, xi, atol: float = 1e-8):
     """The package's solution, after the statement's plan, slack row and gamma confirm it."""
     plan, slack, gamma = three_points(C, xi)
@@ -205,24 +173,22 @@ def solve_three(C, xi, atol: float = 1e-8):
     return affinity, slack
 
 
-@pytest.mark.parametrize("kind", ["acute", "obtuse"])
-@pytest.mark.parametrize("seed", range(8))
-def test_thm_sea_three(kind, seed):
+@pytest.mark.parametrize("seed", [2, 3, 8, 11])  # of the last two no corner is obtuse
+def test_thm_sea_three(seed):
     """A corner is slack exactly if it is obtuse, whatever xi; the plan has the stated form."""
-    X = triangle(kind, seed)
+    X = np.random.default_rng(seed).normal(size=(3, 2))
     corner = np.array([(X[i - 1] - X[i]) @ (X[i - 2] - X[i]) for i in range(3)])
-    assert (corner < 0).sum() == (kind == "obtuse")
-    for xi in (1.05, 1.5, 2.2, 2.95):
+    for xi in (1.05, 1.8, 2.95):
         affinity, slack = solve_three(squares(X), xi)
         assert_array_equal(affinity.slack, corner < 0)
-        if kind == "acute":
+        if slack is None:
             kappa = float(affinity.log_plan[0, 0] - affinity.log_plan[0, 1])
             assert_allclose(affinity.gamma, 2 * corner / kappa, rtol=1e-5)
         else:
             assert affinity.perplexity[slack] > xi + 1e-6
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_thm_sea_three_any_cost(seed):
     """Any symmetric cost, positive off the diagonal, over three decades: not only distances."""
     rng = np.random.default_rng(seed)
@@ -231,7 +197,7 @@ def test_thm_sea_three_any_cost(seed):
         solve_three(of_pairs(*(pairs * rng.uniform(0.9, 1.1, size=3))), xi, atol=2e-8)
 
 
-@pytest.mark.parametrize("rho", [0.7, 1.5, 2.0, 2.02, 2.2, 4.5, 20.0])
+@pytest.mark.parametrize("rho", [0.7, 2.0, 2.02, 2.2, 20.0])
 @pytest.mark.parametrize("skew", [0.0, 0.3])
 def test_prp_sea_three_psd(rho, skew):
     """The sign of the smallest eigenvalue is that of 1 + q^rho - 2 q: never negative up to rho = 2,
@@ -249,7 +215,6 @@ def test_prp_sea_three_psd(rho, skew):
     assert all(signs) == (rho <= 2)
 
 
-# ----------------------------------------------------------------------------- prp-sea-dual
 @each_cost
 @each_share
 def test_prp_sea_dual(name, share):
@@ -276,56 +241,9 @@ def test_prp_sea_dual(name, share):
     assert_allclose(lam, conic.row_sum, atol=1e-5 * C.max())
 
 
-@pytest.mark.parametrize("block", [None, 1, 4])
-@pytest.mark.parametrize("seed", range(3))
-def test_prp_sea_dual_value_and_gradient(seed, block):
-    """Value, entropies and row sums anywhere, not only at the optimum."""
-    C, xi = cloud_cost(seed, 9), np.linspace(2, 7, 9)
-    gamma, lam = random_duals(seed, C)
-    at = np.concatenate([gamma, lam])
-    point = point_at(dual_of(C, xi, block), gamma, lam)
-    assert point.value == pytest.approx(oracles.symmetric_dual(C, xi, gamma, lam), rel=1e-12)
-    slope = oracles.symmetric_dual_gradient(C, xi, at)
-    assert_allclose(point.row_sum, 1 - slope[9:], rtol=1e-12)
-    assert_allclose(point.entropy, np.log(xi) + 1 - slope[:9], atol=1e-12)
-    measured = oracles.jacobian(
-        lambda x: np.array([oracles.symmetric_dual(C, xi, *np.split(x, 2))]), at, 1e-6
-    )
-    assert_allclose(measured[0], slope, atol=1e-7)
-
-
-@pytest.mark.parametrize("block", [None, 4])
-def test_prp_sea_dual_slack_rows(block):
-    """Value, row sums and entropies where gamma_i = 0: pinned rows, bare rows, copies."""
-    C = squares([-1.0, 0.0, 0.0, 0.9, 3.0, 4.0, 5.1])
-    n, xi = len(C), 2.5
-    gamma, lam = random_duals(0, C)
-    gamma[[1, 2, 5]] = 0.0
-    lam[[1, 2]], lam[5] = 0.0, -0.4
-    dual = dual_of(C, xi, block)
-    point = point_at(dual, gamma, lam, pinned=[1, 2])
-    s, u = gamma[:, None] + gamma, lam[:, None] + lam - 2 * C
-    plan = np.where(s > 0, np.exp(u / np.where(s > 0, s, 1.0)), 0.0)
-    free = np.zeros(n)
-    free[[1, 2]] = (1 - plan[[1, 2]].sum(axis=1)) / 2  # the two copies share it
-    plan[np.ix_([1, 2], [1, 2])] = free[[1, 2], None]
-    assert_allclose(point.free, free, rtol=1e-12, atol=1e-15)
-    assert_allclose(point.row_sum, plan.sum(axis=1), rtol=1e-12)
-    assert point.value == pytest.approx(oracles.symmetric_dual(C, xi, gamma, lam), rel=1e-12)
-    entropy = (plan - plan * np.log(np.where(plan > 0, plan, 1.0))).sum(axis=1)
-    assert (free[[1, 2]] > 0).all()
-    assert_allclose(point.entropy, entropy, rtol=1e-12)
-    # what each row owes: a slack row only missing entropy, and no negative weight
-    gap = np.log(xi) + 1 - np.asarray(point.entropy)
-    owed, sums = (np.asarray(x) for x in dual.violation(point))
-    assert_allclose(owed, np.where(gamma == 0, np.maximum(gap, 0), np.abs(gap)), rtol=1e-12)
-    wrong = np.abs(np.asarray(point.row_sum) - 1)
-    assert_allclose(sums, np.maximum(wrong, -free), rtol=1e-12)
-
-
-# --------------------------------------------------------------------------- cor-sea-finite
 @pytest.mark.parametrize(
-    ("C", "xi"), [(COSTS["cloud22"], 12.0), (squares(triangle("acute", 0)), 2.0)]
+    ("C", "xi"),
+    [(COSTS["cloud"], 10.0), (squares(np.random.default_rng(8).normal(size=(3, 2))), 2)],
 )
 def test_cor_sea_finite(C, xi):
     """Positive prices at which all rows are met: P is P^se, and q is nowhere larger."""
@@ -344,7 +262,6 @@ def test_cor_sea_finite(C, xi):
         assert oracles.symmetric_dual(C, xi, other, moved) < best
 
 
-# -------------------------------------------------------------------------- prp-sea-hessian
 def explicit_hessian(C: np.ndarray, gamma: np.ndarray, lam: np.ndarray) -> np.ndarray:
     """Minus the Hessian, (2n, 2n), as stated; pairs without a price have no curvature."""
     s = gamma[:, None] + gamma
@@ -356,32 +273,34 @@ def explicit_hessian(C: np.ndarray, gamma: np.ndarray, lam: np.ndarray) -> np.nd
     return np.block([[np.diag(M.sum(axis=1)) + M for M in row] for row in ((D, B), (B, A))])
 
 
-def product(dual: Dual, point, step: np.ndarray) -> np.ndarray:
-    return dual.hessian_product(point, torch.tensor(step).view(2, -1)).flatten().numpy()
-
-
 @pytest.mark.parametrize("block", [None, 1, 4])
-@pytest.mark.parametrize("seed", range(3))
-def test_prp_sea_hessian(seed, block):
-    """Products with unit vectors are the columns of the stated matrix, and of differences."""
-    C, xi = cloud_cost(seed, 9), np.linspace(2, 7, 9)
-    gamma, lam = random_duals(seed, C)
-    dual = dual_of(C, xi, block)
-    point = point_at(dual, gamma, lam)
-    found = np.stack([product(dual, point, unit) for unit in np.eye(18)], axis=1)
+def test_prp_sea_hessian(block):
+    """Value, entropies and row sums anywhere, not only at the optimum; products with unit vectors
+    are the columns of the stated matrix, and of differences."""
+    C, xi = cloud_cost(0, 9), np.linspace(2, 7, 9)
+    gamma, lam = random_duals(0, C)
+    at, dual = np.concatenate([gamma, lam]), dual_of(C, xi, block)
+    point = dual.at(*map(torch.tensor, (gamma, lam)), torch.zeros(9, dtype=torch.bool))
+    assert point.value == pytest.approx(oracles.symmetric_dual(C, xi, gamma, lam), rel=1e-12)
+    slope = oracles.symmetric_dual_gradient(C, xi, at)
+    assert_allclose(point.row_sum, 1 - slope[9:], rtol=1e-12)
+    assert_allclose(point.entropy, np.log(xi) + 1 - slope[:9], atol=1e-12)
+    by_value = oracles.jacobian(
+        lambda x: np.array([oracles.symmetric_dual(C, xi, *np.split(x, 2))]), at, 1e-6
+    )
+    assert_allclose(by_value[0], slope, atol=1e-7)
+    units = torch.eye(18).double().view(18, 2, 9)
+    found = np.stack([dual.hessian_product(point, unit).flatten() for unit in units], axis=1)
     scale = np.abs(found).max()
     stated = explicit_hessian(C, gamma, lam)
     assert_allclose(found, stated, rtol=1e-10, atol=1e-13 * scale)
-    measured = -oracles.jacobian(
-        lambda x: oracles.symmetric_dual_gradient(C, xi, x), np.concatenate([gamma, lam]), 1e-6
-    )
+    measured = -oracles.jacobian(lambda x: oracles.symmetric_dual_gradient(C, xi, x), at, 1e-6)
     assert_allclose(found, measured, atol=1e-7 * scale)
     assert np.linalg.eigvalsh(found)[0] > -1e-12 * scale  # q is concave
     # the diagonals and row sums that the preconditioner reads
     own = np.stack([M.diagonal() for M in (stated[:9, :9], stated[:9, 9:], stated[9:, 9:])])
     assert_allclose(point.sums + point.diagonal, own, rtol=1e-10, atol=1e-14)
-    assert dual.products == 18
-    assert dual.passes == 1
+    assert (dual.products, dual.passes) == (18, 1)
 
 
 def test_prp_sea_hessian_domain():
@@ -415,32 +334,26 @@ def test_rows_are_sorted():
     assert float(run.point.lam[0]) == pytest.approx(1e-2 * math.log(left))
 
 
-# --------------------------------------------------------------------------- lem-sea-shift
-def same_but_for_lam(C, xi, a, plain):
-    """Solve for C_ij + a_i + a_j and compare with the result for C."""
-    top = C.max()
-    moved = drot.symmetric_entropic_affinity(C + np.add.outer(a, a), perplexity=xi, tol=1e-11)
-    assert_allclose(moved.plan, plain.plan, atol=1e-8)
-    assert_allclose(moved.gamma, plain.gamma, atol=1e-6 * top)
-    assert_allclose(moved.lam, plain.lam.numpy() + 2 * a, atol=1e-6 * top)
-    assert_array_equal(moved.slack, plain.slack)
-    assert_allclose(moved.free, plain.free, atol=1e-8)
-    assert moved.dual_value == pytest.approx(plain.dual_value + 2 * a.sum(), abs=1e-7 * top)
-
-
-@pytest.mark.parametrize("name", ["cloud", "line", "graph", "wide graph", "star"])
-@each_share
+@pytest.mark.parametrize("name", ["line", "graph", "star"])
+@pytest.mark.parametrize("share", [0.3, 0.97])
 def test_lem_sea_shift(name, share):
     """a_i + a_j moves lam by 2a and nothing else; a factor t multiplies gamma and lam."""
     C, rng = COSTS[name], np.random.default_rng(0)
-    xi, top = level(C, share), C.max()
+    xi, top = 1 + share * (len(C) - 1), C.max()
     plain = drot.symmetric_entropic_affinity(C, perplexity=xi, tol=1e-11)
-    same_but_for_lam(C, xi, rng.uniform(0, 0.4, size=len(C)) * C[C > 0].min(), plain)
+    shifts = [rng.uniform(0, 0.4, size=len(C)) * C[C > 0].min()]
     if name == "line":  # costs that tie only by such a shift
-        same_but_for_lam(C, xi, np.array([0.0, 0.5, -0.5]), plain)
-    if share < 0.5:
-        for size in (0.5, 5.0):  # most rows then find another point cheaper than themselves
-            same_but_for_lam(C, xi, size * top * rng.normal(size=len(C)), plain)
+        shifts.append(np.array([0.0, 0.5, -0.5]))
+    if share < 0.5:  # most rows then find another point cheaper than themselves
+        shifts += [size * top * rng.normal(size=len(C)) for size in (0.5, 5.0)]
+    for a in shifts:
+        moved = drot.symmetric_entropic_affinity(C + np.add.outer(a, a), perplexity=xi, tol=1e-11)
+        assert_allclose(moved.plan, plain.plan, atol=1e-8)
+        assert_allclose(moved.gamma, plain.gamma, atol=1e-6 * top)
+        assert_allclose(moved.lam, plain.lam.numpy() + 2 * a, atol=1e-6 * top)
+        assert_array_equal(moved.slack, plain.slack)
+        assert_allclose(moved.free, plain.free, atol=1e-8)
+        assert moved.dual_value == pytest.approx(plain.dual_value + 2 * a.sum(), abs=1e-7 * top)
     for t in (0.3, 700.0):
         scaled = drot.symmetric_entropic_affinity(t * C, perplexity=xi, tol=1e-11)
         assert_allclose(scaled.plan, plain.plan, atol=1e-8)
@@ -448,8 +361,7 @@ def test_lem_sea_shift(name, share):
         assert_allclose(scaled.lam / t, plain.lam, atol=1e-6 * top)
 
 
-# ----------------------------------------------------------------------------- prp-sea-kl
-@pytest.mark.parametrize(("seed", "n", "xi"), [(0, 8, 3.0), (1, 10, 2.0), (1, 10, 6.0)])
+@pytest.mark.parametrize(("seed", "n", "xi"), [(0, 8, 3.0), (1, 10, 6.0)])
 def test_prp_sea_kl(seed, n, xi):
     """Up to the smallest gamma the projection of exp(-C/sigma) is the plan; well above, not."""
     C = squares(np.random.default_rng(seed).normal(size=(n, 4)))

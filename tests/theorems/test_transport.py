@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import cvxpy as cp
 import drot
@@ -9,8 +10,11 @@ import numpy as np
 import ot
 import pytest
 from numpy.testing import assert_allclose
-from oracles import jacobian
+from oracles import jacobian, scaled
 from scipy.optimize import linear_sum_assignment, linprog
+from scipy.spatial.distance import cdist
+
+cost_of = partial(cdist, metric="sqeuclidean")
 
 
 def masses(rng, size: int) -> np.ndarray:
@@ -40,26 +44,15 @@ def scale_rows(P: np.ndarray, h: np.ndarray) -> np.ndarray:
 
 def entropic(C: np.ndarray, h: np.ndarray, h_bar: np.ndarray, nu: float) -> np.ndarray:
     """P_nu by scaling rows and columns."""
-    P = np.exp(-(C - C.min()) / nu)
-    for _ in range(20_000):
-        P = scale_rows(scale_rows(P, h).T, h_bar).T
-        if abs(P.sum(axis=1) - h).max() < 1e-15:
-            break
-    return P
+    return scaled(np.exp(-(C - C.min()) / nu), h, h_bar)
 
 
-# ----------------------------------------------------------------------------------- thm-birkhoff
-@pytest.mark.parametrize("kind", ["random", "ties", "negative"])
-@pytest.mark.parametrize("n", [2, 4, 6])
-def test_thm_birkhoff(kind, n):
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("n", [2, 5])
+def test_thm_birkhoff(ties, n):
     """The linear program over doubly stochastic matrices has the value of the best permutation."""
     rng = np.random.default_rng(n)
-    made = {
-        "random": rng.random((n, n)),
-        "ties": rng.integers(0, 3, (n, n)).astype(float),
-        "negative": rng.normal(size=(n, n)),
-    }
-    C = made[kind]
+    C = rng.integers(-1, 2, (n, n)).astype(float) if ties else rng.normal(size=(n, n))
     best = min(C[range(n), s].sum() for s in itertools.permutations(range(n)))
     P = cp.Variable((n, n), nonneg=True)
     sums = [cp.sum(P, axis=axis) == 1 for axis in (0, 1)]
@@ -68,7 +61,7 @@ def test_thm_birkhoff(kind, n):
     assert (ot.emd(np.ones(n), np.ones(n), C) * C).sum() == pytest.approx(best, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_thm_birkhoff_mean_of_permutations(seed):
     """Take away permutations, each as far as it goes: nothing is left after finitely many."""
     rng, n = np.random.default_rng(seed), 7
@@ -86,7 +79,6 @@ def test_thm_birkhoff_mean_of_permutations(seed):
     assert total == pytest.approx(1, abs=1e-7) and 2 < steps <= (n - 1) ** 2 + 1
 
 
-# ----------------------------------------------------------------------- thm-kantorovich-duality
 def bill(C: np.ndarray, h: np.ndarray, h_bar: np.ndarray) -> float:
     """The largest h.f + h_bar.f_bar with f_i + f_bar_j <= C_ij: a linear program of its own."""
     n, m = C.shape
@@ -105,7 +97,7 @@ def shortest(C: np.ndarray, P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return -to_source, to_target
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_thm_kantorovich_duality(seed):
     """Cheapest plan and best prices have one value; the proof's prices are such, and slack."""
     rng = np.random.default_rng(seed)
@@ -128,18 +120,13 @@ def test_thm_kantorovich_duality(seed):
     assert (other * slack).sum() > 1e-6
 
 
-# ------------------------------------------------------------------------- prp-wasserstein-metric
-def cost_of(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    return ((X[:, None] - Z) ** 2).sum(axis=-1)
-
-
 def wasserstein(one: tuple, two: tuple) -> float:
     """W_2 between weighted clouds (points, weights), by POT."""
     C = cost_of(one[0], two[0])
     return math.sqrt(max((ot.emd(one[1], two[1], C) * C).sum(), 0.0))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_prp_wasserstein_metric(seed):
     """Symmetry, and the triangle inequality with the glued plan between its two sides."""
     rng = np.random.default_rng(seed)
@@ -164,8 +151,7 @@ def test_prp_wasserstein_metric_zero():
     assert wasserstein(at[0], at[2]) ** 2 > sum(wasserstein(at[k], at[k + 1]) ** 2 for k in (0, 1))
 
 
-# ------------------------------------------------------------------------- prp-kmeans-transport
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_prp_kmeans_transport(seed):
     """Over all partitions: k-means with weights and the nearest cloud of k points agree."""
     rng, n, k = np.random.default_rng(seed), 6, 3
@@ -181,7 +167,7 @@ def test_prp_kmeans_transport(seed):
     assert wasserstein((X, h), clouds[best]) ** 2 == pytest.approx(values[best], abs=1e-12)
     for cloud, value in list(zip(clouds, values, strict=True))[::37]:
         assert wasserstein((X, h), cloud) ** 2 >= value - 1e-12
-    for _ in range(200):  # other places, other weights
+    for _ in range(50):  # other places, other weights
         Z = clouds[best][0] + 0.3 * rng.normal(size=clouds[best][0].shape)
         assert wasserstein((X, h), (Z, masses(rng, len(Z)))) ** 2 > values[best]
     # in the nearest cloud mass goes to a nearest point only, and points are means
@@ -192,12 +178,10 @@ def test_prp_kmeans_transport(seed):
     assert_allclose(P.T @ X / weights[:, None], Z, atol=1e-12)
 
 
-# --------------------------------------------------------------------------- thm-entropic-unique
-@pytest.mark.parametrize("nu", [0.15, 1.0, 5.0])
-@pytest.mark.parametrize("seed", range(2))
-def test_thm_entropic_unique(seed, nu):
+@pytest.mark.parametrize("nu", [0.15, 5.0])
+def test_thm_entropic_unique(nu):
     """The plan of a conic solver is positive, has the form, and is found by scaling."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     C, h, h_bar = rng.random((4, 6)), masses(rng, 4), masses(rng, 6)
     P = cp.Variable(C.shape)
     value = cp.sum(cp.multiply(P, C)) - nu * cp.sum(cp.entr(P) + P)
@@ -228,11 +212,9 @@ def test_thm_entropic_unique_gradient():
     assert_allclose(gradient, entropic(C, h, h_bar, nu), atol=1e-8)
 
 
-# -------------------------------------------------------------------------- prp-sinkhorn-scaling
-@pytest.mark.parametrize("seed", range(3))
-def test_prp_sinkhorn_scaling(seed):
+def test_prp_sinkhorn_scaling():
     """Each scaling lowers the divergence by what its marginal lacked; the end is POT's plan."""
-    rng, nu = np.random.default_rng(seed), 0.2
+    rng, nu = np.random.default_rng(0), 0.2
     C, h, h_bar = rng.random((5, 7)), 3 * masses(rng, 5), 3 * masses(rng, 7)
     end = entropic(C, h, h_bar, nu)
     assert_allclose(end, 3 * ot.sinkhorn(h / 3, h_bar / 3, C, nu, stopThr=1e-14), atol=1e-9)

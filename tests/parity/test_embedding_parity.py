@@ -47,9 +47,8 @@ def stochastic(digits) -> torch.Tensor:
     return drot.doubly_stochastic_affinity(drot.sqeuclidean(digits), perplexity=20.0).plan
 
 
-# --------------------------------------------------------------------- objective and gradient
-@pytest.mark.parametrize("scale", [1e-2, 1.0, 30.0])
-@pytest.mark.parametrize("q", [1, 2, 3])
+@pytest.mark.parametrize("scale", [1e-2, 30.0])
+@pytest.mark.parametrize("q", [1, 2])
 def test_tsne_against_sklearn_and_opentsne(joint, scale, q):
     """Value and gradient to rounding; of the tree method at opening angle 0 to its digits."""
     Z = random_start(N, n_components=q, random_state=q) * scale
@@ -66,7 +65,6 @@ def test_tsne_against_sklearn_and_opentsne(joint, scale, q):
         np.testing.assert_allclose(ours.gradient / N, 4 * slope, atol=1e-6 * size)
 
 
-# ---------------------------------------------------------------------------------- embeddings
 def test_tsne_reaches_sklearns_objective(digits, joint):
     """From PCA, the divergence is about that of 1000 steps of scikit-learn's exact t-SNE; as
     measured by its own function."""
@@ -80,7 +78,6 @@ def test_tsne_reaches_sklearns_objective(digits, joint):
     assert found.kl / N == pytest.approx(ours, rel=1e-8)
 
 
-@pytest.mark.parametrize("init", ["random", "spectral"])
 @pytest.mark.parametrize(
     ("method", "plan", "floor"),
     # six starts: 0.913 to 0.956, and 0.970 to 0.990 with Student's kernel
@@ -93,7 +90,7 @@ def test_tsne_reaches_sklearns_objective(digits, joint):
     ],
     ids=["snekhorn", "t-snekhorn", "sum", "sne", "t-sne"],
 )
-def test_quality_floors(digits, request, method, plan, floor, init):
+def test_quality_floors(digits, request, method, plan, floor):
     """Neighbourhoods of the digits survive: trustworthiness at 5 neighbours, by scikit-learn."""
-    Z = method(request.getfixturevalue(plan), init=init).Z
+    Z = method(request.getfixturevalue(plan), init="random").Z
     assert trustworthiness(digits.numpy(), Z.numpy()) >= floor

@@ -32,7 +32,7 @@ def test_gromov_wasserstein(loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_conditional_gradient(loss, seed):
     """From one plan, POT's steps and ours meet the same objectives."""
     A, B = problem(seed, 20, 4)
@@ -51,8 +51,7 @@ def test_conditional_gradient(loss, seed):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", ["gram", "distances", "noise", "kl"])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_never_worse_than_the_best_start(case, seed):
+def test_never_worse_than_the_best_start(case, seed=0):
     X = cloud(90, 3, seed) + 4 * torch.eye(3, dtype=torch.float64)[torch.arange(90) % 3]
     Z = cloud(6, 2, seed + 1)
     A, B = drot.sqeuclidean(X).dense(), drot.sqeuclidean(Z).dense()

@@ -44,7 +44,7 @@ def theirs(points: np.ndarray, k: int, rank: int = 1):
     )
 
 
-@pytest.mark.parametrize(("k", "rank"), [(15, 1), (5, 1), (3, 1), (30, 3)])
+@pytest.mark.parametrize(("k", "rank"), [(15, 1), (3, 1), (30, 3)])
 def test_graph(points, k, rank):
     """Same edges; entries to 2e-5. A sum off by 1e-5 moves log sigma by as much, and an entry e^-t
     by t times that: 2e-5 (1 + t) of its value."""
@@ -61,16 +61,14 @@ def test_graph(points, k, rank):
     np.testing.assert_allclose(found.sigma, sigma, rtol=2e-4)
 
 
-@pytest.mark.parametrize(
-    ("min_dist", "spread"), [(0.1, 1.0), (0.0, 1.0), (1.0, 1.0), (0.1, 2.0), (0.25, 0.3)]
-)
+@pytest.mark.parametrize(("min_dist", "spread"), [(0.1, 1.0), (0.0, 1.0), (0.25, 0.3)])
 def test_curve(min_dist, spread):
     """a and b to 1e-5 of their value: what curve_fit leaves."""
     theirs = find_ab_params(spread, min_dist)
     np.testing.assert_allclose(umap_curve(min_dist, spread), theirs, rtol=1e-5)
 
 
-@pytest.mark.parametrize("scale", [0.3, 1.0, 10.0])
+@pytest.mark.parametrize("scale", [0.3, 10.0])
 def test_loss(points, scale, monkeypatch):
     """The cross-entropy of the paper on their graph, each unordered pair twice: ours, but for the
     guard, and its gradient by their coefficients."""

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 
-@pytest.mark.parametrize("m", [2, 3, 10, 200])
-@pytest.mark.parametrize("alpha", [0.05, 0.5, 1.0, 50.0])
+@pytest.mark.parametrize("m", [2, 30])
+@pytest.mark.parametrize("alpha", [0.05, 1.0, 50.0])
 def test_lem_perplexity_bounds(m, alpha):
     """1 <= H(p) <= log m + 1, strictly unless p is a Dirac or uniform; perplexity is exp(H - 1)."""
     for p in np.random.default_rng(m).dirichlet(np.full(m, alpha), size=20):
@@ -24,17 +24,13 @@ def test_lem_perplexity_bounds(m, alpha):
         assert float(drot.row_perplexity(p)) == pytest.approx(math.exp(entropy - 1), rel=1e-12)
 
 
-@pytest.mark.parametrize("m", [2, 3, 10, 200])
-def test_lem_perplexity_bounds_equality(m):
-    """A Dirac has H = 1 exactly; the uniform on k entries has perplexity k, for every k."""
-    assert drot.row_entropy(np.eye(m)).tolist() == [1.0] * m
-    for k in range(1, m + 1):
-        row = np.random.default_rng(k).permutation(np.repeat([1 / k, 0], [k, m - k]))
+def test_lem_perplexity_bounds_equality():
+    """A Dirac has H = 1 exactly; the uniform on k entries has perplexity k, for every k; and H is
+    Shannon's entropy plus the mass: a row of mass a has H(a p) = a H(p) - a log a."""
+    assert drot.row_entropy(np.eye(10)).tolist() == [1.0] * 10
+    for k in range(1, 11):
+        row = np.random.default_rng(k).permutation(np.repeat([1 / k, 0], [k, 10 - k]))
         assert float(drot.row_perplexity(row)) == pytest.approx(k, rel=1e-12)
-
-
-def test_lem_perplexity_bounds_mass():
-    """H is Shannon's entropy plus the mass: a row of mass a has H(a p) = a H(p) - a log a."""
     p = np.random.default_rng(0).dirichlet(np.ones(7))
     for a in (0.1, 1.0, 3.0):
         expected = a * float(drot.row_entropy(p)) - a * math.log(a)
@@ -45,7 +41,7 @@ def kl(P, Q, **how) -> float:
     return float(drot.kl_divergence(P, Q, **how))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_lem_kl_mass(seed):
     """Generalised KL = papers' KL + mass of Q; it is >= 0, and n KL(P/n | Q/n) at mass n."""
     rng = np.random.default_rng(seed)

@@ -1,6 +1,7 @@
 """Chapter 14: distributional reduction, term by term, by differences, and against plain methods."""
 
 import itertools
+from dataclasses import replace
 
 import drot
 import numpy as np
@@ -15,17 +16,14 @@ from sklearn.metrics import homogeneity_score, silhouette_score
 
 KINDS = [
     ("student", "sum", "kl"),
-    ("gaussian", "sum", "kl"),
-    ("student", "rows", "kl"),
     ("gaussian", "rows", "kl"),
     ("student", "doubly_stochastic", "kl"),
-    ("gaussian", "doubly_stochastic", "kl"),
     ("student", "none", "kl"),
     ("gaussian", "sum", "square"),
     ("student", "none", "square"),
     ("gram", "none", "square"),
 ]
-KERNELS = [kind for kind in KINDS if kind[0] != "gram"]
+each_kind = pytest.mark.parametrize("kind", KINDS, ids="-".join)
 
 
 def source(kind, n: int = 12, seed: int = 0) -> torch.Tensor:
@@ -101,7 +99,7 @@ def test_thm_distr_split(loss):
     assert fourth[1] - fourth[0] != pytest.approx((a.mean() - 3.0) ** 4, rel=0.1)
 
 
-@pytest.mark.parametrize("kind", KERNELS)
+@pytest.mark.parametrize("kind", KINDS[:-1], ids="-".join)
 @pytest.mark.parametrize("empty", [False, True])
 def test_gradient_by_differences(kind, empty):
     """The closed gradient, factors of the kernel included, is that of the term-by-term value."""
@@ -111,7 +109,8 @@ def test_gradient_by_differences(kind, empty):
         T[:, 1] += T[:, 3]
         T[:, 3] = 0
     terms = build(C, 4, kind, w)
-    found = terms.position_loss(terms.couple(T)).evaluate(Z, tol=1e-12)
+    c = terms.couple(T)
+    found = terms.position_loss(c).evaluate(Z, tol=1e-12)
     assert found.value == pytest.approx(term_by_term(C, Z, T, kind), rel=1e-10)
     for i, j in itertools.product(range(4), range(2)):
         step = torch.zeros_like(Z)
@@ -119,6 +118,12 @@ def test_gradient_by_differences(kind, empty):
         up, down = (term_by_term(C, Z + s * step, T, kind) for s in (1, -1))
         assert float(found.gradient[i, j]) == pytest.approx((up - down) / 2e-5, abs=2e-8), (i, j)
     assert not empty or bool((found.gradient[3] == 0).all())
+    if empty and kind[1] in ("rows", "doubly_stochastic"):
+        # its factor gives it the mean of C, and changes no other
+        structure = terms.structure(Z, c)[0]
+        assert float(structure[3] @ c.q) == pytest.approx(float(w @ C @ w), rel=1e-9)
+        others = naive_structure(C, Z[:3], T[:, :3], kind)
+        np.testing.assert_allclose(structure[:3, :3], others, rtol=1e-8)
 
 
 @pytest.mark.parametrize("normalization", ["sum", "rows", "doubly_stochastic"])
@@ -147,67 +152,53 @@ def test_prp_factors(normalization):
         np.testing.assert_allclose(Q.sum(axis=1), M.sum(axis=1), rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("kind", "plain"),
-    [
-        (("student", "sum", "kl"), lambda P: SNELoss(P, "student", diagonal="keep")),
-        (("gaussian", "sum", "kl"), lambda P: SNELoss(P, "gaussian", diagonal="keep")),
-        (
-            ("gaussian", "rows", "kl"),
-            lambda P: SNELoss(P, "gaussian", normalization="rows", diagonal="keep"),
-        ),
-        (("student", "doubly_stochastic", "kl"), lambda P: SNEkhornLoss(P, "student")),
-        (("gaussian", "doubly_stochastic", "kl"), lambda P: SNEkhornLoss(P, "gaussian")),
-    ],
-)
-def test_one_prototype_per_point(kind, plain):
+@pytest.mark.parametrize("kind", KINDS[:3], ids="-".join)
+def test_one_prototype_per_point(kind):
     """With T = I / n, n^2 times the objective is the divergence of the plain method."""
-    C, Z = affinity(), cloud(12, 2, 3)
+    C, Z, (kernel, normalization, _) = affinity(), cloud(12, 2, 3), kind
     terms = build(C, 12, kind)
     c = terms.couple(torch.eye(12, dtype=torch.float64) / 12)
-    loss, reference = terms.position_loss(c), plain(C)
-    ours, theirs = loss.evaluate(Z, tol=1e-12), reference.evaluate(Z, tol=1e-12)
+    if normalization == "doubly_stochastic":
+        reference = SNEkhornLoss(C, kernel)
+    else:
+        reference = SNELoss(C, kernel, normalization=normalization, diagonal="keep")
+    ours, theirs = (x.evaluate(Z, tol=1e-12) for x in (terms.position_loss(c), reference))
     kl, both = theirs.value + reference.constant, [ours.value, terms.objective(Z, c)]
     assert both == pytest.approx([kl / 144] * 2, rel=1e-11)
     torch.testing.assert_close(144 * ours.gradient, theirs.gradient, rtol=1e-9, atol=1e-11)
     torch.testing.assert_close(terms.identity_coupling().M, c.M)
 
 
-def test_centres_of_clusters_of_one_weight():
+@pytest.mark.parametrize("kernel", ["gram", "student"])
+def test_centres_of_clusters_of_one_weight(kernel):
     """The paper's CDR: inner products of centres are embedded by their PCA, whatever the weights
     of the clusters; its objective is that of the whole plan, above that of our own CDR."""
-    X = cloud(12, 3)
+    X, made = cloud(12, 3), []
     X = X - X.mean(dim=0)
-    G, affinity_of = drot.gram(X), {"gram": drot.gram}
-    affinity_of["student"] = lambda Y: (
-        drot.symmetric_entropic_affinity(drot.sqeuclidean(Y), perplexity=2).plan
-    )
-    for kernel, C, loss in (("gram", G, "square"), ("student", affinity(), "kl")):
-        made = []
+    C, loss = (drot.gram(X), "square") if kernel == "gram" else (affinity(), "kl")
 
-        def similar(T, made=made, kernel=kernel):
-            made.append(T.T @ X / T.sum(dim=0)[:, None])
-            return affinity_of[kernel](made[0])
-
-        ask = {"kernel": kernel, "clustering": "kmeans", "tol": 1e-8}
-        ours, theirs = (drot.cluster_then_reduce(C, 4, centres=f, **ask) for f in (None, similar))
-        assert len(made) == 1 and theirs.converged and theirs.residual <= 1e-8
-        assert torch.equal(ours.plan, theirs.plan) and len(theirs.weights.unique()) > 1
-        T = theirs.plan
-        value = drot.gw_objective(C, theirs.structure, T, loss=loss)
-        assert theirs.objective == pytest.approx(value, rel=1e-9)
-        assert theirs.objective > ours.objective * (1 + 1e-6)
+    def similar(T):
+        made.append(T.T @ X / T.sum(dim=0)[:, None])
         if kernel == "gram":
-            values, vectors = torch.linalg.eigh(made[0] @ made[0].T)
-            best = (vectors * values.clamp_min(0).sqrt())[:, -2:].flip(1)
-            torch.testing.assert_close(theirs.Z.abs(), best.abs())
-        else:
-            P = affinity_of[kernel](made[0])
-            alone = drot.tsne(P, diagonal="keep", init=theirs.Z, tol=1e-7)
-            assert alone.n_iter == 0  # at rest as four points of one weight
+            return drot.gram(made[0])
+        return drot.symmetric_entropic_affinity(drot.sqeuclidean(made[0]), perplexity=2).plan
+
+    ask = {"kernel": kernel, "clustering": "kmeans", "tol": 1e-8}
+    ours, theirs = (drot.cluster_then_reduce(C, 4, centres=f, **ask) for f in (None, similar))
+    assert len(made) == 1 and theirs.converged and theirs.residual <= 1e-8
+    assert torch.equal(ours.plan, theirs.plan) and len(theirs.weights.unique()) > 1
+    value = drot.gw_objective(C, theirs.structure, theirs.plan, loss=loss)
+    assert theirs.objective == pytest.approx(value, rel=1e-9)
+    assert theirs.objective > ours.objective * (1 + 1e-6)
+    if kernel == "gram":
+        values, V = torch.linalg.eigh(made[0] @ made[0].T)
+        torch.testing.assert_close(theirs.Z @ theirs.Z.T, V[:, 2:] * values[2:] @ V[:, 2:].T)
+    else:  # at rest as four points of one weight
+        P = similar(theirs.plan)
+        assert drot.tsne(P, diagonal="keep", init=theirs.Z, tol=1e-7).n_iter == 0
 
 
-@pytest.mark.parametrize("q", [1, 2, 5])
+@pytest.mark.parametrize("q", [1, 5])
 @pytest.mark.parametrize("signs", [(1, 1, 1, 1), (1, 1, -1, -1), (-1, -1, -1, -1)])
 def test_prp_distr_gram(q, signs):
     """The closed form for positions, against an optimiser and the package's, C of any signs."""
@@ -229,11 +220,11 @@ def test_prp_distr_gram(q, signs):
     def objective(z):
         return energy(C, z.reshape(4, q) @ z.reshape(4, q).T, T)
 
-    found = min(minimize(objective, z).fun for z in rng.normal(size=(6, 4 * q)))
+    found = min(minimize(objective, z).fun for z in rng.normal(size=(3, 4 * q)))
     assert found == pytest.approx(formula, rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 def test_prp_merge(kind):
     """A prototype cut in two counts as one; one without weight does not count at all."""
     C, w = source(kind), weights(12)
@@ -266,7 +257,7 @@ def test_prp_merge(kind):
     assert fewer.objective(Z[1:], fewer.couple(merged)) != pytest.approx(value, rel=1e-6)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 @pytest.mark.parametrize(("first", "places"), [(1, 2), (4, 6)])  # one round, several
 def test_plan_with_factors_that_follow(kind, first, places):
     """The profiled objective falls from any plan, to a gap that its own derivative confirms."""
@@ -286,25 +277,10 @@ def test_plan_with_factors_that_follow(kind, first, places):
         assert terms.objective(Z, near) >= value - 1e-5 * gap * scale - 1e-9 * abs(value)
 
 
-@pytest.mark.parametrize("normalization", ["rows", "doubly_stochastic"])
-@pytest.mark.parametrize("kernel", ["student", "gaussian"])
-def test_factors_of_a_prototype_without_weight(kernel, normalization):
-    """It takes the factor that gives it the mean of C, and changes no other."""
-    kind = (kernel, normalization, "kl")
-    C, w, Z = affinity(), weights(12), cloud(4, 2, 2)
-    T = soft(w, 3, 1)
-    terms = build(C, 4, kind, w)
-    c = terms.couple(torch.cat([T, torch.zeros_like(T[:, :1])], dim=1))
-    structure = terms.structure(Z, c)[0]
-    assert float(structure[3] @ c.q) == pytest.approx(float(w @ C @ w), rel=1e-9)
-    np.testing.assert_allclose(structure[:3, :3], naive_structure(C, Z[:3], T, kind), rtol=1e-8)
-
-
-@pytest.mark.parametrize("kind", [KINDS[0], KINDS[4], KINDS[9]])
-@pytest.mark.parametrize("seed", [0, 3])
-def test_prp_distr_descent(kind, seed):
+@pytest.mark.parametrize("kind", [KINDS[0], KINDS[2], KINDS[6]], ids="-".join)
+def test_prp_distr_descent(kind):
     """Each block lowers the objective, from either sequential method, and the best is kept."""
-    C, ask = source(kind, 24, seed), options(kind) | {"random_state": seed}
+    C, ask = source(kind, 24), options(kind) | {"random_state": 0}
     first = drot.cluster_then_reduce(C, 5, **ask)
     second = drot.reduce_then_cluster(C, 5, on_failure="ignore", **ask)
     for start in (first, second):
@@ -338,8 +314,7 @@ def test_baselines_are_what_they_say():
         mean = Y[second.labels == k].mean(dim=0)
         torch.testing.assert_close(second.Z[k].abs(), mean.abs())
     for found in (first, second):
-        assert bool(((found.plan > 0).sum(dim=1) == 1).all())
-        assert found.n_iter == 0 and found.trace == (found.objective,)
+        assert bool(((found.plan > 0).sum(dim=1) == 1).all()) and found.n_iter == 0
 
 
 def test_coot_term_by_term():
@@ -361,11 +336,6 @@ def test_coot_term_by_term():
         best.append(each[linear_sum_assignment(each)].mean())
     assert found.objective == pytest.approx(min(values), rel=1e-9)
     assert found.objective == pytest.approx(best[int(np.argmin(values))], rel=1e-9)
-    X[:, 1] = X[:, 0]
-    X[:, 2] = X[:, 3]
-    X = np.repeat(X[:3], 3, axis=0)
-    exact = drot.coot_clustering(X, 3, n_components=2, n_starts=20)
-    assert exact.objective == pytest.approx(0, abs=1e-12)
 
 
 def test_effective_number_and_medoids():
@@ -377,10 +347,7 @@ def test_effective_number_and_medoids():
     assert found.effective_number == pytest.approx(np.prod(q[q > 0] ** -q[q > 0]))
     T = torch.zeros(15, 3, dtype=torch.float64)
     T[:5, 0] = T[5:, 1] = 1 / 15
-    fixed = drot.distributional.DistributionalReduction(
-        Z=torch.zeros(3, 2), plan=T, structure=torch.eye(3), objective=0.0, residual=0.0, n_iter=0,
-        converged=True, trace=(0.0,), ends=(0.0,), products=0.0,
-    )  # fmt: skip
+    fixed = replace(found, plan=T, Z=torch.zeros(3, 2), structure=torch.eye(3))
     assert fixed.n_used == 2
     assert fixed.effective_number == pytest.approx(3 * 2 ** (-2 / 3))
     sums = np.stack([C.numpy()[:, :5].sum(axis=1), C.numpy()[:, 5:].sum(axis=1)])
@@ -412,6 +379,3 @@ def test_scores():
     assigned = T.argmax(axis=1)
     homogeneity = drot.metrics.prototype_homogeneity(T, labels)
     assert homogeneity == pytest.approx(homogeneity_score(labels, assigned))
-    assert drot.metrics.prototype_homogeneity(np.diag([0.5, 0.25, 0.25, 0]), [0, 0, 1, 2]) == 1
-    half = np.full((4, 2), 1 / 8)
-    assert drot.metrics.prototype_homogeneity(half, [0, 0, 1, 1]) == pytest.approx(0)

@@ -17,7 +17,7 @@ def graph_cost(seed: int, n: int) -> np.ndarray:
     return (C + C.T) / 2 * (1 - np.eye(n))
 
 
-COSTS = {"cloud": cloud_cost(0, 12), "cloud22": cloud_cost(1, 22), "graph": graph_cost(2, 10)}
+COSTS = {"cloud": cloud_cost(1, 16), "graph": graph_cost(2, 10)}
 RANDOM = np.random.default_rng(0).normal(size=(9, 9))
 each_cost = pytest.mark.parametrize("name", COSTS)
 
@@ -39,9 +39,8 @@ def sweep(C: np.ndarray, nu: float, theta: float):
     return image
 
 
-# --------------------------------------------------------------------------------- prp-eot
 @each_cost
-@pytest.mark.parametrize("share", [0.05, 0.3, 0.6, 0.95])
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
 def test_prp_eot(name, share):
     """P^ds solves (EOT): plan, objective and multipliers to 1e-6, total entropy saturated."""
     C = COSTS[name]
@@ -61,7 +60,7 @@ def test_prp_eot(name, share):
     assert total_entropy(plan) == pytest.approx(n * (math.log(xi) + 1), abs=1e-7)
 
 
-@pytest.mark.parametrize("xi", [1.5, 4.0, 9.0])
+@pytest.mark.parametrize("xi", [1.5, 9.0])
 def test_prp_eot_unique(xi):
     """One nu and one f: Sinkhorn a little below nu has less entropy, above it more."""
     C = cloud_cost(3, 11)
@@ -75,11 +74,6 @@ def test_prp_eot_unique(xi):
         assert_allclose(again.f, affinity.f, atol=1e-6)
 
 
-# digits of large potentials
-def sums_off(affinity) -> float:
-    return float((affinity.plan.sum(dim=1) - 1).abs().max())
-
-
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
 def test_prp_eot_gram(offset):
     """Gram costs far from the origin: the plan handed out has the residual that is stated."""
@@ -88,15 +82,12 @@ def test_prp_eot_gram(offset):
     C = (C + C.T) / 2
     for how in ({"bandwidth": 1.0}, {"perplexity": 10.0}):
         affinity = drot.doubly_stochastic_affinity(C, **how)
-        assert sums_off(affinity) <= affinity.residual + 1e-12 <= 1.1e-9
+        off = float((affinity.plan.sum(dim=1) - 1).abs().max())
+        assert off <= affinity.residual + 1e-12 <= 1.1e-9
         assert torch.equal(affinity.plan, affinity.plan.T)
-        f, digits = affinity.f, 1e-15 * float(C.abs().max())
-        log_plan = (f[:, None] + f - C) / affinity.nu
+        log_plan = (affinity.f[:, None] + affinity.f - C) / affinity.nu
+        digits = 1e-15 * float(C.abs().max())
         torch.testing.assert_close(log_plan, affinity.log_plan, rtol=1e-12, atol=digits)
-    assert float(affinity.perplexity.log().mean()) == pytest.approx(math.log(10), abs=2e-9)
-
-
-# ----------------------------------------------------------------------- thm-sinkhorn-rate
 
 
 @pytest.mark.parametrize("theta", [0.5, 2 / 3, 1.0])
@@ -108,17 +99,16 @@ def test_thm_sinkhorn_rate(theta):
     assert_allclose(step(f), f, atol=1e-12)
     stated = np.eye(9) - theta * (np.eye(9) + affinity.plan.numpy())
     assert_allclose(oracles.jacobian(step, f, 1e-5), stated, atol=1e-9)
+    # theta = 1 maps f* + c to f* - c, so it never settles from a generic start: refused
+    if theta == 1:
+        assert_allclose(step(f + 0.7), f - 0.7, atol=1e-11)
+        for damping in (0.0, 1.0):
+            with pytest.raises(ValueError, match="damping must lie strictly between 0 and 1"):
+                at_bandwidth(C, nu, damping=damping)
 
 
-def tail_rate(trace: tuple[float, ...]) -> float:
-    """Factor by which the residual falls, read between 1e-4 and 1e-11."""
-    tail = [r for r in trace if 1e-11 < r < 1e-4]
-    assert len(tail) >= 6, "too few iterations to read a rate"
-    return (tail[-1] / tail[0]) ** (1 / (len(tail) - 1))
-
-
-@pytest.mark.parametrize("nu", [0.3, 1.0, 10.0])
-@pytest.mark.parametrize("theta", [0.3, 0.5, 0.6, 2 / 3, 0.75, 0.9])
+@pytest.mark.parametrize("nu", [0.3, 10.0])
+@pytest.mark.parametrize("theta", [0.3, 2 / 3, 0.9])
 def test_thm_sinkhorn_rate_measured(theta, nu):
     """The solver's residual falls by max |1 - theta (1 + mu)|: 1/3 exactly at theta = 2/3."""
     affinity = at_bandwidth(cloud_cost(7, 12), nu, damping=theta)
@@ -128,26 +118,17 @@ def test_thm_sinkhorn_rate_measured(theta, nu):
     if theta == 2 / 3:
         assert predicted == pytest.approx(1 / 3, abs=1e-12)
     # modes of nearly the same rate fade slowly, so the measure may lie a little below
-    assert 0.85 * predicted < tail_rate(affinity.trace) < 1.02 * predicted
+    tail = [r for r in affinity.trace if 1e-11 < r < 1e-4]
+    assert len(tail) >= 6, "too few iterations to read a rate"
+    assert 0.85 * predicted < (tail[-1] / tail[0]) ** (1 / (len(tail) - 1)) < 1.02 * predicted
 
 
-def test_thm_sinkhorn_rate_undamped():
-    """theta = 1 maps f* + c to f* - c, so it never settles from a generic start: refused."""
-    C, nu = cloud_cost(8, 10), 20.0
-    f, step = at_bandwidth(C, nu, tol=1e-13).f.numpy(), sweep(C, nu, 1.0)
-    assert_allclose(step(f + 0.7), f - 0.7, atol=1e-11)
-    for damping in (0.0, 1.0):
-        with pytest.raises(ValueError, match="damping must lie strictly between 0 and 1"):
-            at_bandwidth(C, nu, damping=damping)
-
-
-# -------------------------------------------------------------------- prp-entropy-monotone
 @each_cost
 def test_prp_entropy_monotone(name):
     """Total entropy and cost increase strictly, continuously, between the stated limits."""
     C = COSTS[name]
     n, smallest = len(C), C[C > 0].min()
-    bandwidths = np.geomspace(smallest / 5, 10 * C.max(), 25)
+    bandwidths = np.geomspace(smallest / 5, 10 * C.max(), 13)
     plans = [at_bandwidth(C, nu).plan.numpy() for nu in bandwidths]
     entropies = np.diff([total_entropy(plan) for plan in plans])
     costs = np.diff([(plan * C).sum() for plan in plans])
@@ -156,7 +137,7 @@ def test_prp_entropy_monotone(name):
     price = costs / entropies
     assert (bandwidths[:-1] < price).all() and (price < bandwidths[1:]).all()
     here, near, nearer = (
-        at_bandwidth(C, bandwidths[12] * (1 + t), tol=1e-13).plan for t in (0, 1e-4, 1e-6)
+        at_bandwidth(C, bandwidths[6] * (1 + t), tol=1e-13).plan for t in (0, 1e-4, 1e-6)
     )
     jumps = [float((plan - here).abs().max()) for plan in (near, nearer)]
     assert jumps[1] == pytest.approx(1e-2 * jumps[0], rel=1e-2)
@@ -178,7 +159,6 @@ def test_prp_entropy_monotone_constant():
     assert_allclose(moved.f, plain.f + torch.tensor(a), atol=1e-10)
 
 
-# ------------------------------------------------------------------------------- lem-ds-kl
 @pytest.mark.parametrize("C", [*COSTS.values(), RANDOM + RANDOM.T])
 @pytest.mark.parametrize("nu", [0.9, 3.0])
 def test_lem_ds_kl(C, nu):
@@ -195,7 +175,6 @@ def test_lem_ds_kl(C, nu):
     assert drot.kl_divergence(Q, kernel) == pytest.approx(split, rel=1e-7)
 
 
-# ------------------------------------------------------------------------- lem-ds-laplacian
 @each_cost
 def test_lem_ds_laplacian(name):
     """With unit row sums the three Laplacians are I - P, with a spectrum in [0, 2]."""
@@ -210,7 +189,6 @@ def test_lem_ds_laplacian(name):
     assert values[-1] < (2 if name == "graph" else 1 + 1e-12)  # a kernel may be indefinite
 
 
-# -------------------------------------------------------------------- lem-self-tuning-scale
 @pytest.mark.parametrize("k", [1, 3, 7])
 def test_lem_self_tuning_scale(k):
     """exp(-C_ij/(sigma_i sigma_j)): free of scale, symmetric, equivariant; exp(-s_i/s_j) at k."""

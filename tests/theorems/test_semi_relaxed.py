@@ -29,19 +29,19 @@ def test_lem_srgw_weights():
     A, B = problem(1, 3, 2)
     w = weights(3)
     found = drot.semi_relaxed_gw(A, B, weights_x=w, init=["kmeans", "random", "product"])
-    grid = np.linspace(0, 1, 41)
-    shares = np.stack(np.meshgrid(grid, grid, grid), axis=-1).reshape(-1, 3)  # (41^3, 3)
+    grid = np.linspace(0, 1, 21)
+    shares = np.stack(np.meshgrid(grid, grid, grid), axis=-1).reshape(-1, 3)  # (21^3, 3)
     T = np.stack([shares, 1 - shares], axis=2) * w.numpy()[:, None]
     values = np.einsum("ijkl,bik,bjl->b", pointwise(A, B, "square"), T, T, optimize=True)
     assert found.objective <= values.min() + 1e-12
-    assert found.objective == pytest.approx(values.min(), abs=2e-2)
+    assert found.objective == pytest.approx(values.min(), abs=5e-2)
     assert found.objective == pytest.approx(energy(A, B, found.plan), abs=1e-12)
     torch.testing.assert_close(found.plan.sum(dim=1), w)
     # POT with the learned marginal stays there; with others it stays above
     q = found.weights
     same = drot.gromov_wasserstein(A, B, weights_x=w, weights_z=q, init=found.plan)
     assert same.value == pytest.approx(found.objective, abs=1e-10)
-    for seed in range(10):
+    for seed in range(4):
         other = torch.from_numpy(np.random.default_rng(seed).dirichlet(np.ones(2)))
         value = drot.gromov_wasserstein(A, B, weights_x=w, weights_z=other).value
         assert value >= found.objective - 1e-10
@@ -139,7 +139,7 @@ def test_prp_srgw_trivial():
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_prp_line_search(loss, seed):
     """Coefficients of the quadratic against sums at three points, its minimum against a grid."""
     (A, B), w = problem(seed, 6, 3), weights(6, seed)
@@ -176,12 +176,10 @@ def test_prp_mirror_descent(loss):
     # small steps: the sign decides
     down, up = (energy(A, B, steps(T, log_T - s * G / 50), loss) for s in (1, -1))
     assert down < energy(A, B, T, loss) < up
-    # an epsilon above twice the largest curvature always descends; the adapted one does too
-    f2, h2 = parts(B.numpy(), loss)
-    safe = 2 * float(np.abs(f2).max() + A.max() * np.abs(h2).max())
-    for epsilon in (safe, None):
+    # half the largest loss always descends; the adapted epsilon does too
+    for epsilon in (float(pointwise(A, B, loss).max()) / 2, None):
         path = mirror_descent(quadratic, quadratic.state(T), epsilon)
-        trace = np.array([state.value for state, _ in itertools.islice(path, 300)])
+        trace = np.array([state.value for state, _ in itertools.islice(path, 100)])
         assert (np.diff(trace) <= 1e-12).all() and trace[-1] < trace[0] - 1e-3
 
 
@@ -190,12 +188,11 @@ def test_prp_mirror_descent(loss):
 def test_prp_low_rank(loss, solver):
     """The same numbers from factors as from dense matrices, and no n x n array."""
     X, Z = cloud(), cloud(12, 1, 1)
-    T = soft(weights(40), 12, 2)
-    pairs = [(drot.factored_sqeuclidean(X), drot.factored_sqeuclidean(Z))]
+    T, left = soft(weights(40), 12, 2), drot.factored_sqeuclidean(X)
     if loss == "square":
-        pairs += [(drot.gram(X), drot.gram(Z)), (drot.gram(X), drot.factored_sqeuclidean(Z))]
+        pairs = [(left, drot.factored_sqeuclidean(Z)), (drot.gram(X), drot.gram(Z))]
     else:
-        pairs = [(pairs[0][0], drot.pairwise(lambda x, y: (-torch.cdist(x, y).square()).exp(), Z))]
+        pairs = [(left, drot.pairwise(lambda x, y: (-torch.cdist(x, y).square()).exp(), Z))]
     for left, right in pairs:
         A, B = left.dense().clamp_min(0) if loss == "kl" else left.dense(), right.dense()
         assert torch.allclose(A, A.T, atol=1e-12)
@@ -235,28 +232,12 @@ def test_prp_row_move(loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_prp_mirror_descent_bound(loss):
-    """With epsilon at half the largest loss every step descends; far below it some do not."""
-    A, B = problem(6, 6, 3)
-    bound = float(pointwise(A, B, loss).max()) / 2
-
-    def step(A, B, T, epsilon: float):
-        return torch.from_numpy(
-            steps(T, T.log() - drot.gromov.gw_gradient(A, B, T, loss=loss) / epsilon)
-        )
-
-    def run(epsilon: float) -> np.ndarray:
-        T, values = soft(weights(6), 3, seed=1), []
-        for _ in range(40):
-            values.append(drot.gw_objective(A, B, T, loss=loss))
-            T = step(A, B, T, epsilon)
-        return np.diff(values)
-
-    safe = run(bound)
-    assert safe.max() < 1e-13 and safe[0] < -1e-8
-    assert max(run(bound / 150).max(), run(bound / 1500).max()) > 1e-6
-    # half the largest loss is the least that will do: two places, near the middle
+    """Half the largest loss is the least that will do: two places, near the middle."""
     C = torch.ones(2, 2, dtype=torch.float64)
     D = torch.tensor([[2.0, 1.0], [1.0, 2.0]], dtype=torch.float64)
     T, most = torch.tensor([[0.2505, 0.2495]] * 2).double(), float(pointwise(C, D, loss).max())
-    ends = [energy(C, D, step(C, D, T, share * most), loss) for share in (0.49, 0.51)]
-    assert ends[0] > energy(C, D, T, loss) + 1e-9 and ends[1] < energy(C, D, T, loss) - 1e-9
+    G, value = drot.gromov.gw_gradient(C, D, T, loss=loss), energy(C, D, T, loss)
+    low, high = (
+        energy(C, D, steps(T, T.log() - G / (share * most)), loss) for share in (0.49, 0.51)
+    )
+    assert low > value + 1e-9 and high < value - 1e-9

@@ -14,9 +14,8 @@ from plans import KERNELS, balanced, latent_cost, points
 each_kernel = pytest.mark.parametrize("kernel", KERNELS)
 
 
-# ------------------------------------------------------------------------------ eq-snekhorn
 @each_kernel
-@pytest.mark.parametrize("scale", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("scale", [0.1, 1.0])
 def test_eq_snekhorn(kernel, scale):
     """<P, C> - 2 <f, 1> = KL(P | Q) - sum P log P, with f and Q from other solvers."""
     P, Z = balanced(1, 14), points(2, 14, scale=scale)
@@ -32,9 +31,6 @@ def test_eq_snekhorn(kernel, scale):
     kl = float((P.numpy() * np.log(P.numpy() / Q)).sum())  # both of mass n
     assert found.value + loss.constant == pytest.approx(kl, abs=1e-9)
     assert kl > 0.1
-
-
-# ------------------------------------------------------------------------------ prp-envelope
 
 
 @each_kernel
@@ -60,9 +56,8 @@ def test_prp_envelope_orders(kernel):
         assert near.products < exact.products
 
 
-# ------------------------------------------------------------------------------ prp-one-place
 @each_kernel
-@pytest.mark.parametrize("delta", [1.0, 1.5, 3.0, 30.0])
+@pytest.mark.parametrize("delta", [1.0, 3.0, 30.0])
 def test_prp_one_place_forces(kernel, delta):
     """Parts in one place each: forces within are zero, those between at most the bound."""
     sizes = (4, 7, 20)

@@ -32,9 +32,8 @@ def value(P: Tensor, Z: Tensor, kernel: str) -> float:
     return float((P * cost(Z, kernel)).sum() - 2 * dual(Z, kernel).sum())
 
 
-# ------------------------------------------------------------------------------- prp-no-best
 @each_kernel
-@pytest.mark.parametrize("sizes", [(1, 1), (1, 5), (3, 4), (2, 3, 5), (1, 4, 4)])
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 5), (2, 3, 5)])
 def test_prp_no_best_sandwich(kernel, sizes):
     """Mass lost between parts <= F - sum F_a <= the bound, for parts near, far and mixed."""
     P = torch.block_diag(*(balanced(k, n) for k, n in enumerate(sizes)))
@@ -73,7 +72,7 @@ def test_prp_no_best_infimum(kernel):
 @each_kernel
 def test_prp_no_best_connected(kernel):
     """F >= <P, C>, and F = n log n in one place."""
-    for seed in range(4):
+    for seed in range(2):
         n = 10 + 5 * seed
         P = balanced(seed, n)
         loss = SNEkhornLoss(P, kernel)
@@ -86,7 +85,7 @@ def test_prp_no_best_connected(kernel):
 
 def test_prp_no_best_radius():
     """A Gaussian minimum lies within the radius; outside it, one place is better."""
-    for seed in range(4):
+    for seed in range(2):
         n = 10 + 5 * seed
         P = balanced(seed, n)
         radius = math.log(n) / (2 * float(torch.linalg.eigvalsh(torch.eye(n) - P)[1]))
@@ -99,7 +98,7 @@ def test_prp_no_best_radius():
 
 
 @each_kernel
-@pytest.mark.parametrize("mass", [0.3, 1e-2, 1e-5])
+@pytest.mark.parametrize("mass", [0.3, 1e-5])
 def test_prp_no_best_two_points(kernel, mass):
     """They exchange some mass: the best picture is exact, at a distance known in closed form."""
     P = torch.tensor([[1 - mass, mass], [mass, 1 - mass]], dtype=torch.float64)
@@ -135,30 +134,20 @@ def test_eq_snk_remainder():
         assert (1 + D**2 * (1 - r) ** 2) / g <= law <= g * (1 + D**2 * (1 + r) ** 2)
 
 
-# -------------------------------------------------------------------------------- prp-square
 CORNERS = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]).double()
 
 
-def of_the_square(ratio: float = 2.0) -> Tensor:
-    """Rows of sum 1, with so much more weight on a side than on a diagonal."""
-    row = torch.tensor([0.0, ratio, 1.0, ratio], dtype=torch.float64) / (2 * ratio + 1)
-    return torch.stack([row.roll(k) for k in range(4)])
-
-
-def test_prp_square_is_an_affinity():
-    """At the perplexity of the statement, the rows are 2/5, 2/5, 1/5; the square is any."""
-    xi = math.exp(math.log(5) - 0.8 * math.log(2))
-    for side in (1.0, 7.0):
-        found = drot.entropic_affinity(
-            drot.sqeuclidean(side * CORNERS), perplexity=xi, diagonal="drop"
-        )
-        torch.testing.assert_close(found.plan, of_the_square(), rtol=0, atol=1e-8)
+SQUARE = torch.tensor([[0.0, 2, 1, 2], [2, 0, 2, 1], [1, 2, 0, 2], [2, 1, 2, 0]]).double() / 5
 
 
 def test_prp_square():
-    """t-SNE's KL falls to 0 like s^-4 as the square grows, and no picture found is at 0."""
-    P = of_the_square()
-    loss = SNELoss(P, "student")
+    """At the perplexity of the statement rows are 2/5, 2/5, 1/5, whatever the square; t-SNE's KL
+    falls to 0 like s^-4 as the square grows, and no picture found is at 0."""
+    for side in (1.0, 7.0):
+        cost, xi = drot.sqeuclidean(side * CORNERS), 5 * 2**-0.8
+        found = drot.entropic_affinity(cost, perplexity=xi, diagonal="drop").plan
+        torch.testing.assert_close(found, SQUARE, rtol=0, atol=1e-8)
+    P, loss = SQUARE, SNELoss(SQUARE, "student")
     found = [
         float(drot.kl_divergence(P, loss.latent_plan(s * CORNERS))) * s**4 for s in (10, 50, 250)
     ]
@@ -171,11 +160,10 @@ def test_prp_square():
 
 def test_prp_square_is_held_by_a_self_loop():
     """SNEkhorn grows with the square; its minimum is found, the same from every start."""
-    P = of_the_square()
     for kernel in KERNELS:
-        loss = SNEkhornLoss(P, kernel)
+        loss = SNEkhornLoss(SQUARE, kernel)
         values = [loss.evaluate(s * CORNERS, tol=1e-12).value for s in (2, 10, 50, 250)]
         assert all(x < y for x, y in itertools.pairwise(values))
         for k in range(4):
-            end = drot.snekhorn(P, kernel=kernel, init=points(k, 4), tol=1e-7, max_iter=2000)
+            end = drot.snekhorn(SQUARE, kernel=kernel, init=points(k, 4), tol=1e-7, max_iter=2000)
             assert float(torch.pdist(end.Z).max()) < 5

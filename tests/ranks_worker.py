@@ -123,7 +123,9 @@ def everything(rank: int) -> dict:
     slack = {"cost": partial(drot.sqeuclidean, SLACK)}
     found = {"slack": compare("drot.symmetric_entropic_affinity", {"perplexity": 1.5}, slack, [])}
     for name, row in faults.ROWS.items():
-        good = row.good()
+        good = row.good()  # later iterations and other starts meet the same sums
+        good |= {"max_iter": 2} if "max_iter" in good and not faults.is_estimator(name) else {}
+        good |= {"n_starts": 1} if "n_starts" in faults.parameters(name) else {}
         made = {key: forms(value, faults.kind(name, key)) for key, value in good.items()}
         whole = defaultdict(list)
         for form, option in itertools.product(FORMS, options(name)):

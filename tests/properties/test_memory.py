@@ -2,7 +2,6 @@
 
 import itertools
 import warnings
-from pathlib import Path
 from types import SimpleNamespace
 
 import drot
@@ -57,15 +56,14 @@ NONE = 9223372036854771712  # what version 1 calls no limit
 def groups(monkeypatch, tmp_path):
     """A tree of control groups: what /proc/self/cgroup says, and of each the limit and the use."""
 
-    def make(own: str, names: tuple[str, str, str], **told: tuple) -> Path:
+    def make(own: str, names: tuple[str, str, str], **told: tuple) -> None:
         (tmp_path / "own").write_text(own)
         for group, (limit, used, *files) in told.items():
             place = tmp_path / "fs" / group.replace("__", "/").strip("_")
             place.mkdir(parents=True, exist_ok=True)
-            (place / names[0]).write_text(f"{limit}\n")
-            (place / names[1]).write_text(f"{used}\n")
-            stat = f"anon 7\n{names[2]} {sum(files)}\n"
-            (place / "memory.stat").write_text(stat)
+            numbers = f"{limit}\n", f"{used}\n", f"anon 7\n{names[2]} {sum(files)}\n"
+            for name, text in zip((*names[:2], "memory.stat"), numbers, strict=True):
+                (place / name).write_text(text)
         monkeypatch.setattr(memory, "_OWN", tmp_path / "own")
         monkeypatch.setattr(memory, "_GROUPS", tmp_path / "fs")
         memory._host_memory.cache_clear()
@@ -104,32 +102,26 @@ TREES = {  # what it says, its files, the groups, and the memory that there is a
 
 
 @pytest.mark.parametrize("tree", TREES)
-def test_a_container_has_less(groups, tree):
+def test_a_container_has_less(groups, tree, tmp_path):
     own, names, told, has, free = TREES[tree]
     groups(own, names, **told)
     assert memory.physical_memory(CPU) == has * GIB
     assert memory.free_memory(CPU) == free * GIB
-
-
-def test_no_control_groups(groups, monkeypatch, tmp_path):
-    """macOS and Windows have none."""
-    groups("0::/\n", SECOND, _=(GIB, 0))
-    monkeypatch.setattr(memory, "_OWN", tmp_path / "nowhere")
+    (tmp_path / "own").unlink()  # macOS and Windows have no groups
+    memory._host_memory.cache_clear()
     assert memory.physical_memory(CPU) == 64 * GIB
 
 
 def test_a_container_is_refused_what_would_end_it(groups):
-    """3 GiB in a container of 2 are refused by a sentence, 0.9 GiB too while it is full; its
+    """3 GiB in a container of 2 are refused by a sentence, 0.7 GiB too while it is full; its
     arrays go into tiles at its own size."""
-    n = 20_000
-    groups("0::/pod/box\n", SECOND, pod=(4 * GIB, 0), pod__box=(2 * GIB, GIB))
-    with pytest.raises(
-        MemoryError, match=r"takes 3\.0 GiB.* 2\.0 GiB .* 1\.0 GiB are free.*block="
+    for used, n, says in (
+        (GIB, 20_000, r"takes 3\.0 GiB.* 2\.0 GiB .* 1\.0 GiB are free.*block="),
+        (3 * GIB // 2, 10_000, r"takes 0\.7 GiB.* 0\.5 GiB are free"),
     ):
-        check_fits((n, n), torch.float64, CPU)
-    check_fits((n // 2, n // 2), torch.float64, CPU)
-    groups("0::/pod/box\n", SECOND, pod=(4 * GIB, 0), pod__box=(2 * GIB, 3 * GIB // 2))
-    with pytest.raises(MemoryError, match=r"takes 0\.7 GiB.* 0\.5 GiB are free"):
+        groups("0::/pod/box\n", SECOND, pod=(4 * GIB, 0), pod__box=(2 * GIB, used))
+        with pytest.raises(MemoryError, match=says):
+            check_fits((n, n), torch.float64, CPU)
         check_fits((n // 2, n // 2), torch.float64, CPU)
     assert memory.automatic_block((4300, 4300), torch.float64, CPU) is None
     assert memory.automatic_block((4400, 4400), torch.float64, CPU) == 2**18 // 4400
@@ -144,13 +136,14 @@ def test_a_long_fit_is_announced(bytes_here, monkeypatch, seconds):
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         drot.TSNE(perplexity=8, random_state=0).fit(X)
-    assert len(seen) == (seconds > 1)
-    for said in map(str, (one.message for one in seen)):  # a tile has all rows
-        assert said.startswith("TSNE: 40 x 40 distances do not fit into memory and are computed")
-        assert said.endswith("17 minutes in all or more; fit some of the rows to be faster")
+    said = [str(one.message) for one in seen if "TSNE" in str(one.message)]
+    assert len(said) == (seconds > 1)
+    for words in said:  # a tile has all rows
+        assert words.startswith("TSNE: 40 x 40 distances do not fit into memory and are computed")
+        assert words.endswith("17 minutes in all or more; fit some of the rows to be faster")
 
 
-@pytest.mark.parametrize("n", [1, 5, 600, 1100])
+@pytest.mark.parametrize("n", [1, 5, 1100])
 def test_a_dense_array_is_made_of_tiles(n):
     """Of as many rows as a working tile has; where it is symmetric, each pair is averaged."""
     M, asked = torch.rand(n, n, dtype=torch.float64), []
@@ -169,15 +162,16 @@ def test_a_dense_array_is_made_of_tiles(n):
 
 def test_moves_meet_tiles_alone(monkeypatch):
     """Moves of many points look at no more rows at a time than a tile has."""
-    X, met, rows = torch.randn(900, 3, dtype=torch.float64), [], Pairwise.rows
+    X, met, rows = torch.randn(400, 3, dtype=torch.float64), [], Pairwise.rows
 
     def counted(self, index):
         found = rows(self, index)
-        met.append(len(found) if self.shape[0] == 900 else 0)
+        met.append(len(found) if self.shape[0] == 400 else 0)
         return found
 
-    whole = drot.semi_relaxed_gw(drot.sqeuclidean(X), drot.sqeuclidean(X[:7]), n_starts=1)
-    monkeypatch.setattr(Pairwise, "rows", counted)
-    cost = drot.sqeuclidean(X, block=50)
-    found = drot.semi_relaxed_gw(cost, drot.sqeuclidean(X[:7]), n_starts=1)
-    assert max(met) == 50 and found.objective == pytest.approx(whole.objective, rel=1e-9)
+    few = drot.sqeuclidean(X[:7])
+    with monkeypatch.context() as patch:
+        patch.setattr(Pairwise, "rows", counted)
+        found = drot.semi_relaxed_gw(drot.sqeuclidean(X, block=50), few, n_starts=1)
+    value = drot.gw_objective(drot.sqeuclidean(X), few, found.plan)
+    assert max(met) == 50 and found.objective == pytest.approx(value, rel=1e-9)

@@ -1,11 +1,10 @@
 """One thread where arrays are small; a program has its numbers back, and its own choice stands."""
 
-import inspect
+import runpy
 import threading
 
 import drot
-import drot.hyperbolic
-import drot.spectral
+import faults
 import numpy as np
 import pytest
 import torch
@@ -93,22 +92,18 @@ def test_a_callback_may_choose(three):
     assert now() == (2, *three[1:])
 
 
-@pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"])
+@pytest.mark.parametrize(
+    "name", [None, "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"]
+)
 def test_variables_are_choices(name, monkeypatch):
     """Read when the package is imported, as those who own them read them."""
-    import importlib.util
-
-    def default() -> int:
-        spec = importlib.util.spec_from_file_location("fresh", threads.__file__)
-        fresh = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(fresh)
-        return fresh._DEFAULT
-
     for one in threads._CHOICES:
         monkeypatch.delenv(one, raising=False)
-    assert default() == 3
-    monkeypatch.setenv(name, "3")
-    assert default() == 0
+    if name:
+        monkeypatch.setenv(name, "3")
+    assert runpy.run_path(threads.__file__, run_name="drot._core.threads")["_DEFAULT"] == (
+        0 if name else 3
+    )
 
 
 def test_python_threads_share_one_blas(three):
@@ -124,25 +119,22 @@ def test_python_threads_share_one_blas(three):
     thread = threading.Thread(target=other)
     with threads_for(SMALL):
         thread.start()
-        entered.wait(60)
-        assert set(now()) == {1}
+        assert entered.wait(60) and set(now()) == {1}
     assert now() == three
     left.set()
     thread.join()
-    assert now() == three
     with threads_for(SMALL):
         assert set(now()) == {1}
 
 
 def test_what_is_counted():
     """Pairs of points, entries of an array, those of an affinity's cost and of an objective."""
-    C, seen = cost(), []
+    C, X = cost(), np.zeros((30, 4))
     plan = drot.doubly_stochastic_affinity(C, bandwidth=1.0)
-    X = np.zeros((30, 4))
     for data in (C, C.dense(), X, X.tolist(), plan, drot.SNEkhornLoss(plan), np.zeros((9, 100))):
-        seen.append(threads._pairs(data))
-    assert seen == [900] * 7
-    assert [threads._pairs(one) for one in (None, 3, np.float64(1), np.zeros((0, 2)))] == [0] * 4
+        assert threads._pairs(data) == 900
+    for data in (None, 3, np.float64(1), np.zeros((0, 2))):
+        assert threads._pairs(data) == 0
 
 
 def test_first_argument_by_name_or_place():
@@ -151,11 +143,7 @@ def test_first_argument_by_name_or_place():
         def fit(self, X, y=None):
             return torch.get_num_threads()
 
-    @by_size
-    def solve(cost, *, tol=1.0):
-        return torch.get_num_threads()
-
-    many = torch.zeros(5000, 1)
+    solve, many = by_size(lambda cost, *, tol=1.0: torch.get_num_threads()), torch.zeros(5000, 1)
     for call in (Thing().fit, solve):
         assert call(many[:9]) == 1 and call(many) == 3
     assert Thing().fit(X=many[:9], y=many) == 1 and solve(tol=2.0, cost=many) == 3
@@ -163,13 +151,11 @@ def test_first_argument_by_name_or_place():
 
 def test_every_solver_decides():
     """What iterates up to a `max_iter`, and each estimator's `fit`."""
-    places = [drot, drot.spectral, drot.hyperbolic, drot.distributional]
-    found = [getattr(place, name) for place in places for name in place.__all__]
-    found = {f for f in found if inspect.isfunction(f) or inspect.isclass(f)}
     solvers = [
-        f for f in found if inspect.isfunction(f) and "max_iter" in inspect.signature(f).parameters
+        getattr(faults.thing(name), "fit", faults.thing(name))
+        for name in faults.ROWS
+        if faults.is_estimator(name) or "max_iter" in faults.parameters(name)
     ]
-    solvers += [f.fit for f in found if inspect.isclass(f) and hasattr(f, "fit")]
     assert len(solvers) > 25
     code = by_size(len).__code__
     assert [f.__qualname__ for f in solvers if f.__code__ is not code] == []

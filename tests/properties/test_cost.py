@@ -9,7 +9,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from clouds import KINDS, cloud, clouds, quick
+from clouds import clouds, quick
 from drot.costs.array import as_pairwise
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,24 +56,6 @@ def test_sqeuclidean_refuses_to_underflow(dtype, least):
             make(X * least / 8)
         with pytest.raises(ValueError, match=r"^squared distances overflow"):
             make(X / least * 2.0**70)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("make", [drot.sqeuclidean, drot.student_cost])
-def test_tiles_equal_dense(kind, make):
-    """Tiles of 1, 3, n rows hold the rows of the dense array, to 1e-12 of their scale."""
-    X = cloud(kind, 2, 17, 4)
-    dense = make(X).dense()
-    for block in (1, 3, 17, 100):
-        cost = make(X, block=block)
-        parts = list(cost.tiles())
-        assert [k for rows, _ in parts for k in range(rows.start, rows.stop)] == list(range(17))
-        assert max(len(tile) for _, tile in parts) <= block
-        some = [5, 0, 16]
-        parts += [(slice(None), cost.dense()), (some, cost.rows(torch.tensor(some)))]
-        for rows, found in parts:
-            torch.testing.assert_close(found, dense[rows], rtol=1e-11, atol=0)
-        assert len(next(cost.tiles(2))[1]) == min(2, block)
 
 
 @pytest.mark.parametrize("block", BLOCKS)
@@ -125,6 +107,9 @@ def test_costs_are_copied_and_multiply(kind, block):
         for back in (pickle.loads(pickle.dumps(cost)), copy.deepcopy(cost)):
             assert torch.equal(back.dense(), whole) and back.ranks is cost.ranks
             assert (back.block, back.symmetric) == (cost.block, cost.symmetric)
+    some = [3, 0, 8]
+    torch.testing.assert_close(cost.rows(torch.tensor(some)), whole[some], rtol=1e-11, atol=1e-12)
+    assert max(len(tile) for _, tile in cost.tiles(2)) == 2
     if kind != "nearest":  # infinite entries
         for V in (torch.randn(whole.shape[1], 2).double(), torch.randn(whole.shape[1]).double()):
             torch.testing.assert_close(cost @ V, whole @ V)
@@ -132,3 +117,40 @@ def test_costs_are_copied_and_multiply(kind, block):
         torch.testing.assert_close(cost.diagonal(), whole.diagonal())
         affinity = drot.entropic_affinity(cost, perplexity=2.0, diagonal="drop")
         assert torch.equal(pickle.loads(pickle.dumps(affinity)).plan, affinity.plan)
+
+
+# --------------------------------------------------------------------------- on a lattice
+def exact(X: np.ndarray, Y: np.ndarray | None = None) -> np.ndarray:
+    """Squared distances of whole coordinates, in whole numbers: (n, m) int64."""
+    return ((X[:, None] - (X if Y is None else Y)) ** 2).sum(axis=-1)
+
+
+def integers(n: int, p: int, low: int, high: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(low, high, size=(n, p))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("step", [1.0, 2.0**-20, 2.0**30])
+@pytest.mark.parametrize("block", [None, 7])
+def test_distances_on_a_lattice_are_exact(dtype, step, block):
+    """Multiples of a power of two far from 0, from few points and many, of one cloud and of two."""
+    for n in (5, 60):
+        X, Y = integers(n, 6, 961, 1051), integers(31, 6, 992, 1061, 1)
+        x, y = (torch.from_numpy(Z).to(dtype) * step for Z in (X, Y))
+        for cost, found in ((exact(X), (x,)), (exact(X, Y), (x, y))):
+            C = drot.sqeuclidean(*found, block=block).dense() / step**2
+            np.testing.assert_array_equal(C.numpy(), cost)
+            student = drot.student_cost(*(z / step for z in found), block=block).dense()
+            np.testing.assert_allclose(student, np.log1p(cost), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "size"), [(torch.float32, 1000), (torch.float64, 23_000_000)])
+def test_distances_are_exact_up_to_the_last_digit(dtype, size):
+    """Just below 2^21 and 2^50, between points far out, near one place, and the same."""
+    X = integers(50, 2, 0, size)
+    X[10:] //= 100
+    X[0], X[1], X[3] = 0, size - 1, X[2]
+    for Y in (X, X[10:], X[:3]):
+        for pair in ((X, Y), (Y, X)):
+            C = drot.sqeuclidean(*(torch.from_numpy(Z).to(dtype) for Z in pair)).dense()
+            np.testing.assert_array_equal(C.numpy().astype(np.int64), exact(*pair))

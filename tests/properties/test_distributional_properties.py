@@ -1,7 +1,6 @@
 """Distributional reduction: invariances, results, input, and the estimator."""
 
 import math
-import pickle
 from functools import partial
 
 import drot
@@ -15,7 +14,6 @@ from drot.distributional.reduction import make_problem
 from drot.gromov.contraction import as_cost, refuse_distances
 from drot.gromov.starts import spectral_labels
 from plans import cloud
-from sklearn.base import clone
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score, pairwise_distances
@@ -69,14 +67,10 @@ def test_scale_of_the_similarity(normalization):
 
 
 # ---------------------------------------------------------------------------------- the descent
-def test_seeds_callbacks_and_resuming():
-    """Same seed, same bits; a callback sees each round and can stop; a result continues."""
+def test_callbacks_and_resuming():
+    """A callback sees each round of each start and can stop; a result continues."""
     C, seen = affinity(), []
-    before = C.clone()
     one = reduction(C, 5, callback=lambda *what: seen.append(what), random_state=3)
-    two = reduction(C, 5, random_state=np.int64(3))
-    assert torch.equal(one.Z, two.Z) and torch.equal(one.plan, two.plan)
-    assert torch.equal(C, before)
     assert [i for i, _, _ in seen] == list(range(len(seen))) and seen[0][2].shape == (5, 2)
     assert one.residual in [r for _, r, _ in seen] and len(one.ends) == 4
     for rounds in (0, 1):  # what was stopped on request is no failure
@@ -150,88 +144,75 @@ def test_far_ones_leave_the_others_alone(normalization, dtype):
     torch.testing.assert_close(*every, rtol=share, atol=share)
 
 
-@pytest.mark.parametrize("normalization", NORMALIZATIONS)
-@pytest.mark.parametrize("init", ["random", "cluster_then_reduce", "reduce_then_cluster"])
+@pytest.mark.parametrize(
+    ("normalization", "init"),
+    [
+        ("sum", "random"),
+        ("rows", "cluster_then_reduce"),
+        ("doubly_stochastic", "reduce_then_cluster"),
+    ],
+)
 def test_reductions_end_with_numbers(normalization, init):
     """Zeros among the weights and random places far out: finite, falling, and said as it is."""
     w = (torch.arange(36) >= 3).double() / 33
     ask = dict(kernel="gaussian", normalization=normalization, n_starts=1, max_iter=3)
-    apart = drot.sqeuclidean(entropic())
-    graph = drot.fuzzy_union(
-        drot.umap_membership(apart, n_neighbors=6)
-    )  # embeddings of it fall apart
+    apart = drot.umap_membership(drot.sqeuclidean(entropic()), n_neighbors=6)
     alone = entropic()
     alone[:2] = alone[:, :2] = 0  # two points that know nobody
-    for C in (torch.as_tensor(getattr(graph, "plan", graph)), entropic(), alone):
+    for C in (drot.fuzzy_union(apart), alone):  # embeddings of the first fall apart
         found = quietly(C, 9, weights=w, init=init, **ask)
-        numbers = (found.Z, found.plan, found.structure, torch.tensor(found.trace))
-        assert all(bool(torch.isfinite(x).all()) for x in numbers)
-        assert math.isfinite(found.residual)
-        assert all(b <= a for a, b in zip(found.trace, found.trace[1:], strict=False))
-        mass = found.weights @ (found.structure @ found.weights)
+        for x in (found.Z, found.plan, found.structure, found.trace, found.residual):
+            assert bool(torch.as_tensor(x).isfinite().all())
+        assert (np.diff(found.trace) <= 0).all()
+        mass = found.weights @ found.structure @ found.weights
         assert float(mass) == pytest.approx(float(w @ C @ w), rel=1e-6)
 
 
 # --------------------------------------------------------------------------------- the estimator
 
 
-def test_estimator_is_the_functions():
-    """The chain of cost, affinity and reduction, prototypes in the order of their points."""
-    X, y = blobs()
-    model = DistR(5, perplexity=6.0, random_state=5).fit(X)
-    P = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=6.0).plan
-    found = reduction(P, 5, random_state=np.random.RandomState(5).randint(2**31 - 1))
-    assert model.objective_ == found.objective
-    assert adjusted_rand_score(model.labels_, found.labels) == 1
-    first = [np.flatnonzero(model.labels_ == k)[0] for k in np.unique(model.labels_)]
-    assert first == sorted(first) and model.labels_[0] == 0
-    back = pickle.loads(pickle.dumps(model))
-    for one, other in (
-        (np.sort(model.weights_), np.sort(found.weights)),
-        (model.labels_, model.plan_.argmax(axis=1)),
-        (model.prototypes_, model.result_.Z),
-        (clone(model).fit_predict(X), model.labels_),
-        (clone(model).fit_transform(X), model.embedding_),
-        (back.plan_, model.plan_),
-    ):
-        np.testing.assert_array_equal(one, other)
-    np.testing.assert_allclose(model.weights_, model.plan_.sum(axis=0))
-    np.testing.assert_allclose(model.embedding_, 30 * model.plan_ @ model.prototypes_)
-    assert drot.metrics.prototype_homogeneity(model.plan_, y) == pytest.approx(1)
-    again = DistR(5, perplexity=6.0, init=model.result_).fit(X)
-    assert again.objective_ == pytest.approx(model.objective_, rel=1e-6)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
-    "similarity", ["symmetrized_entropic", "umap", "gram", None, "precomputed"]
+    "similarity",
+    ["symmetric_entropic", "symmetrized_entropic", "umap", "gram", None, "precomputed"],
 )
-def test_similarities(similarity):
+def test_estimator_is_the_functions(similarity):
     """Each name is the function it says; inner products and their kernel imply each other."""
-    X, _ = blobs()
-    D = drot.sqeuclidean(X)
+    X, y = blobs()
+    D, G = drot.sqeuclidean(X), drot.gram(torch.from_numpy(X - X.mean(axis=0)))
+    symmetric = drot.symmetric_entropic_affinity(D, perplexity=6.0).plan
     C = {
         "symmetrized_entropic": lambda: drot.symmetrize(drot.entropic_affinity(D, perplexity=6.0)),
         "umap": lambda: drot.fuzzy_union(drot.umap_membership(D, n_neighbors=6)),
-        "precomputed": lambda: drot.symmetric_entropic_affinity(D, perplexity=7.0).plan,
-        "gram": lambda: drot.gram(torch.from_numpy(X - X.mean(axis=0))),
-        None: lambda: drot.gram(torch.from_numpy(X - X.mean(axis=0))),
-    }[similarity]()
-    options = FAST | ({} if similarity else {"kernel": "gram"})
-    model = DistR(4, 2, 6.0, similarity=similarity, n_neighbors=6, random_state=1, **options)
-    model.fit(C.numpy() if similarity == "precomputed" else X)
-    options |= {"kernel": "gram"} if similarity == "gram" else {}
-    seed = np.random.RandomState(1).randint(2**31 - 1)
-    found = quietly(C, 4, random_state=seed, **options)
-    assert model.objective_ == pytest.approx(found.objective, rel=1e-12)
+        "gram": lambda: G,
+        None: lambda: G,
+    }.get(similarity, lambda: symmetric)()
+    options = FAST if similarity else FAST | {"kernel": "gram"}
+    model = DistR(5, 2, 6.0, similarity=similarity, n_neighbors=6, random_state=1, **options)
+    X = symmetric.numpy() if similarity == "precomputed" else X
+    model.fit(X)
     assert model.__sklearn_tags__().input_tags.pairwise == (similarity == "precomputed")
+    options = options | {"kernel": "gram"} if C is G else options
+    found = reduction(C, 5, random_state=np.random.RandomState(1).randint(2**31 - 1), **options)
+    assert model.objective_ == pytest.approx(found.objective, rel=1e-12)
+    assert adjusted_rand_score(model.labels_, found.labels) == 1
+    # prototypes in the order of their points
+    first = [np.flatnonzero(model.labels_ == k)[0] for k in np.unique(model.labels_)]
+    assert first == sorted(first) and model.labels_[0] == 0
+    np.testing.assert_array_equal(np.sort(model.weights_), np.sort(found.weights))
+    np.testing.assert_array_equal(model.labels_, model.plan_.argmax(axis=1))
+    np.testing.assert_array_equal(model.prototypes_, model.result_.Z)
+    np.testing.assert_allclose(model.weights_, model.plan_.sum(axis=0))
+    np.testing.assert_allclose(model.embedding_, 30 * model.plan_ @ model.prototypes_)
+    assert drot.metrics.prototype_homogeneity(model.plan_, y) == pytest.approx(1)
+    again = model.set_params(init=model.result_).fit(X)
+    assert again.objective_ == pytest.approx(found.objective, rel=1e-6)
 
 
 METRICS = ["euclidean", "sqeuclidean", "cityblock", "cosine", "correlation"]
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("n", [13, 30, 150])
+@pytest.mark.parametrize("n", [13, 150])
 def test_distances_are_no_similarity(metric, n):
     """They are refused; kernel k-means takes inner products, or minus halves of their squares."""
     X = np.random.default_rng(n).normal(size=(n, 3)) + 4 * np.eye(3)[np.arange(n) % 3]
@@ -249,20 +230,18 @@ def test_distances_are_no_similarity(metric, n):
     drot.kernel_kmeans(-drot.sqeuclidean(X).dense() / 2, 3)
 
 
-@pytest.mark.parametrize("n", [13, 30, 150])
+@pytest.mark.parametrize("n", [13, 150])
 def test_a_similarity_may_lack_its_diagonal(n):
     """Affinities and graphs without self-loops are no distances, at any perplexity."""
-    X = np.random.default_rng(n).normal(size=(n, 3)) + 4 * np.eye(3)[np.arange(n) % 3]
-    D = drot.sqeuclidean(X)
+    D = drot.sqeuclidean(cloud(n, 3).numpy() + 4 * np.eye(3)[np.arange(n) % 3])
     graphs = [
         drot.symmetrize(drot.entropic_affinity(D, perplexity=k, diagonal="drop"))
-        for k in (2, n / 2)
+        for k in (2, n / 2, n - 1.5)
     ]
-    graphs += [drot.entropic_affinity(D, perplexity=n - 1.5, diagonal="drop").plan]
     graphs += [drot.fuzzy_union(drot.umap_membership(D, n_neighbors=k)) for k in (3, n // 2, n)]
-    ring, side = torch.eye(n).double().roll(1, 0), torch.arange(n) % 2
-    graphs += [ring + ring.T, (side[:, None] != side).double(), 1 - torch.eye(n).double()]
-    graphs += [graphs[0] > graphs[0].median(), torch.zeros(n, n)]
+    ring, side = torch.eye(n).roll(1, 0), torch.arange(n) % 2
+    graphs += [ring + ring.T, side[:, None] != side, 1 - torch.eye(n), torch.zeros(n, n)]
+    graphs += [graphs[0] > graphs[0].median()]
     for graph in graphs:
         C = drot.symmetrize(graph.double())
         assert not C.diagonal().any()
@@ -271,17 +250,12 @@ def test_a_similarity_may_lack_its_diagonal(n):
 
 def test_a_start_in_other_dimensions():
     """A result with other columns than are asked for is refused, not taken for the answer."""
-    X, _ = blobs()
-    first = DistR(4, perplexity=6.0, **FAST).fit(X).result_
-    for kernel in ("student", "gram"):
+    for solve, q in ((reduction, 2), (hyperbolic.distributional_reduction, 3)):
+        first = solve(affinity(), 4, max_iter=2, on_failure="ignore")
+        again = solve(affinity(), 4, init=first, max_iter=2, on_failure="ignore")
+        assert again.Z.shape == (4, q)
         with pytest.raises(ValueError, match=r"init has positions in 2 dimensions and n_comp.*=3"):
-            DistR(4, 3, 6.0, init=first, kernel=kernel).fit(X)
-    C = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=6.0)
-    ask = dict(on_failure="ignore", max_iter=2)
-    first = hyperbolic.distributional_reduction(C, 4, **ask)
-    assert hyperbolic.distributional_reduction(C, 4, init=first, **ask).Z.shape == (4, 3)
-    with pytest.raises(ValueError, match=r"init has positions in 2 dimensions and n_comp.*=3"):
-        hyperbolic.distributional_reduction(C, 4, n_components=3, init=first)
+            solve(affinity(), 4, n_components=3, init=first)
 
 
 # ------------------------------------------------------------------------------------ far clusters

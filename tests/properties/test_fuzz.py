@@ -5,12 +5,12 @@ as a test of its own at the end. ``DROT_FUZZ=1000`` looks further, at other exam
 """
 
 import contextlib
-import functools
 import os
 import signal
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from functools import partial, wraps
 
 import drot
 import numpy as np
@@ -89,7 +89,7 @@ def drawn(*strategies):
 
     def wrap(test: Callable) -> Callable:
         @given(*strategies)
-        @functools.wraps(test)
+        @wraps(test)
         def run(*args, **kwargs):
             with contextlib.suppress(Refused):
                 test(*args, **kwargs)
@@ -127,52 +127,51 @@ def test_costs(X):
 
 
 # -------------------------------------------------------------------------------- affinities
+@pytest.mark.parametrize("diagonal", ["keep", "drop"])
+@pytest.mark.parametrize("solve", [drot.entropic_affinity, drot.gaussian_affinity])
 @kept(0.25)
-@fuzz(120)
-@drawn(wild_clouds(), shares, st.sampled_from(["keep", "drop"]))
-def test_entropic(attempt, X, share, diagonal):
-    """Rows of sum 1 with the perplexity asked for, and the form of a softmax of the cost."""
-    n = len(X)
-    xi = perplexity_of(share, n - (diagonal == "drop"))
+@fuzz(50)
+@drawn(wild_clouds(), shares)
+def test_entropic(attempt, solve, diagonal, X, share):
+    """Rows of sum 1, the perplexity asked for, of each or on average, and the form of a softmax."""
+    xi = perplexity_of(share, len(X) - (diagonal == "drop"))
     cost = drot.sqeuclidean(X)
-    found = attempt(lambda: drot.entropic_affinity(cost, perplexity=xi, diagonal=diagonal))
-    P, log = found.plan.numpy(), found.log_plan.numpy()
+    found = attempt(lambda: solve(cost, perplexity=xi, diagonal=diagonal))
+    P, log, lam, C = (np.asarray(x) for x in (found.plan, found.log_plan, found.lam, cost.dense()))
+    each = solve is drot.entropic_affinity
+    eps, reached = found.eps.numpy() if each else np.full(len(X), found.nu), row_logs(P)
     assert found.residual <= 1e-9
     np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-9)
-    np.testing.assert_allclose(row_logs(P), np.log(xi), atol=3e-9)
-    # eps (log P_ij - log P_il) = C_il - C_ij
-    eps, C = found.eps.numpy()[:, None], cost.dense().numpy()
-    if diagonal == "drop":
-        np.fill_diagonal(C, np.inf)
-    free = eps * (np.where(np.isfinite(log), log, 0)) + np.where(np.isfinite(C), C, 0)
-    spread = np.where(np.isfinite(log), free, np.nan)
-    gap = np.nanmax(spread, axis=1) - np.nanmin(spread, axis=1)
-    size = np.where(np.isfinite(C), C, 0).max(axis=1) + eps[:, 0]
-    assert (gap <= 1e-9 * size).all()
+    np.testing.assert_allclose(reached if each else reached.mean(), np.log(xi), atol=3e-9)
+    # eps log P_ij = lam_i - C_ij
+    some = np.isfinite(log)
+    assert (some == ((diagonal == "keep") | ~np.eye(len(X), dtype=bool))).all()
+    gap = np.where(some, eps[:, None] * np.where(some, log, 0) - lam[:, None] + C, 0)
+    assert (np.abs(gap).max(axis=1) <= 1e-9 * (C.max(axis=1) + eps)).all()
 
 
-@kept(0.25, 0.02)
-@fuzz(60)
+@pytest.mark.parametrize(("dtype", "digits"), [("f8", 3e-9), ("f4", 3e-4)])
+@kept(0.2, 0.03)
+@fuzz(50)
 @drawn(wild_clouds(), shares)
-def test_symmetric(attempt, X, share):
+def test_symmetric(attempt, dtype, digits, X, share):
     """Symmetric, rows of sum 1, perplexities reached or exceeded, and the form of the duals."""
-    xi = perplexity_of(share, len(X))
-    cost = drot.sqeuclidean(X)
+    xi, X = perplexity_of(share, len(X)), X.astype(dtype)
+    cost = attempt(lambda: drot.sqeuclidean(X))
     found = attempt(lambda: drot.symmetric_entropic_affinity(cost, perplexity=xi))
-    P, slack = found.plan.numpy(), found.slack.numpy()
-    np.testing.assert_allclose(P, P.T, rtol=0, atol=1e-15)
-    np.testing.assert_allclose(P.sum(axis=1), 1, atol=3e-9)
+    P, slack = found.plan.double().numpy(), found.slack.numpy()
+    np.testing.assert_array_equal(P, P.T)
+    np.testing.assert_allclose(P.sum(axis=1), 1, atol=digits)
     gap = np.log(xi) - row_logs(P)
-    assert (gap <= 3e-9).all() and (np.abs(gap[~slack]) <= 3e-9).all()
-    gamma, lam, C = found.gamma.numpy(), found.lam.numpy(), cost.dense().numpy()
-    assert (gamma >= 0).all()
-    total = gamma[:, None] + gamma
-    log = found.log_plan.numpy()
-    some = P > 1e-280
-    left = total[some] * log[some]
+    assert (gap <= digits).all() and (np.abs(gap[~slack]) <= digits).all()
+    gamma, lam, log, C = (
+        np.asarray(x, dtype=float) for x in (found.gamma, found.lam, found.log_plan, cost.dense())
+    )
+    total, some = gamma[:, None] + gamma, (1e-280 if dtype == "f8" else 1e-30) < P
     right = (lam[:, None] + lam - 2 * C)[some]
     size = np.abs(lam).max() + 2 * C.max() + total.max()
-    np.testing.assert_allclose(left, right, atol=1e-9 * size)
+    assert (gamma >= 0).all() and {found.gamma.dtype, found.plan.dtype} == {cost.dtype}
+    np.testing.assert_allclose(total[some] * log[some], right, atol=digits / 3 * size)
 
 
 @pytest.mark.parametrize("target", ["bandwidth", "perplexity"])
@@ -221,42 +220,35 @@ def test_spectral(attempt, method, X, q):
     "method", ["isomap", "locally_linear_embedding", "laplacian_eigenmaps", "diffusion_map"]
 )
 @kept(0.15)
-@fuzz(50)
+@fuzz(40)
 @drawn(wild_clouds(least=3), st.integers(1, 2), st.integers(2, 8), shares)
 def test_graphs_of_neighbours(attempt, method, X, q, k, share):
     """Isomap, locally linear embedding and eigenmaps: centred and finite, or the reason why not."""
-    solve = getattr(drot.spectral, method)
+    solve, xi = getattr(drot.spectral, method), perplexity_of(share, len(X))
 
     def run():
         if method in ("isomap", "locally_linear_embedding"):
             return solve(X, q, n_neighbors=k)
-        rows = drot.entropic_affinity(drot.sqeuclidean(X), perplexity=perplexity_of(share, len(X)))
+        rows = drot.entropic_affinity(drot.sqeuclidean(X), perplexity=xi)
         return solve(drot.symmetrize(rows), q)
 
     found = attempt(run)
     Z, m = found.Z.numpy(), found.weights.numpy()
     assert np.isfinite(Z).all() and np.isfinite(found.eigenvalues.numpy()).all()
-    lengths = (m[:, None] * Z**2).sum(axis=0)
     size = float(found.eigenvalues.abs().max())
-    np.testing.assert_allclose(lengths, found.eigenvalues.clamp_min(0), atol=1e-6 * size)
+    np.testing.assert_allclose(m @ Z**2, found.eigenvalues.clamp_min(0), atol=1e-6 * size)
     assert np.abs(m @ Z).max() <= 1e-5 * m.sum() * max(1e-300, np.abs(Z).max())
 
 
 @kept(0.1)
-@fuzz(40)
+@fuzz(30)
 @drawn(wild_clouds(least=3), shares, st.sampled_from(["row", "binary", "edges"]))
 def test_ccpca(attempt, X, share, prior):
     """Means that keep the mean of the cloud, and their principal components."""
-    xi = perplexity_of(share, len(X) - 1)
-    cost = drot.sqeuclidean(X)
+    cost, ask = drot.sqeuclidean(X), dict(perplexity=perplexity_of(share, len(X) - 1))
+    options = dict(n_components=1, prior=prior, n_samples=12)
     found = attempt(
-        lambda: drot.ccpca(
-            X,
-            drot.entropic_affinity(cost, perplexity=xi, diagonal="drop"),
-            n_components=1,
-            prior=prior,
-            n_samples=12,
-        )
+        lambda: drot.ccpca(X, drot.entropic_affinity(cost, diagonal="drop", **ask), **options)
     )
     means, size = found.means.numpy(), float(np.abs(X).max())
     np.testing.assert_allclose(means.mean(axis=0), X.mean(axis=0), atol=1e-12 * size)
@@ -267,55 +259,27 @@ def test_ccpca(attempt, X, share, prior):
 
 
 # -------------------------------------------------------------------------------- embeddings
-def slope(P: np.ndarray, Z: torch.Tensor, method: str) -> float:
-    """The residual, by automatic differentiation of KL(P | Q)."""
-    Z, P = Z.clone().requires_grad_(), torch.from_numpy(P)
-    log = -torch.log1p((Z[:, None] - Z).square().sum(dim=2))
-    (pull,) = torch.autograd.grad((P * log).sum(), Z, retain_graph=True)
-    if method == "tsne":
-        log = log.masked_fill(torch.eye(len(P), dtype=torch.bool), -torch.inf)
-        value = P.sum() * log.flatten().logsumexp(0) - (P * log.masked_fill(P == 0, 0)).sum()
-    else:  # the dual of Sinkhorn's plan is stationary: its derivative does not count
-        f, new = torch.full_like(P[0], torch.inf), torch.zeros_like(P[0])
-        for _ in range(20_000):
-            if float((new - f).abs().max()) < 1e-13:
-                break
-            f, new = new, (new - torch.logsumexp(log.detach() + new, dim=1)) / 2
-        value = -(P * log).sum() + (log + f[:, None] + f).exp().sum()
-    (whole,) = torch.autograd.grad(value, Z)
-    size = float((Z - Z.mean(dim=0)).detach().norm()) / len(Z) ** 0.5
-    nat = float(P.sum()) / (
-        size * len(Z) ** 0.5
-    )  # a force that lowers F by 1 for each unit of mass
-    return float(whole.norm()) / max(float(pull.norm()), min(1, size**2) * nat)
-
-
 @pytest.mark.parametrize("method", ["tsne", "snekhorn"])
 @kept(0.25, 0.1)
-@fuzz(25)
+@fuzz(20)
 @drawn(wild_clouds(least=3, most=10), shares, st.integers(0, 3))
 def test_embeddings(attempt, method, X, share, seed):
-    """Values that fall, and a slope that is what the residual says, by other means."""
-    cost = drot.sqeuclidean(X)
+    """Values that fall to rest; that the residual says what it means: test_embedding.py."""
+    cost, options = drot.sqeuclidean(X), dict(init="random", tol=1e-3, random_state=seed)
 
     def solve():
         if method == "tsne":
             xi = perplexity_of(share, len(X) - 1)
-            plan = drot.symmetrize(drot.entropic_affinity(cost, perplexity=xi, diagonal="drop"))
-            return plan, drot.tsne(plan, init="random", tol=1e-3, random_state=seed)
-        plan = drot.symmetric_entropic_affinity(
-            cost, perplexity=perplexity_of(share, len(X)), tol=1e-11
-        ).plan
-        options = dict(kernel="student", init="random", tol=1e-3, random_state=seed)
-        return plan, drot.snekhorn(plan, **options)
+            rows = drot.entropic_affinity(cost, perplexity=xi, diagonal="drop")
+            return drot.tsne(drot.symmetrize(rows), **options)
+        xi = perplexity_of(share, len(X))
+        plan = drot.symmetric_entropic_affinity(cost, perplexity=xi, tol=1e-11).plan
+        return drot.snekhorn(plan, kernel="student", **options)
 
-    found = attempt(solve)
-    plan, end = found
-    assert torch.isfinite(end.Z).all() and end.residual <= 1e-3
+    end = attempt(solve)
+    assert torch.isfinite(end.Z).all() and end.residual <= 1e-3 and end.kl >= -1e-6
     values = np.array(end.values)
     assert (np.diff(values) <= 1e-9 * np.abs(values).max() + 1e-12).all()
-    assert slope(plan.numpy(), end.Z, method) <= 1.3e-3
-    assert end.kl >= -1e-6
 
 
 # ------------------------------------------------------------------- Gromov-Wasserstein
@@ -385,19 +349,18 @@ def test_reduction(attempt, X, share, k, seed):
 
 
 # ------------------------------------------------------------------- found by longer searches
-
-
 def test_stalled_affinity_is_not_embedded(monkeypatch):
     """Where the affinity stops far from one, the estimator says so, and not how to call it."""
-    early = functools.partial(drot.symmetric_entropic_affinity, max_iter=1)
-    monkeypatch.setattr("drot.estimators.base.symmetric_entropic_affinity", early)
-    X = wild("scales", 4, 24, 3)
-    with (
-        pytest.warns(ConvergenceWarning, match="the affinity stopped at a residual"),
-        pytest.raises(drot.NotConverged, match=r"too far from one that can be embedded; pass dty"),
-    ):
-        drot.TSNEkhorn(perplexity=12.0).fit(X)
-    exact = functools.partial(drot.symmetric_entropic_affinity, tol=1e-30)  # rows are close to it
-    monkeypatch.setattr("drot.estimators.base.symmetric_entropic_affinity", exact)
-    with pytest.warns(ConvergenceWarning, match="the affinity stopped at a residual"):
-        drot.TSNEkhorn(perplexity=12.0).fit(X)
+    model, X = drot.TSNEkhorn(perplexity=12.0), wild("scales", 4, 24, 3)
+    stops = partial(pytest.warns, ConvergenceWarning, match="the affinity stopped at a residual")
+
+    def limited(**ask) -> None:
+        solve = partial(drot.symmetric_entropic_affinity, **ask)
+        monkeypatch.setattr("drot.estimators.base.symmetric_entropic_affinity", solve)
+
+    limited(max_iter=1)
+    with stops(), pytest.raises(drot.NotConverged, match=r"too far from one that can be .* dty"):
+        model.fit(X)
+    limited(tol=1e-30)  # rows are close to it all the same
+    with stops():
+        model.fit(X)

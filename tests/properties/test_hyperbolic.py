@@ -37,7 +37,6 @@ def test_poincare_ball_and_wrapped_normal():
     [
         ("student", "sum", "kl"),
         ("gaussian", "rows", "kl"),
-        ("student", "doubly_stochastic", "kl"),
         ("student", "none", "square"),
     ],
 )
@@ -58,11 +57,6 @@ def test_gradient_and_value(kernel, normalization, loss):
         K = K * M.sum() / (q @ K @ q)
     elif normalization == "rows":
         K = K * (M.sum(axis=1) / q / (K @ q))[:, None]
-    elif normalization == "doubly_stochastic":
-        s = np.ones(4)
-        for _ in range(2000):
-            s = np.sqrt(s * M.sum(axis=1) / q / (K @ (q * s)))
-        K = s[:, None] * K * s
     assert found.value == pytest.approx(energy(C, K, T, loss), rel=1e-7)
     for i, j in itertools.product(range(4), range(2)):
         x = torch.zeros_like(v)
@@ -83,19 +77,17 @@ def test_gradient_and_value(kernel, normalization, loss):
 @pytest.mark.parametrize("init", ["cluster_then_reduce", "reduce_then_cluster", "random"])
 def test_reduction(init):
     """No block raises the objective, points stay on the sheet, and a result goes on."""
-    C = affinity(16)
-    found = hyperbolic.distributional_reduction(C, 4, init=init, n_starts=1, on_failure="ignore")
-    assert all(b <= a for a, b in itertools.pairwise(found.trace)) and found.n_iter >= 1
+    C, ask = affinity(16), dict(n_starts=1, on_failure="ignore")
+    found = hyperbolic.distributional_reduction(C, 4, init=init, **ask)
+    assert (np.diff(found.trace) <= 0).all() and found.n_iter >= 1
     if init == "random":  # positions find something to gain
         assert found.trace[1] < found.trace[0]
     height = -(found.Z[:, 0] ** 2) + found.Z[:, 1:].square().sum(dim=1)
     torch.testing.assert_close(height, -torch.ones(4).double(), rtol=1e-6, atol=1e-6)
-    assert found.Z.shape == (4, 3) and float(found.weights.sum()) == pytest.approx(1)
+    assert float(found.weights.sum()) == pytest.approx(1)
     assert float(hyperbolic.to_poincare(found.Z).norm(dim=1).max()) < 1
-    on = hyperbolic.distributional_reduction(C, 4, init=found, on_failure="ignore")
+    on = hyperbolic.distributional_reduction(C, 4, init=found, **ask)
     assert on.objective <= found.objective * (1 + 1e-9)
-    again = hyperbolic.distributional_reduction(C, 4, init=init, n_starts=1, on_failure="ignore")
-    assert torch.equal(again.Z, found.Z)
 
 
 def test_centres():

@@ -11,15 +11,8 @@ from clouds import quick
 from drot import spectral
 from drot.affinities.rows import entropic_affinity
 from drot.estimators.embedding import CCPCA
-from drot.metrics import (
-    neighborhood_curve,
-    neighborhood_preservation,
-)
-from drot.spectral.connected import (
-    ccpca,
-    precision_coupling_loss,
-    precision_coupling_optimum,
-)
+from drot.metrics import neighborhood_curve, neighborhood_preservation
+from drot.spectral.connected import ccpca, precision_coupling_loss, precision_coupling_optimum
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.decomposition import PCA
@@ -139,22 +132,19 @@ def test_pca_has_no_component_without_variance(n, p, rank):
 
 @pytest.mark.parametrize("shape", [(60, 2), (3, 40)])
 @pytest.mark.parametrize(
-    ("dtype", "powers"),
-    [(torch.float32, (-100, -60, 60, 120)), (torch.float64, (-1000, -600, 600, 1000))],
+    ("dtype", "powers"), [(torch.float32, (-100, 120)), (torch.float64, (-1000, 1000))]
 )
 def test_pca_at_every_scale(shape, dtype, powers):
     """In other units, powers of 2, all is the same to the bit, while it fits into the dtype."""
     X = torch.tensor(np.random.default_rng(0).normal(size=shape)).to(dtype)
     plain, start = spectral.pca(X, 2), drot.pca_start(X)
-    for power in powers:
-        unit = 2.0**power
+    torch.testing.assert_close(plain.vectors.square().sum(dim=0), torch.ones(2, dtype=dtype))
+    for unit in (2.0**power for power in powers):
         found = spectral.pca(X * unit, 2)
         assert torch.equal(found.Z / unit, plain.Z)
         assert torch.equal(found.eigenvalues, plain.eigenvalues * unit * unit)
         torch.testing.assert_close(found.vectors, plain.vectors)
-        torch.testing.assert_close(found.vectors.square().sum(dim=0), torch.ones(2, dtype=dtype))
         torch.testing.assert_close(drot.pca_start(X * unit), start)
-        assert float(drot.pca_start(X * unit)[:, 0].square().mean()) == pytest.approx(1, abs=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -224,19 +214,18 @@ METHODS = {
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_spectral_signs_dtype_and_layout(name):
-    """One sign, not the solver's; the dtype of the points; rows in a row, as L-BFGS wants them."""
+def test_spectral_signs_and_layout(name):
+    """One sign, not the solver's; rows in a row, as L-BFGS wants them."""
     X = torch.from_numpy(swiss(50))
-    given = X if name in list(METHODS)[:3] else torch.exp(-drot.sqeuclidean(X).dense())
-    given = drot.sqeuclidean(X).dense() if name == "classical_mds" else given
-    method = partial(getattr(spectral, name), **METHODS[name])
-    found = method(given)
+    D = drot.sqeuclidean(X).dense()
+    given = X if name in list(METHODS)[:3] else D if name == "classical_mds" else torch.exp(-D)
+    found = getattr(spectral, name)(given, **METHODS[name])
     assert (found.Z[found.vectors.abs().argmax(dim=0), [0, 1]] > 0).all()
-    assert found.Z.is_contiguous() and method(given.float()).Z.dtype == torch.float32
+    assert found.Z.is_contiguous()
     assert repr(found).startswith("SpectralEmbedding(50 points, eigenvalues ")
     if name == "laplacian_eigenmaps":
-        W = drot.doubly_stochastic_affinity(drot.sqeuclidean(X), bandwidth=0.3)
-        same_points(method(W).Z, method(W.plan).Z, 1e-8)
+        W = drot.doubly_stochastic_affinity(D, bandwidth=0.3)
+        same_points(*(spectral.laplacian_eigenmaps(graph).Z for graph in (W, W.plan)), 1e-8)
 
 
 TWO = torch.block_diag(torch.ones(3, 3), torch.ones(3, 3))
@@ -294,21 +283,17 @@ def test_def_preservation(seed, n, ties):
     assert repr(curve) == f"NeighborhoodCurve({n} points, area={curve.area:.3f})"
 
 
-def test_neighborhood_tiles_and_inputs(monkeypatch):
-    """Tiles of any size, costs in place of points, and dtypes give the same numbers."""
-    rng = np.random.default_rng(0)
-    X, Z = rng.normal(size=(60, 4)), rng.normal(size=(60, 2))
-    whole = neighborhood_curve(X, Z).values
-    at_10 = neighborhood_preservation(X, Z, 10)
-    cost = drot.pairwise(lambda a, b: torch.cdist(a, b), X)  # distances, not squared
+def test_neighborhoods_of_other_distances(monkeypatch):
+    """Costs in place of points, of which only the order counts, in tiles of any size."""
+    X, Z = np.random.default_rng(0).normal(size=(2, 60, 4))
+    whole, at_10 = neighborhood_curve(X, Z).values, neighborhood_preservation(X, Z, 10)
+    cost = drot.pairwise(torch.cdist, X)  # distances, not squared
     kept = cost.dense().clone()
     assert torch.equal(neighborhood_curve(cost, Z).values, whole)
     assert torch.equal(cost.dense(), kept)  # the tile was not written to
     monkeypatch.setattr("drot.metrics.tile_rows", lambda cost: 7)
-    assert torch.equal(neighborhood_curve(drot.sqeuclidean(X, block=7), Z).values, whole)
+    assert torch.equal(neighborhood_curve(cost, Z).values, whole)
     assert neighborhood_preservation(X, Z, 10) == at_10
-    single = neighborhood_preservation(X.astype(np.float32), torch.tensor(Z), 10)
-    assert single == pytest.approx(at_10)
 
 
 # --- ccPCA ----------------------------------------------------------------------------------------
@@ -320,22 +305,20 @@ def blobs(n: int = 40, p: int = 4) -> np.ndarray:
 
 
 @pytest.mark.parametrize("prior", ["row", "binary", "edges"])
-def test_ccpca_seeds_and_inputs(prior):
+def test_ccpca_shifts_and_units(prior):
     """A shift of X changes nothing, its unit scales Z; a dense log kernel is the same as the
-    affinity it comes from, self-loops or not; the same seed, the same bits."""
+    affinity it comes from, self-loops or not; another seed, other graphs."""
     X, ask = blobs(), {"prior": prior, "n_samples": 20}
     affinity = entropic_affinity(drot.sqeuclidean(X), perplexity=5, diagonal="drop")
-    found, again, other = (ccpca(X, affinity, random_state=seed, **ask) for seed in (3, 3, 4))
-    assert torch.equal(again.Z, found.Z) and not torch.equal(other.Z, found.Z)
+    found, other = (ccpca(X, affinity, random_state=seed, **ask) for seed in (3, 4))
+    assert not torch.equal(other.Z, found.Z)
     moved = ccpca(2 * X + 5, affinity.log_plan.fill_diagonal_(3.0), random_state=3, **ask)
     same_points(moved.Z, 2 * found.Z.numpy(), 1e-8)
     np.testing.assert_allclose(moved.means, 2 * found.means.numpy() + 5, atol=1e-9)
     assert moved.standard_error == pytest.approx(found.standard_error)
-    parts = float(found.n_connected.double().mean())
-    assert repr(found) == (
-        f"ConnectedPCA(40 points in dimension 2, 20 graphs of {parts:.1f} components, "
-        f"standard_error={found.standard_error:.1e})"
-    )
+    parts, error = float(found.n_connected.double().mean()), found.standard_error
+    graphs = f"20 graphs of {parts:.1f} components, standard_error={error:.1e}"
+    assert repr(found) == f"ConnectedPCA(40 points in dimension 2, {graphs})"
 
 
 def test_estimator(capsys):
@@ -347,23 +330,20 @@ def test_estimator(capsys):
     capsys.readouterr()
     X = blobs()
     model = CCPCA(perplexity=5.0, n_samples=8, random_state=5).fit(X)
+    assert capsys.readouterr() == ("", "")
     seed = np.random.RandomState(5).randint(2**31 - 1)
     affinity = entropic_affinity(drot.sqeuclidean(X), perplexity=5.0, diagonal="drop")
     found = ccpca(X, affinity, n_samples=8, random_state=seed)
     np.testing.assert_array_equal(model.embedding_, found.Z)
     np.testing.assert_array_equal(model.start_, found.start)
     assert model.standard_error_ == found.standard_error and model.n_features_in_ == 4
-    np.testing.assert_array_equal(model.transform(X), model.embedding_)  # the fitted points
-    new = X[3] + 0.1  # at the mean of the map in the weights of its own affinity
-    rows = drot.entropic_affinity(
-        drot.sqeuclidean(np.vstack([new, X])), perplexity=5.0, diagonal="drop"
+    # new points at the mean of the map in the weights of their own affinity
+    D = drot.sqeuclidean(np.vstack([X[3] + 0.1, X]))
+    weights = entropic_affinity(D, perplexity=5.0, diagonal="drop").plan[0, 1:].numpy()
+    np.testing.assert_allclose(
+        model.transform(X[3:4] + 0.1)[0], weights @ model.embedding_, rtol=1e-7
     )
-    expected = rows.plan[0, 1:].numpy() @ model.embedding_
-    np.testing.assert_allclose(model.transform(new[None])[0], expected, rtol=1e-7)
     assert list(model.get_feature_names_out()) == ["ccpca0", "ccpca1"]
-    assert CCPCA(perplexity=5.0, dtype="float32").fit(X).embedding_.dtype == np.float32
-    quiet = capsys.readouterr()
-    assert quiet.out == quiet.err == ""
     CCPCA(perplexity=5.0, n_samples=4, verbose=1).fit(X)
-    loud = capsys.readouterr()
-    assert loud.out == "" and "standard_error=" in loud.err
+    out, err = capsys.readouterr()
+    assert out == "" and "standard_error=" in err

@@ -7,14 +7,11 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from clouds import cloud, clouds, quick
+from clouds import cloud
 from drot import symmetric_entropic_affinity as solve
 from drot.affinities.symmetric_dual import Dual
 from drot.costs.array import as_pairwise
-from hypothesis import given
-from hypothesis import strategies as st
 
-shares = st.floats(0.01, 0.98)  # of the way from the fewest to the most neighbours
 each_block = pytest.mark.parametrize("block", [None, 3])
 
 
@@ -44,28 +41,8 @@ def errors(affinity, xi) -> float:
     return float(max(owed.max(), np.abs(plan.sum(axis=1) - 1).max()))
 
 
-@quick
-@given(clouds(), shares, st.sampled_from([(np.float32, 1.5e-4), (np.float64, 3e-9)]))
-def test_rows(X, share, kept):
-    """Rows sum to 1, have the perplexity or more, and are the columns too, in either dtype."""
-    dtype, accuracy = kept
-    cost = drot.sqeuclidean(X.astype(dtype))
-    ties = int((cost.dense() == 0).sum(dim=1).max())
-    xi = ties + share * (len(X) - ties)
-    affinity = solve(cost, perplexity=xi)
-    for tensor in (affinity.plan, affinity.gamma, affinity.lam, affinity.free):
-        assert tensor.dtype == cost.dtype
-    assert errors(affinity, xi) <= accuracy and affinity.residual <= accuracy
-    reached = np.exp([oracles.log_perplexity(row) for row in affinity.plan.numpy()])
-    np.testing.assert_allclose(affinity.perplexity, reached, rtol=accuracy)
-    np.testing.assert_array_equal(affinity.log_plan.exp(), affinity.plan)
-    if dtype is np.float32:
-        exact = solve(drot.sqeuclidean(X.astype(dtype).astype(float)), perplexity=xi)
-        np.testing.assert_allclose(affinity.plan, exact.plan, atol=5e-3)
-
-
-@pytest.mark.parametrize("max_iter", [1, 2, 3, 4, 5])
-@pytest.mark.parametrize("kind", ["scales", "duplicates", "line", "triples"])
+@pytest.mark.parametrize("max_iter", [1, 2, 4])
+@pytest.mark.parametrize("kind", ["duplicates", "triples"])
 def test_certificate_of_an_unfinished_plan(kind, max_iter):
     """Stopped early, the residual is that of the plan that is handed back."""
     xi = 1.5 if kind == "triples" else 5.0

@@ -10,11 +10,10 @@ from drot.embeddings.losses import BernoulliLoss, KernelLoss, SNEkhornLoss, SNEL
 from drot.embeddings.methods import largevis, sne, snekhorn, tsne, umap
 
 A, B = umap_curve()
-DEVICE = {"name": "cpu"}  # of the clouds
 
 
 def cost(n: int, block: int | None = None, seed: int = 0) -> drot.costs.Pairwise:
-    X = torch.from_numpy(cloud("gaussian", seed, n, 5)).to(DEVICE["name"])
+    X = torch.from_numpy(cloud("gaussian", seed, n, 5))
     return drot.sqeuclidean(X, block=block)
 
 

@@ -7,8 +7,15 @@ import statistics
 from pathlib import Path
 from runpy import run_path
 
+import numpy as np
+from IPython.display import Markdown
+
 _shared = run_path(str(Path(__file__).with_name("pages.py")))
-read, put, table = (_shared[name] for name in ("read", "put", "table"))
+read, put, table, one, signed = (
+    _shared[name] for name in ("read", "put", "table", "one", "signed")
+)
+words, up_to, judged = (_shared[name] for name in ("words", "up_to", "judged"))
+by_verdict, spread_of = _shared["by_verdict"], _shared["spread_of"]
 
 TITLES = {
     "coil20": "COIL-20",
@@ -98,3 +105,452 @@ for title, kind, paper, xi in (
     single = sum(k == 1 for some in many for k in some) / sum(map(len, many))
     said.append([title, paper, count, " or ".join(map(str, flat)), f"{100 * single:.0f}"])
 counts = table("similarity | settings, *paper* | ours | seeds | one seed, % of the settings", said)
+
+
+# ---------------------------------------------------------------------------- homogeneity: Table 2
+
+
+def by_chance(name, k, score):
+    """What labels drawn by chance score, at the recorded number that is nearest to k."""
+    name = name.removesuffix(" whole")
+    near = min(settings(name, "chance", "none"), key=lambda s: abs(s[2] - k))
+    return mean(name, "chance", near, score, "none")
+
+
+lines, counted, off, chances, own = [], [], {}, {}, {}
+for place, short in enumerate(SIX):
+    for name in (short, f"{short} whole"):
+        for method in METHODS:
+            if not settings(name, method):
+                continue
+            paper = PAPER["sea", method][place]
+            setting, values = best(name, method, "homogeneity")
+            few, drawn = best(name, method, "first")
+            used = round(mean(name, method, few, "used"))
+            chance = by_chance(name, used, "first")
+            shown = TITLES[short] + ", 10\u00a0000" * (name != short)
+            title = [shown * (method == "DistR"), method, paper]
+            lines.append(
+                [
+                    *title,
+                    spread_of(values),
+                    setting[2],
+                    one(by_chance(name, setting[2], "homogeneity")),
+                ]
+            )
+            counted.append([*title, spread_of(drawn), used, one(chance)])
+            assert statistics.fmean(values) < paper - 1  # by 1.2 at least, of all methods
+            if method == "DistR":
+                off[name] = [statistics.fmean(v) - paper for v in (values, drawn)]
+                own[name] = statistics.fmean(values)
+                chances[name] = chance
+pure_table = table("data | method | *paper* | all points | at $k$ | by chance", lines, left=2)
+pure_of_some = table("data | method | *paper* | $k$ points | at $k$ | by chance", counted, left=2)
+
+least = [by_chance(name, CLASSES[name], "first") for name in SIX]
+for at, tail in enumerate(("", "_drawn")):
+    gaps = [off[name][at] for name in SIX]
+    put("dit_", **{f"near{tail}": words(sum(abs(gap) <= 1 for gap in gaps))})
+fully = [off[name][0] for name in SIX]
+put(
+    "dit_",
+    own_low=one(min(own[name] for name in SIX)),
+    own_high=one(max(own.values())),
+    verdict_pure_table=judged(sum(abs(gap) <= 1 for gap in fully), 6),
+    worst=signed(min(fully)),
+    closest=signed(max(fully)),
+    mnist_off=signed(off["mnist whole"][0]),
+    fashion_off=signed(off["fashion whole"][0]),
+)
+put(
+    "dit_",
+    three_drawn=words(sum(abs(gap) <= 3 for gap in gaps)),
+    drawn_low=signed(min(gaps)),
+    drawn_high=signed(max(gaps)),
+    chance_low=f"{min(chances.values()):.0f}",
+    chance_high=f"{max(chances.values()):.0f}",
+    chance_least=f"{min(least):.0f}",
+    chance_most=f"{max(least):.0f}",
+)
+assert min(chances.values()) > 50 and min(least) > 30  # 69 and more
+assert abs(statistics.fmean(gaps)) < abs(statistics.fmean(fully))  # 1, 9
+for name in ("mnist", "fashion"):
+    for k in (100, 300, 1000):
+        value = mean(f"{name} whole", "k-means", (0, 50, k), "homogeneity", "points", "kmeans")
+        put(f"dit_{name}_", **{str(k): one(value)})
+
+# ---------------------------------------------------------------------- the best balance: Figure 3
+
+PAIRS = {"silhouette": ("homogeneity", "silhouette"), "NMI": ("homogeneity", "nmi")}
+
+
+def front(name, pair, kind, methods):
+    """The method of the best sum of scores scaled to [0, 1]; whether none beats DistR in both."""
+    at = {
+        (m, s): np.array([mean(name, m, s, score, kind) for score in pair])
+        for m in methods
+        for s in settings(name, m, kind)
+        if kind != "gram" or s[1] == 10
+    }
+    low, high = np.min(list(at.values()), axis=0), np.max(list(at.values()), axis=0)
+    total = {key: float(((z - low) / np.maximum(high - low, 1e-9)).sum()) for key, z in at.items()}
+    chosen = {m: max((key for key in total if key[0] == m), key=total.get) for m in methods}
+    above = [key for key, z in at.items() if key[0] != "DistR" and (z > at[chosen["DistR"]]).all()]
+    return max(methods, key=lambda m: total[chosen[m]]), not above
+
+
+fronts = {
+    (name, kind, what, rivals): front(name, pair, kind, rivals)
+    for name in TITLES
+    for kind in KINDS
+    for what, pair in PAIRS.items()
+    for rivals in (PRINTED, METHODS)
+}
+shown = {
+    key[:3]: top if on else f"**{top}**" for key, (top, on) in fronts.items() if key[3] == PRINTED
+}
+balance = Markdown(
+    "\n\n".join(
+        table(
+            [f"with {what}", *KINDS.values()],
+            [
+                [title, *(shown[name, kind, what] for kind in KINDS)]
+                for name, title in TITLES.items()
+            ],
+            left=5,
+        ).data
+        for what in PAIRS
+    )
+)
+
+
+def ahead(kind, other, score):
+    """In how many percent of the settings of all sets DistR is at least as good."""
+    won = [
+        mean(n, "DistR", s, score, kind) >= mean(n, other, s, score, kind)
+        for n in TITLES
+        for s in settings(n, "DistR", kind)
+        if s in settings(n, other, kind)
+    ]
+    return 100 * statistics.fmean(won), len(won)
+
+
+pairs = [
+    ("CDR", THREE[0]),
+    *((m, s) for m in ("centres", "CDR") for s in THREE[1:]),
+    *(("DRC", s) for s in THREE),
+]
+share = {kind: [ahead(kind, *pair) for pair in pairs] for kind in KINDS}
+names = [f"{other}, {score.replace('nmi', 'NMI')}" for other, score in pairs]
+by_setting = table(
+    ["DistR at least as good as", *KINDS.values()],
+    [
+        ["settings", *(share[kind][0][1] for kind in KINDS)],
+        *(
+            [f"{name}, %", *(f"{share[kind][at][0]:.0f}" for kind in KINDS)]
+            for at, name in enumerate(names)
+        ),
+    ],
+)
+
+tops_of, kept, summed = {}, {}, {}
+for rivals, word, tops in ((PRINTED, "front", "top_printed"), (METHODS, "ours", "top_ours")):
+    for kind in KINDS:
+        count = sum(all(fronts[n, kind, w, rivals][1] for w in PAIRS) for n in TITLES)
+        put("dit_", **{f"{word}_{kind}": words(count) + " of eight" * (word == "front")})
+        if word == "front":
+            tops_of[kind] = sum(
+                fronts[n, kind, w, rivals][0] == "DistR" for n in TITLES for w in PAIRS
+            )
+            kept[KINDS[kind]], summed[KINDS[kind]] = judged(count, 8), judged(tops_of[kind], 16)
+            put("dit_top_", **{kind: f"{tops_of[kind]} of 16"})
+    put("dit_", **{tops: sum(v[0] == "DistR" for key, v in fronts.items() if key[3] == rivals)})
+put(
+    "dit_",
+    verdict_front=by_verdict(kept),
+    verdict_top=by_verdict(summed),
+    top_near=sum(tops_of[kind] for kind in ("sea", "ea", "umap")),
+)
+pure, sil, ours = (share["sea"][i][0] for i in (0, 1, 3))
+general = [share["sea"][i][0] for i in (1, 2, 6, 7)]  # the paper's CDR, and DRC
+own_general = [share["sea"][i][0] for i in (3, 4)]  # our CDR
+put("dit_", own_general=f"{min(own_general):.0f} to {max(own_general):.0f}")
+put("dit_general_", low=f"{min(general):.0f}", high=f"{max(general):.0f}")
+put("dit_", verdict_general="holds" if min(general) > 50 else "differs")
+put("dit_", cells=len(shown), pure_sea=f"{pure:.0f}", verdict_pure=judged(pure, 100))
+assert sil > ours + 10  # 85 and 60 %
+for name in TITLES:
+    for kind in KINDS:
+        for s, some in settings(name, "DistR", kind).items():
+            for other in ("CDR", "DRC"):
+                for mine, theirs in zip(some, settings(name, other, kind)[s], strict=True):
+                    assert mine["objective"] <= theirs["objective"] * (1 + 1e-6) + 1e-12
+
+# ------------------------------------------------------------------------- inner products and COOT
+
+
+def purest(name, method, kind, components):
+    some = [s for s in settings(name, method, kind) if s[1] == components]
+    return max(mean(name, method, s, "homogeneity", kind) for s in some)
+
+
+COLUMNS = {("gram", m): ("gram", 10) for m in METHODS}
+COLUMNS |= {("gram", "COOT"): ("coot", 10), ("sea", "COOT"): ("coot", 2)}
+linear = {(name, key): purest(name, key[1], *how) for name in SIX for key, how in COLUMNS.items()}
+heads = (
+    "data | DistR, *paper* | ours | CDR, *paper* | ours | DRC, *paper* | ours",
+    "data | COOT in 10, *paper* | ours | in 2, *paper* | ours",
+)
+parts = [
+    [
+        [TITLES[name], *(v for key in keys for v in (PAPER[key][i], one(linear[name, key])))]
+        for i, name in enumerate(SIX)
+    ]
+    for keys in (list(COLUMNS)[:3], list(COLUMNS)[3:])
+]
+pure_linear = Markdown("\n\n".join(table(*pair).data for pair in zip(heads, parts, strict=True)))
+
+tens = [min(linear[n, ("gram", m)] for m in METHODS) > linear[n, ("gram", "COOT")] for n in SIX]
+twos = [min(purest(n, m, "sea", 2) for m in METHODS) > linear[n, ("sea", "COOT")] for n in SIX]
+for kind in ("sea", "gram"):
+    assert all(PAPER[kind, "COOT"][i] < min(PAPER[kind, m][i] for m in METHODS) for i in range(6))
+gaps = [linear[n, ("gram", "DistR")] - linear[n, ("gram", "CDR")] for n in SIX]
+coot = {(n, key): linear[n, key] for n in SIX for key in list(COLUMNS)[3:]}
+close = sum(abs(value - PAPER[key][SIX.index(n)]) <= 1 for (n, key), value in coot.items())
+above = sum(value > PAPER[key][SIX.index(n)] for (n, key), value in coot.items())
+assert above == 12  # "on all sets"
+other = [linear[n, ("gram", m)] - PAPER["gram", m][i] for i, n in enumerate(SIX) for m in METHODS]
+other += [
+    statistics.fmean(best(n, m, "homogeneity")[1]) - PAPER["sea", m][i]
+    for i, n in enumerate(SIX)
+    for m in METHODS[1:]
+]
+near = sum(abs(gap) <= 1 for gap in other)
+gaps_of = [
+    (gap, key, i)
+    for gap, (i, key) in zip(
+        other,
+        (
+            *((i, ("gram", m)) for i in range(6) for m in METHODS),
+            *((i, ("sea", m)) for i in range(6) for m in METHODS[1:]),
+        ),
+        strict=True,
+    )
+]
+gaps_of += [
+    (value - PAPER[key][SIX.index(n)], key, SIX.index(n)) for (n, key), value in coot.items()
+]
+gaps_of += [(off[n][0], ("sea", "DistR"), i) for i, n in enumerate(SIX)]
+assert len(gaps_of) == 48
+put(
+    "dit_", close_wide=words(sum(abs(gap) <= max(1, 2 * SPREAD[key][i]) for gap, key, i in gaps_of))
+)
+put(
+    "dit_",
+    coot_above=above,
+    other_near=words(near),
+    other_above=words(sum(gap > 0 for gap in other)),
+    other_verdict=judged(near, 30),
+    close_all=words(near + close + sum(abs(v[0]) <= 1 for n, v in off.items() if n in SIX)),
+)
+put("dit_coot_own_", low=one(min(coot.values())), high=one(max(coot.values())))
+put("dit_", gram_ahead=words(sum(gap > 0.1 for gap in gaps)), verdict_coot_own=judged(close, 12))
+put(
+    "dit_",
+    coot_last_2=words(sum(twos)),
+    coot_last_10=words(sum(tens)),
+    gram_behind=words(sum(gap < -0.1 for gap in gaps)),
+    verdict_coot=judged(sum(twos + tens), 12),
+)
+assert linear["mnist", ("gram", "COOT")] > 30  # 48, the mean of three seeds
+
+# --------------------------------------------------------------- spectral clusters or k-means: F.7
+
+starts, lines = {}, []
+for name, title in TITLES.items():
+    for how in ("spectral", "kmeans"):
+        cells = [f"{title}, spectral" if how == "spectral" else "by k-means"]
+        for method in METHODS[::-1]:
+            other = settings(name, method, "sea", "kmeans")  # as many seeds of both
+            for score in THREE:
+                values = [
+                    v
+                    for s in other
+                    if s[0] == 50
+                    for v in seeds(name, method, s, score, "sea", how)[: len(other[s])]
+                ]
+                starts[name, how, method, score] = statistics.fmean(values)
+                if method == "DistR" or score == "homogeneity":
+                    cells.append(one(statistics.fmean(values)))
+        lines.append(cells)
+by_clusters = table("data and clusters | hom.: DRC | CDR | DistR | sil. | NMI", lines)
+
+
+def lead(name, method, score):
+    """What spectral clusters score more."""
+    return starts[name, "spectral", method, score] - starts[name, "kmeans", method, score]
+
+
+def in_the_mean(gain):
+    """Above 0 in the mean; without the largest over a point too."""
+    over = statistics.fmean(gain) >= 0.05, statistics.fmean(sorted(gain)[:-1]) > 1
+    return "holds" if all(over) else "holds by one set" if over[0] else "differs"
+
+
+gap = {m: max(abs(lead(n, m, "homogeneity")) for n in TITLES) for m in METHODS}
+gains = {score: [lead(n, "DistR", score) for n in TITLES] for score in THREE[1:]}
+for score, gain in gains.items():
+    put(
+        "dit_",
+        **{
+            f"mean_{score[:3]}": signed(statistics.fmean(gain)),
+            f"less_{score[:3]}": signed(statistics.fmean(sorted(gain)[:-1])),
+        },
+    )
+helps = {score.replace("nmi", "NMI"): in_the_mean(gain) for score, gain in gains.items()}
+own = {score: [lead(n, "CDR", score) for n in TITLES] for score in THREE}
+put(
+    "dit_cdr_",
+    mean=", ".join(signed(statistics.fmean(g)) for g in own.values()),
+    less=", ".join(signed(statistics.fmean(sorted(g)[:-1])) for g in own.values()),
+)
+alike = -statistics.fmean(lead(n, "DRC", "silhouette") for n in TITLES)
+put(
+    "dit_",
+    verdict_cdr=by_verdict({s.replace("nmi", "NMI"): in_the_mean(g) for s, g in own.items()}),
+    drc_sil=signed(alike),
+    verdict_drc_sil="holds" if abs(alike) <= 1 else "differs",
+)
+purer = sum(lead(n, "DRC", "homogeneity") < 0 for n in TITLES)
+same = statistics.fmean(lead(n, "DistR", "homogeneity") for n in TITLES)
+put(
+    "dit_",
+    how_CDR=f"{gap['CDR']:.0f}",
+    how_DistR=up_to(gap["DistR"]),
+    how_drc=words(purer),
+    verdict_how=by_verdict(helps),
+    mean_hom=signed(same),
+    verdict_similar="holds" if abs(same) <= 1 else "differs",
+    verdict_drc=judged(purer, 8),
+)
+assert gap["CDR"] > 2 * gap["DistR"]  # 50 points and 1
+
+# ------------------------------------------------------------------- in the hyperbolic plane: F.10
+
+bent = {}  # data -> score -> centres, CDR and DistR, and DistR in the plane
+for name in TITLES:
+    at = 50, 2, CLASSES[name] + 40
+    bent[name] = {
+        s: (
+            *(mean(name, m, at, s, "hyperbolic") for m in ("centres", "CDR", "DistR")),
+            seeds(name, "DistR", at, s)[0],
+        )
+        for s in THREE
+    }
+heads = dict(
+    zip(THREE, ("homogeneity: CDR", "silhouette: centres | CDR", "NMI: centres | CDR"), strict=True)
+)
+bent_tables = Markdown(
+    "\n\n".join(
+        table(
+            f"data | {head} | DistR | in the plane",
+            [
+                [TITLES[name], *map(one, found[score]["centres" not in head :])]
+                for name, found in bent.items()
+            ],
+        ).data
+        for score, head in heads.items()
+    )
+)
+
+gains = {
+    (s, m): [found[s][2] - found[s][at] for found in bent.values()]
+    for s in THREE
+    for at, m in enumerate(("centres", "own"))
+}
+above = {m: sum(gain > 0 for gain in gains["silhouette", m]) for m in ("centres", "own")}
+lower = sum(found["silhouette"][2] < found["silhouette"][3] for found in bent.values())
+pure, agree = gains["homogeneity", "own"], gains["nmi", "centres"]
+put(
+    "dit_hyp_",
+    silhouette=words(above["centres"]),
+    own=words(above["own"]),
+    plane=f"{words(lower)} of eight",
+    gain_nmi=signed(statistics.fmean(agree)),
+    own_nmi=signed(statistics.fmean(gains["nmi", "own"])),
+    gain_homogeneity=signed(statistics.fmean(pure)),
+    less_homogeneity=signed(statistics.fmean(sorted(pure)[:-1])),
+)
+put(
+    "dit_hyp_over_",
+    **{m: signed(statistics.fmean(gains["silhouette", m])) for m in ("centres", "own")},
+)
+put(
+    "dit_verdict_",
+    plane=judged(lower, 8),
+    gain=in_the_mean(pure),
+    hyp=judged(above["centres"], 8),
+    hyp_nmi=in_the_mean(agree),
+)
+
+# --------------------------------------------------------------- solvers, shared points, curvature
+
+SOLVERS = ("CG", "MD", "DistR")
+lines, curvature, solved = [], {}, {}
+for name, title in TITLES.items():
+    at = 50, 2, CLASSES[name] + 40
+    ends = solved[name] = [settings(name, m)[at][0] for m in ("CDR", *SOLVERS)]
+    for kind in ("sea", "ea"):
+        least = mean(name, "CPD", (50, 0, CLASSES[name]), "objective", kind, "-")
+        curvature[name, kind] = least
+    lines.append(
+        [
+            title,
+            *(one(1e5 * end["objective"]) for end in ends),
+            *(one(end["homogeneity"]) for end in ends[1:]),
+            *(f"{end['shared']:.0f}".replace("nan", "–") for end in ends[1:]),
+            *(
+                f"{curvature[name, kind]:.1e}".replace("e-0", "e-").replace("-", "−")
+                for kind in ("sea", "ea")
+            ),
+        ]
+    )
+heads = (
+    "data | $10^5 E$: CDR | CG | MD | DistR",
+    "data | homogeneity: CG | MD | DistR",
+    "data | shared points: CG | MD | DistR",
+    "data | least eigenvalue: SEA | EA",
+)
+plan_tables = Markdown(
+    "\n\n".join(
+        table(head, [[line[0], *line[a:b]] for line in lines]).data
+        for head, (a, b) in zip(heads, ((1, 5), (5, 8), (8, 11), (11, 13)), strict=True)
+    )
+)
+
+cg, md, ours = np.array([[end["objective"] for end in ends[1:]] for ends in solved.values()]).T
+shared, every = {}, 0  # not every run was asked how many points share mass
+for (_, kind, _, method), at in runs.items():
+    if method in SOLVERS:
+        every += sum(map(len, at.values())) * (method == "DistR")
+        title = (KINDS | {"hyperbolic": "hyperbolic"})[kind] if method == "DistR" else method
+        shared.setdefault(title, []).extend(
+            run["shared"] for some in at.values() for run in some if run["shared"] >= 0
+        )
+asked_of = sum(len(some) for title, some in shared.items() if title not in SOLVERS[:2])
+put("dit_", hard_asked=asked_of, hard_every=every)
+hard = {title: sum(count == 0 for count in some) for title, some in shared.items()}
+put(
+    "dit_",
+    solvers=up_to(100 * abs(cg / md - 1).max()),
+    umap_shared=f"{max(shared['UMAP']):.0f}",
+    hard_counts=", ".join(f"{t} {count} of {len(shared[t])}" for t, count in hard.items()),
+    below=f"{100 * np.mean(1 - ours / np.minimum(cg, md)):.0f}",
+    verdict_hard=by_verdict({t: judged(count, len(shared[t])) for t, count in hard.items()}),
+    most_shared=f"{max(max(some) for t, some in shared.items() if t != 'UMAP'):.0f}",
+)
+positive = {
+    kind: sum(curvature[n, kind] >= -1e-12 for n in list(TITLES)[:7]) for kind in ("sea", "ea")
+}
+put("dit_cpd_", **{kind: words(count) for kind, count in positive.items()})
+put("dit_", verdict_cpd=judged(positive["sea"], 7))

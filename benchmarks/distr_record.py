@@ -107,7 +107,7 @@ for title, kind, paper, xi in (
 counts = table("similarity | settings, *paper* | ours | seeds | one seed, % of the settings", said)
 
 
-# ---------------------------------------------------------------------------- homogeneity: Table 2
+# homogeneity: Table 2
 
 
 def by_chance(name, k, score):
@@ -179,7 +179,7 @@ for name in ("mnist", "fashion"):
         value = mean(f"{name} whole", "k-means", (0, 50, k), "homogeneity", "points", "kmeans")
         put(f"dit_{name}_", **{str(k): one(value)})
 
-# ---------------------------------------------------------------------- the best balance: Figure 3
+# the best balance: Figure 3
 
 PAIRS = {"silhouette": ("homogeneity", "silhouette"), "NMI": ("homogeneity", "nmi")}
 
@@ -286,7 +286,7 @@ for name in TITLES:
                 for mine, theirs in zip(some, settings(name, other, kind)[s], strict=True):
                     assert mine["objective"] <= theirs["objective"] * (1 + 1e-6) + 1e-12
 
-# ------------------------------------------------------------------------- inner products and COOT
+# inner products and COOT
 
 
 def purest(name, method, kind, components):
@@ -364,7 +364,7 @@ put(
 )
 assert linear["mnist", ("gram", "COOT")] > 30  # 48, the mean of three seeds
 
-# --------------------------------------------------------------- spectral clusters or k-means: F.7
+# spectral clusters or k-means: F.7
 
 starts, lines = {}, []
 for name, title in TITLES.items():
@@ -435,7 +435,7 @@ put(
 )
 assert gap["CDR"] > 2 * gap["DistR"]  # 50 points and 1
 
-# ------------------------------------------------------------------- in the hyperbolic plane: F.10
+# in the hyperbolic plane: F.10
 
 bent = {}  # data -> score -> centres, CDR and DistR, and DistR in the plane
 for name in TITLES:
@@ -493,7 +493,7 @@ put(
     hyp_nmi=in_the_mean(agree),
 )
 
-# --------------------------------------------------------------- solvers, shared points, curvature
+# solvers, shared points, curvature
 
 SOLVERS = ("CG", "MD", "DistR")
 lines, curvature, solved = [], {}, {}

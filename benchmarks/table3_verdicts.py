@@ -158,7 +158,7 @@ put(
 )
 
 
-# ------------------------------------------------------------------ the scores beside the paper's
+# the scores beside the paper's
 
 ours, _parts = {}, []  # (data, method, way, score) -> mean
 for score in SCORES:
@@ -183,7 +183,7 @@ for score in SCORES:
     _parts.append(f"*{score}*\n\n" + table(heads, lines, left=2).data)
 scored = type(verdicts)("\n\n".join(_parts))
 
-# --------------------------------------------------------------------- leads, and who comes first
+# leads, and who comes first
 
 PAIR = ("t-SNEkhorn", "t-SNE")
 rule, rest, bare = (
@@ -259,9 +259,9 @@ for short, way, end in (("rule", WAYS[0], "by the rule"), ("rest", WAYS[2], "at 
     first |= {f"{s} {end}": judged(n, 5) for s, n in zip(SCORES, counts, strict=True)}
 put(t3_first_verdict=by_verdict(first))
 
-# ----------------------------------------------------------------- perplexity by perplexity
+# perplexity by perplexity
 
-differences, seeds_of = {}, {}  # t-SNEkhorn - t-SNE in silhouette, (data, place) -> at each perplexity
+differences, seeds_of = {}, {}  # of t-SNEkhorn and t-SNE, (data, place) -> at each perplexity
 for name in NAMES:
     for place in (0, 2):
         khorn, sne = (table3[name, FORMS[m][place]] for m in PAIR)
@@ -309,7 +309,7 @@ put(
     rest_off=one(max(later)),
 )
 
-# ---------------------------------------------------------------- what the page says in its words
+# what the page says in its words
 
 _trust = [
     judge(SCORES[1], n, "t-SNEkhorn", 2)[0] - printed[n, "t-SNEkhorn", SCORES[1]][0] for n in FIVE

@@ -55,7 +55,7 @@ def test_err_gamma():
     X = np.random.default_rng(0).normal(size=(n, p))
     X = X - X.mean(axis=0)
     posterior = wishart(nu_x + p, np.linalg.inv(np.eye(n) + X @ X.T))
-    draws = np.moveaxis(posterior.rvs(2000, random_state=0), 0, -1)
+    draws = np.moveaxis(posterior.rvs(400, random_state=0), 0, -1)
     d, V = np.linalg.eigh(X @ X.T)
 
     def value(gamma: float, scale: float = 1.0) -> float:
@@ -99,7 +99,7 @@ def test_err_student():
 def test_err_connected():
     cloud = np.random.default_rng(0).normal(size=(60, 2)) * [3, 1]
     cloud -= cloud.mean(axis=0)
-    equal = drot.ccpca(cloud, np.zeros((60, 60)), n_samples=2000)  # all pairs weigh the same
+    equal = drot.ccpca(cloud, np.zeros((60, 60)), n_samples=600)  # all pairs weigh the same
     size = float(equal.Z.norm()) / np.linalg.norm(cloud)
     expected = float(equal.n_connected.double().mean())
     assert size / ((expected - 1) / 59) == pytest.approx(1, abs=0.1) and size < 0.03

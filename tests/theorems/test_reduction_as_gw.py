@@ -66,11 +66,6 @@ def test_lem_dr_gromov_monge():
         value, sigma = drot.gromov.gromov_monge(gram, (best @ best.T)[np.ix_(order, order)])
         assert value * n * n == pytest.approx(values[0], rel=1e-10)
         assert np.array(order)[sigma].tolist() == list(range(n))
-    # without equivariance it can help: an embedding with a built-in order
-    order = np.abs(np.subtract.outer(np.arange(3), np.arange(3))) / 2
-    data = np.outer([-1, 0, 1], [-1, 0, 1]) + order[np.ix_([0, 2, 1], [0, 2, 1])]
-    losses = [gram_minimum(data - order[np.ix_(s, s)], 1) for s in itertools.permutations(range(3))]
-    assert min(losses) < 1e-10 and losses[0] > 0.1
 
 
 @pytest.mark.parametrize("loss", LOSSES)

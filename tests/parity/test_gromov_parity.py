@@ -51,19 +51,19 @@ def test_conditional_gradient(loss, seed):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", ["gram", "distances", "noise", "kl"])
-def test_never_worse_than_the_best_start(case, seed=0):
-    X = cloud(90, 3, seed) + 4 * torch.eye(3, dtype=torch.float64)[torch.arange(90) % 3]
-    Z = cloud(6, 2, seed + 1)
+def test_never_worse_than_the_best_start(case):
+    X = cloud(90, 3, 1) + 4 * torch.eye(3, dtype=torch.float64)[torch.arange(90) % 3]
+    Z = cloud(6, 2, 2)
     A, B = drot.sqeuclidean(X).dense(), drot.sqeuclidean(Z).dense()
     A, B = {
         "gram": (X @ X.T, Z @ Z.T),
         "distances": (A, B),
-        "noise": problem(seed, 60, 6),
+        "noise": problem(1, 60, 6),  # where rows are dealt anew
         "kl": ((-A / 20).exp(), (-B / 2).exp()),
     }[case]
     loss = "kl" if case == "kl" else "square"
     values = []
-    ask = dict(loss_fun=f"{loss}_loss", log=True, random_state=seed, symmetric=True)
+    ask = dict(loss_fun=f"{loss}_loss", log=True, random_state=0, symmetric=True)
     for start in (None, "random_product", "random", "fluid", "kmeans", "kmeans_soft"):
         _, log = ot.gromov.semirelaxed_gromov_wasserstein(A.numpy(), B.numpy(), G0=start, **ask)
         values.append(float(log["srgw_dist"]))

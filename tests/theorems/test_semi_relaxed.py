@@ -195,9 +195,7 @@ def test_prp_low_rank(loss, solver):
         pairs = [(left, drot.pairwise(lambda x, y: (-torch.cdist(x, y).square()).exp(), Z))]
     for left, right in pairs:
         A, B = left.dense().clamp_min(0) if loss == "kl" else left.dense(), right.dense()
-        assert torch.allclose(A, A.T, atol=1e-12)
         value = drot.gw_objective(left, right, T, loss=loss)
-        assert value == pytest.approx(drot.gw_objective(A, B, T, loss=loss), rel=1e-10)
         assert value == pytest.approx(energy(A, B, T, loss), rel=1e-10)
         slopes = (drot.gromov.gw_gradient(*pair, T, loss=loss) for pair in ((left, right), (A, B)))
         torch.testing.assert_close(*slopes, rtol=1e-10, atol=1e-10)

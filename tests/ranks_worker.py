@@ -64,7 +64,6 @@ def fails(rank: int) -> dict:
     return found
 
 
-# ------------------------------------------------------------- all functions, of faults.ROWS
 def met(matrix: torch.Tensor, block: int | None) -> drot.costs.Pairwise:
     """A matrix as a cost is met, infinite entries too."""
     same = bool((matrix == matrix.T).all())

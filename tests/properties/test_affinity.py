@@ -126,7 +126,6 @@ def test_a_dual_out_of_range(dtype, largest):
         drot.gaussian_affinity(C, bandwidth=largest)
 
 
-# ---------------------------------------------------------------------- the search for a bandwidth
 @pytest.mark.parametrize("solve", [drot.entropic_affinity, drot.gaussian_affinity])
 def test_stairs_are_bracketed(solve):
     """Where costs differ by decades the perplexity is a staircase in log eps: Halley's steps alone
@@ -188,7 +187,6 @@ def test_certificate_of_an_unfinished_plan(max_iter):
     assert seen == list(enumerate(found.trace, start=1)) and found.n_iter == max_iter
 
 
-# -------------------------------------------------------------- the fewest, the first and the last
 CLOUD = np.random.default_rng(5).normal(size=(40, 2))
 
 

@@ -119,7 +119,6 @@ def test_costs_are_copied_and_multiply(kind, block):
         assert torch.equal(pickle.loads(pickle.dumps(affinity)).plan, affinity.plan)
 
 
-# --------------------------------------------------------------------------- on a lattice
 def exact(X: np.ndarray, Y: np.ndarray | None = None) -> np.ndarray:
     """Squared distances of whole coordinates, in whole numbers: (n, m) int64."""
     return ((X[:, None] - (X if Y is None else Y)) ** 2).sum(axis=-1)

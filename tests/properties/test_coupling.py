@@ -30,7 +30,6 @@ def log_kernel(loss, Z: torch.Tensor) -> torch.Tensor:
     return -(math.log(curve.a) + curve.b * torch.log(d2 + curve.guard))
 
 
-# ------------------------------------------------------------------------------ coupling_loss
 @pytest.mark.parametrize("diagonal", ["drop", "keep"])
 @pytest.mark.parametrize("prior", PRIORS)
 def test_derivatives(prior, diagonal):
@@ -72,7 +71,6 @@ def test_coupling_loss_of_affinities(prior):
     assert drot.coupling_loss(P, Q.log_plan.float(), prior=prior).dtype == torch.float32
 
 
-# ---------------------------------------------------------------------------------- objectives
 @pytest.mark.parametrize("scale", [1e-2, 1.0, 30.0])
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_two_routes(name, scale):
@@ -140,7 +138,6 @@ def test_the_constant_makes_a_divergence(name):
     assert loss.evaluate(Z, tol=1e-12).value + loss.constant == pytest.approx(kl, rel=1e-9)
 
 
-# ------------------------------------------------------------------------------- what is refused
 def bent(*where: tuple[int, int, float]) -> torch.Tensor:
     """A doubly stochastic plan, changed at single entries."""
     plan = stochastic().plan
@@ -177,7 +174,6 @@ def test_objectives_count_the_points(name, block):
                 ask(wrong)
 
 
-# ---------------------------------------------------------------------------------- membership
 @quick
 @given(
     kind=st.sampled_from(["gaussian", "scales", "clusters", "outliers", "line"]),

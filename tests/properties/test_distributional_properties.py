@@ -34,7 +34,6 @@ def blobs() -> tuple[np.ndarray, np.ndarray]:
     return np.random.default_rng(0).normal(size=(30, 4)) + 8 * y[:, None] * [1, -1, 1, 0], y
 
 
-# --------------------------------------------------------------------------------------- starts
 @pytest.mark.parametrize("n", [60, 480])  # all eigenvectors, and Lanczos iteration
 def test_spectral_clusters_are_those_of_scikit_learn(n):
     """Four clusters with a weak link between each two, and a point that knows only itself."""
@@ -55,7 +54,6 @@ def test_spectral_clusters_are_those_of_scikit_learn(n):
     assert adjusted_rand_score(y[1:], labels(weights)[1:]) == 1
 
 
-# ---------------------------------------------------------------------------------- invariances
 @pytest.mark.parametrize("normalization", ["sum", "rows", "doubly_stochastic"])
 def test_scale_of_the_similarity(normalization):
     """A factor on C is a factor on Cbar and on the objective; positions and plan do not move."""
@@ -66,7 +64,6 @@ def test_scale_of_the_similarity(normalization):
     assert two.objective == pytest.approx(8 * one.objective, rel=1e-8)
 
 
-# ---------------------------------------------------------------------------------- the descent
 def test_callbacks_and_resuming():
     """A callback sees each round of each start and can stop; a result continues."""
     C, seen = affinity(), []
@@ -100,9 +97,6 @@ def test_plan_follows_the_factors_of_the_kernel(normalization, loss, monkeypatch
     assert values[0] > values[1] > values[2]
 
 
-# ------------------------------------------------------------------------------------ precision
-
-
 @pytest.mark.parametrize("normalization", ["sum", "doubly_stochastic"])
 def test_plans_of_single_precision_keep_their_mass(normalization):
     """Thousands of small steps round the rows of a plan, and do not add up."""
@@ -115,7 +109,6 @@ def test_plans_of_single_precision_keep_their_mass(normalization):
     assert value == pytest.approx(found.objective, rel=1e-5)
 
 
-# ---------------------------------------------------------------------------- without weight, far
 NORMALIZATIONS = ("sum", "rows", "doubly_stochastic")
 
 
@@ -166,9 +159,6 @@ def test_reductions_end_with_numbers(normalization, init):
         assert (np.diff(found.trace) <= 0).all()
         mass = found.weights @ found.structure @ found.weights
         assert float(mass) == pytest.approx(float(w @ C @ w), rel=1e-6)
-
-
-# --------------------------------------------------------------------------------- the estimator
 
 
 @pytest.mark.parametrize(
@@ -258,7 +248,6 @@ def test_a_start_in_other_dimensions():
             solve(affinity(), 4, n_components=3, init=first)
 
 
-# ------------------------------------------------------------------------------------ far clusters
 def far_blobs(box: float) -> tuple[np.ndarray, np.ndarray]:
     return make_blobs(100, 10, centers=5, center_box=(-box, box), random_state=0)
 
@@ -292,7 +281,6 @@ def test_hyperbolic_prototypes_of_far_clusters(dtype):
     assert math.acosh(float(found.Z[:, 0].max())) < 1e3
 
 
-# ---------------------------------- cO-Optimal Transport of a table and of the table plus a number
 RNG = np.random.default_rng(0)
 LABELS = np.repeat([0, 1, 2], 20)
 TABLE = 5 * RNG.normal(size=(3, 6))[LABELS] + RNG.normal(size=(60, 6))

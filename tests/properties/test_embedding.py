@@ -29,9 +29,6 @@ def plan(n: int = 40) -> torch.Tensor:
     return stochastic(n).plan
 
 
-# ---------------------------------------------------------------------------------- descent
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_descent_is_monotone(name):
     """F falls at every iteration, in steps of at most a tenth of the size of the map."""
@@ -161,7 +158,6 @@ def test_plan_of_an_embedding_that_has_none():
         loss.evaluate(Z * math.nan)
 
 
-# ---------------------------------------------------------------------------------- starts
 def clusters(dtype: torch.dtype = torch.float64, block: int | None = None):
     """The symmetric entropic affinity of three clusters that exchange no mass."""
     X = torch.from_numpy(cloud("gaussian", 1, 60, 4)) + 50.0 * torch.eye(4)[torch.arange(60) % 3]
@@ -236,7 +232,6 @@ def test_spectral_start_is_an_eigenvector():
     np.testing.assert_allclose(abs(cosines), np.linalg.norm(expected, axis=0), rtol=1e-8)
 
 
-# -------------------------------------------------- starts that a small slope takes for solutions
 def points() -> torch.Tensor:
     X = torch.from_numpy(cloud("gaussian", 3, N, 4))
     X[:, 0] += 4.0 * (torch.arange(N) % 3)
@@ -316,7 +311,6 @@ def test_more_dimensions_than_points_span(q):
     assert int((torch.linalg.svdvals(found.Z) > 1e-9 * found.size).sum()) <= N - 1
 
 
-# ------------------------------------------------------------------------ UMAP's spread
 CLOUD = np.random.default_rng(0).normal(size=(36, 4)) + 5 * np.repeat(np.eye(4)[:3], 12, axis=0)
 FIT = {"n_neighbors": 6, "random_state": 0}
 

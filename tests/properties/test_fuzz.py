@@ -113,7 +113,6 @@ def row_logs(plan: np.ndarray) -> np.ndarray:
     return np.array([oracles.log_perplexity(row) for row in plan])
 
 
-# ---------------------------------------------------------------------------------- costs
 @fuzz(150)
 @given(wild_clouds())
 def test_costs(X):
@@ -126,7 +125,6 @@ def test_costs(X):
     assert (np.isfinite(near).sum(axis=1) == 2).all()
 
 
-# -------------------------------------------------------------------------------- affinities
 @pytest.mark.parametrize("diagonal", ["keep", "drop"])
 @pytest.mark.parametrize("solve", [drot.entropic_affinity, drot.gaussian_affinity])
 @kept(0.25)
@@ -197,7 +195,6 @@ def test_doubly_stochastic(attempt, target, X, share, power):
         assert abs(row_logs(P).mean() - np.log(xi)) <= 3e-9
 
 
-# ---------------------------------------------------------------------------------- spectra
 @pytest.mark.parametrize("method", ["pca", "classical_mds"])
 @kept(0.4)
 @fuzz(80)
@@ -258,7 +255,6 @@ def test_ccpca(attempt, X, share, prior):
     assert ((found.n_connected >= 1) & (found.n_connected <= len(X))).all()
 
 
-# -------------------------------------------------------------------------------- embeddings
 @pytest.mark.parametrize("method", ["tsne", "snekhorn"])
 @kept(0.25, 0.1)
 @fuzz(20)
@@ -282,7 +278,6 @@ def test_embeddings(attempt, method, X, share, seed):
     assert (np.diff(values) <= 1e-9 * np.abs(values).max() + 1e-12).all()
 
 
-# ------------------------------------------------------------------- Gromov-Wasserstein
 @pytest.mark.parametrize("loss", ["square", "kl"])
 @kept(0.9, 0.05)
 @fuzz(40)
@@ -348,7 +343,6 @@ def test_reduction(attempt, X, share, k, seed):
     assert (np.diff(end.trace) <= 1e-12).all()
 
 
-# ------------------------------------------------------------------- found by longer searches
 def test_stalled_affinity_is_not_embedded(monkeypatch):
     """Where the affinity stops far from one, the estimator says so, and not how to call it."""
     model, X = drot.TSNEkhorn(perplexity=12.0), wild("scales", 4, 24, 3)

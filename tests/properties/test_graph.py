@@ -53,7 +53,6 @@ def weigh(W: np.ndarray, logs: np.ndarray, prior: str) -> float:
     return value
 
 
-# ---------------------------------------------------------------------------- probabilities
 @pytest.mark.parametrize(("n", "diagonal"), [(2, "keep"), (3, "drop")])
 @pytest.mark.parametrize("prior", PRIORS)
 def test_probabilities_by_enumeration(prior, n, diagonal):
@@ -98,7 +97,6 @@ def test_shifts_of_the_log_kernel(prior):
         assert other - one == pytest.approx(5 * shift)
 
 
-# --------------------------------------------------------------------------------- sampling
 @pytest.mark.parametrize("diagonal", ["drop", "keep"])
 @pytest.mark.parametrize("prior", PRIORS)
 def test_frequencies(prior, diagonal):
@@ -150,7 +148,6 @@ def test_seeds(prior):
     assert len({W.numpy().tobytes() for W in [*more, *others]}) == 9
 
 
-# -------------------------------------------------------------------------------------- UMAP
 def test_fuzzy_union():
     """Binary graphs: an edge in either direction. Probabilities: those of such an edge."""
     drawn = sample_graph(log_weights(3, seed=2), prior="binary")
@@ -158,9 +155,6 @@ def test_fuzzy_union():
     assert torch.equal(fuzzy_union(W), (W + W.T >= 1).double())
     assert torch.equal(fuzzy_union(drawn), fuzzy_union(W))
     assert fuzzy_union([[0.3, 0.5], [0.25, 1.0]]).tolist() == [[0.0, 0.625], [0.625, 0.0]]
-
-
-# ------------------------------------------------------------------------------------ graphs
 
 
 def test_kernels():
@@ -173,7 +167,6 @@ def test_kernels():
     assert float(mrf_log_density(X, W, kernel=lambda x: x[:, 0] - torch.inf)) == -math.inf
 
 
-# --------------------------------------------------------------------------------- bad input
 LOGS, X3 = np.zeros((3, 3)), np.zeros((3, 1))
 PAIR = torch.tensor([[0], [1]])
 SHAPES = r"edges must be \(2, m\) and weights \(m,\)"

@@ -17,9 +17,6 @@ SOLVERS = ["conditional_gradient", "mirror_descent"]
 gw, barycenter = drot.semi_relaxed_gw, drot.srgw_barycenter
 
 
-# ------------------------------------------------------------------------ objective and gradient
-
-
 def test_zeros_of_kl():
     """0 log 0 = 0; a positive entry against a zero is infinite; both said, never NaN."""
     A = torch.tensor([[0.0, 2.0], [2.0, 0.0]], dtype=torch.float64)
@@ -67,7 +64,6 @@ def test_zeros_of_a_factored_distance(dtype, size):
         assert drot.gw_objective(x, drot.sqeuclidean(near), one, loss="kl") == np.inf
 
 
-# ------------------------------------------------------------------------------------ the solver
 def test_zero_weights():
     """A point without weight changes nothing, and has no label."""
     A, B = problem(3, 12, 3)
@@ -94,7 +90,6 @@ def test_kernel_kmeans_labels_a_point_without_weight():
         assert labels.tolist() == [labels[0]] * 3 + [labels[5]] * 3 and labels[0] != labels[5]
 
 
-# ------------------------------------------------------------------------------ starts and results
 def test_starts_and_resuming():
     """As many ends as starts, a callback that sees all of them, and a run that can go on."""
     A, B = problem(4, 15, 4)
@@ -115,7 +110,6 @@ def test_starts_and_resuming():
     assert all(shape == (15, 4) and r >= 0 for _, r, shape in seen)
 
 
-# ------------------------------------------------------------------------------------- clustering
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("kind", ["squares", "kernel", "factored"])
 def test_structure_of_a_kl_barycentre(kind, dtype):
@@ -158,7 +152,6 @@ def test_kernel_kmeans_that_is_not_done():
     assert short.residual == pytest.approx(gain / spread, rel=1e-9)
 
 
-# ---------------------------------------------------------------------------------- the estimator
 BLOBS = cloud(60, 4).numpy() + 9 * np.eye(4)[np.arange(60) % 3]
 
 
@@ -197,7 +190,6 @@ def test_estimator_options(capsys):
     assert set(many.labels_) == set(range(len(many.weights_)))  # empty clusters are left out
 
 
-# --------------------------------------------------------------------------------- what is refused
 @pytest.mark.parametrize(
     ("call", "says"),
     [

@@ -50,7 +50,6 @@ def test_certificate_of_an_unfinished_plan(solver, kind, loss):
     assert found.residual == pytest.approx(float(slope / size), rel=1e-6)
 
 
-# ------------------------------------------------------------------------ moves of rows and points
 def best_move(A, B, T, i: int, loss: str, source: int | None = None) -> float:
     """The largest decrease by a move of mass in row i, from one place or any, by sums."""
     value, best = energy(A, B, T, loss), 0.0

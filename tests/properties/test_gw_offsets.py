@@ -24,7 +24,6 @@ def distances(dtype: torch.dtype = torch.float64) -> torch.Tensor:
     return torch.cdist(groups(), groups()).square().mul(256).round().div(256).to(dtype)
 
 
-# -------------------------------------------------------------------------------------- offsets
 @pytest.mark.parametrize("kind", ["matrix", "factors"])
 @dtypes
 def test_barycentre_of_similarities_with_an_offset(dtype, kind):
@@ -86,7 +85,6 @@ def test_an_empty_cluster_has_no_structure():
     assert 0 <= found.objective < 1e-14
 
 
-# ------------------------------------------------------------------------------- kernel k-means
 FAR = {"float64": (torch.float64, 1e8, 1e-6), "float32": (torch.float32, 1e4, 1e-4)}
 
 
@@ -115,7 +113,6 @@ def test_kernel_kmeans_sees_differences_alone(kind):
     assert len(set(zip(found.labels.tolist(), peer.labels_.tolist(), strict=True))) == 4
 
 
-# ---------------------------------------------------------------------------------------- units
 @kinds
 @pytest.mark.parametrize(("dtype", "power"), [(torch.float32, 60), (torch.float64, -600)], ids=str)
 def test_the_unit_of_similarities(dtype, power, kind):

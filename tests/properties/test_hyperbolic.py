@@ -101,7 +101,6 @@ def test_centres():
         assert float(apart[i, 8 + i // 2]) == pytest.approx(float(apart[i, i ^ 1]) / 2, rel=1e-9)
 
 
-# ----------------------------------------------------------- hyperbolic points far from the origin
 def at(radius, angle) -> torch.Tensor:
     return torch.from_numpy(np.sinh(radius) * np.stack([np.cos(angle), np.sin(angle)])).T
 

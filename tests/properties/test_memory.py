@@ -45,7 +45,6 @@ def test_a_tile_has_sixteen_rows_at_least(bytes_here):
         assert memory.automatic_block(shape, torch.float32, CPU) == height
 
 
-# ------------------------------------------------------------------------------- containers
 GIB = 2**30
 SECOND = "memory.max", "memory.current", "inactive_file"  # of version 2 of control groups
 FIRST = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"

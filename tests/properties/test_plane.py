@@ -102,7 +102,6 @@ def test_what_the_loops_leave_to_torch():
     torch.testing.assert_close(turned.gradient, SNELoss(P, "student").evaluate(Z).gradient)
 
 
-# --------------------------------------------------------------------------------- exponentials
 LEAST = {torch.float64: 2.0**-1074, torch.float32: 2.0**-149}
 
 

@@ -45,9 +45,6 @@ def ranks(X) -> np.ndarray:
     return gaps.argsort(axis=1, kind="stable").argsort(axis=1)
 
 
-# --- kernel PCA ---------------------------------------------------------------------------------
-
-
 def test_prp_kernel_pca():
     """What is left of the centred kernel is all that its other eigenvalues hold."""
     rng = np.random.default_rng(0)
@@ -255,9 +252,6 @@ def test_what_is_refused(function, given, says):
         function(*given)
 
 
-# --- neighbourhoods -------------------------------------------------------------------------------
-
-
 def grids(seed: int, n: int, p: int) -> np.ndarray:
     """Whole coordinates: exact distances, many ties, duplicates."""
     return np.random.default_rng(seed).integers(0, 3, size=(n, p)).astype(float)
@@ -294,9 +288,6 @@ def test_neighborhoods_of_other_distances(monkeypatch):
     monkeypatch.setattr("drot.metrics.tile_rows", lambda cost: 7)
     assert torch.equal(neighborhood_curve(cost, Z).values, whole)
     assert neighborhood_preservation(X, Z, 10) == at_10
-
-
-# --- ccPCA ----------------------------------------------------------------------------------------
 
 
 def blobs(n: int = 40, p: int = 4) -> np.ndarray:

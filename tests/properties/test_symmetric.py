@@ -55,7 +55,6 @@ def test_certificate_of_an_unfinished_plan(kind, max_iter):
         assert affinity.residual == pytest.approx(errors(affinity, xi), rel=1e-6, abs=1e-12)
 
 
-# ----------------------------------------------------------------------------- unusual costs
 def test_slack_rows_at_no_cost_share_by_symmetry():
     """Points 0 and 2 cost each other nothing, but are no copies: what they keep is not the same."""
     C = np.array([[0.0, 1, 0], [1, 0, 2], [0, 2, 0]])
@@ -109,7 +108,6 @@ def test_plan_of_a_gram_cost_has_the_residual_that_is_stated(offset, block):
     torch.testing.assert_close((u - 2 * C) / s, affinity.log_plan, rtol=1e-12, atol=digits)
 
 
-# ------------------------------------------------------------------------ start and dual function
 def test_perplexity_that_float32_takes_for_one():
     found = solve(line(0, 1, 3).astype(np.float32), perplexity=1 + 1e-9)
     assert found.residual <= 1e-4

@@ -23,7 +23,6 @@ def small_plans_are_not_kept(monkeypatch):
     monkeypatch.setattr(drot.embeddings.plans, "_KEPT", 0)
 
 
-# ---------------------------------------------------------------------------------- objectives
 def same_numbers(dense: KernelLoss, tiled: KernelLoss, Z: torch.Tensor) -> None:
     """Value, constant, gradient, dual, forces and plan, to 1e-12."""
     a, b = (loss.evaluate(Z, tol=1e-13) for loss in (dense, tiled))
@@ -116,7 +115,6 @@ def test_only_a_symmetric_cost_is_symmetrized_in_tiles():
             drot.entropic_affinity(one, perplexity=9.0, diagonal="drop").symmetrized()
 
 
-# ---------------------------------------------------------------------- plans that do not fit
 def test_bad_plans():
     """What a dense plan is refused for, a tiled one is refused for."""
     whole, wide = stochastic(45, 16), drot.sqeuclidean(random_start(9), random_start(7), block=4)
@@ -137,7 +135,6 @@ def test_bad_plans():
             call(plan)
 
 
-# ------------------------------------------------------------------------------------- starts
 @pytest.mark.parametrize("make", [stochastic, rows, fuzzy])
 def test_spectral_start_in_tiles(make):
     """The dense eigenvectors, signs and scale included, to 1e-8."""
@@ -160,9 +157,6 @@ def test_leading_eigenvectors():
     cosines = (vectors * U[:, -4:]).sum(dim=0).abs()
     torch.testing.assert_close(cosines, torch.ones_like(cosines), rtol=0, atol=1e-9)
     assert len(calls) <= 40 and all(shape == (n, 12) for shape in calls)
-
-
-# ------------------------------------------------------------------------------------ descent
 
 
 @pytest.mark.parametrize("n", [9, 60])

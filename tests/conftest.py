@@ -20,11 +20,6 @@ hypothesis.settings.register_profile("drot", deadline=None, derandomize=True, pr
 hypothesis.settings.load_profile("drot")
 
 
-def pytest_make_parametrize_id(val, argname) -> str | None:
-    """Bytes may hold a date (gzip does): their length names them alike in every worker."""
-    return f"{argname}-{len(val)}-bytes" if isinstance(val, bytes) else None
-
-
 def pytest_terminal_summary(terminalreporter) -> None:
     """One line for each reason to skip, however many tests share it."""
     reports = terminalreporter.stats.get("skipped", [])

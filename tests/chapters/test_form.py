@@ -15,7 +15,6 @@ PAGES = {name: (ROOT / f"{name}.md").read_text("utf8") for name in TOC}
 WITH_CODE = [name for name, text in PAGES.items() if "{code-cell}" in text]
 CHAPTERS = [name for name in TOC if re.match(r"book/\d\d_", name)]
 TAUGHT = [name for name in CHAPTERS if name < "book/16"]
-
 FURTHER = [name for name in TOC if name.startswith("book/further/")]
 ROUTE = [*CHAPTERS, "book/papers"]  # what a reader turns over
 
@@ -69,8 +68,6 @@ def test_labels_and_glued_keys_are_unique():
     for names in (["".join(groups) for groups in labels], keys):
         assert names and not {x for x in names if names.count(x) > 1}
 
-
-# -------------------------------------------------------------------------------------- exercises
 
 KINDS = (r", by hand$", r"[,?] [Ii]n code$", r"^Break\b", r"^Open: ")
 EXERCISE = re.compile(
@@ -139,8 +136,6 @@ def label(name: str) -> str:
     return re.search(r"^\((ch-[\w-]+)\)=$", PAGES[name], re.M)[1]
 
 
-# ------------------------------------------------------------------------------------ corrections
-
 ENTRY = re.compile(r"^\((err-[\w-]+)\)=\n###? [^\n]+\n(.*?)(?=^\(|^## |\Z)", re.M | re.S)
 ROW = re.compile(r"^\* - \((err-[\w-]+)\)=\n( +```\{rubric\} \S.*?)(?=^\* -|^:::)", re.M | re.S)
 
@@ -165,8 +160,6 @@ def test_corrections_are_whole():
         assert "**Printed**" in text and re.search(r"\*\*(holds|instead)\*\*", text.lower()), label
         assert f"({label})=" in remarks or f"{{ref}}`{label}`" in top, label
 
-
-# ------------------------------------------------------------------------- neighbours, words, index
 
 TERM = re.compile(r"\{term\}`(?:[^`<]*<)?([^`<>]+)>?`")
 GLOSSARY = PAGES["book/glossary"].split("```{glossary}\n")[1].rsplit("```", 1)[0]

@@ -4,6 +4,7 @@ import dataclasses
 import math
 import os
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,24 +21,25 @@ REAL = pytest.mark.skipif(
 )
 
 TOYS = {
-    "digits": lambda **options: data.digits(200, **options),
+    "digits": partial(data.digits, 200),
     "three_gaussians": data.three_gaussians,
-    "heteroscedastic_multinomials": lambda **options: data.heteroscedastic_multinomials(
-        (6, 3, 3), dimension=200, **options
+    "heteroscedastic_multinomials": partial(
+        data.heteroscedastic_multinomials, (6, 3, 3), dimension=200
     ),
-    "circles": lambda **options: data.circles(20, radii=(1, 3), **options),
+    "circles": partial(data.circles, 20, radii=(1, 3)),
     "unbalanced_clusters": data.unbalanced_clusters,
     "stochastic_block_model": data.stochastic_block_model,
 }
 
 
-# What every generated set has in common
-
-
 @pytest.mark.parametrize("name", TOYS)
-def test_container(name):
-    """float64 points, int64 classes from 0, a name for each class, and nothing can be replaced."""
-    toy = TOYS[name]()
+def test_container_and_seeds(name):
+    """float64 points, int64 classes from 0, a name for each class, and nothing can be replaced.
+
+    A generator moves on, a number does not; 0 is the default.
+    """
+    make, one = TOYS[name], np.random.default_rng(7)
+    toy = make(random_state=7)
     n = len(toy.X)
     assert toy.name == name and toy.description.endswith(".")
     assert toy.X.dtype == torch.float64 and toy.X.ndim == 2 and torch.isfinite(toy.X).all()
@@ -50,13 +52,6 @@ def test_container(name):
         toy.details["batch"] = toy.y
     says = rf"DataSet\('{name}': {n} points in dimension \d+, \d+ classes\)"
     assert re.fullmatch(says, repr(toy))
-
-
-@pytest.mark.parametrize("name", TOYS)
-def test_seeds(name):
-    """A generator moves on, a number does not; 0 is the default."""
-    make, one = TOYS[name], np.random.default_rng(7)
-    toy = make(random_state=7)
     assert torch.equal(make(random_state=one).X, toy.X)
     assert not torch.equal(make(random_state=one).X, toy.X)
     assert torch.equal(make().X, make(random_state=0).X) and not torch.equal(make().X, toy.X)
@@ -79,15 +74,11 @@ def test_bad_input_gets_one_sentence(call, says, monkeypatch):
         call()
 
 
-# The distributions
-
-
 def test_digits_are_stratified():
     """A draw keeps the shares, repeats no digit, and keeps the order; all of them need no seed."""
     whole = data.digits()
-    assert whole.X.shape == (1797, 64)
-    assert whole.X.min() == 0 and whole.X.max() == 16
-    for n in (10, 57, 100, 1796, 1797):
+    assert whole.X.shape == (1797, 64) and (whole.X.min(), whole.X.max()) == (0, 16)
+    for n in (10, 57, 1797):
         draw = data.digits(n, random_state=3)
         index = draw.details["index"]
         assert len(index.unique()) == n == len(draw.y) and (index.diff() > 0).all()
@@ -140,17 +131,16 @@ def test_circles():
     assert abs(float(noisy.X[:, 2].std()) / 0.2 - 1) < 0.1
 
 
-@pytest.mark.parametrize("sizes", [(500,), (300, 900), (200, 400, 800, 1600)])
+@pytest.mark.parametrize("sizes", [(500,), (200, 400, 800, 1600)])
 def test_unbalanced_clusters(sizes):
     """The sizes asked for, unit spread, neighbouring centres at the distance asked for."""
     toy = data.unbalanced_clusters(sizes, separation=7, random_state=5)
     assert toy.counts == sizes
     clouds = toy.X.split(sizes)
     means = torch.stack([cloud.mean(dim=0) for cloud in clouds])
-    spread = torch.cat([cloud - mean for cloud, mean in zip(clouds, means, strict=True)]).std()
-    assert float(spread) == pytest.approx(1, abs=0.05)
-    if len(sizes) > 1:
-        assert ((means - means.roll(1, 0)).norm(dim=1) - 7).abs().max() < 0.5
+    assert abs(float((toy.X - means[toy.y]).std()) - 1) < 0.05
+    gaps = (means - means.roll(1, 0)).norm(dim=1)
+    assert len(sizes) == 1 or (gaps - 7).abs().max() < 0.5
 
 
 def test_stochastic_block_model():
@@ -168,39 +158,18 @@ def test_stochastic_block_model():
     assert data.stochastic_block_model((3, 2), p_within=0, p_between=1).X.sum() == 12
 
 
-# The real data, where it is
-
-
-def principal(X):
-    """Centred scores, of falling spread."""
-    return X.mean(dim=0).abs().max() < 1e-9 and (X.std(dim=0).diff() < 0).all()
-
-
-def uncorrelated(X):
-    """Components read from a file of five digits."""
-    return X.mean(dim=0).abs().max() < 1e-5 and X.T.corrcoef().fill_diagonal_(0).abs().max() < 1e-4
-
-
-REAL_DATA = {  # shape, classes, a fact about X
-    "snareseq_chromatin": (
-        (1047, 19),
-        4,
-        lambda X: X.equal(X.round()) and (X.min(), X.max()) == (373, 460_596),
-    ),
-    "snareseq_expression": (
-        (1047, 10),
-        4,
-        lambda X: X.mean(dim=0).abs().max() < 1e-6 and X.abs().max() < 40,
-    ),
-    "scgem": ((177, 34), 5, lambda X: 0.5 < (X == 0).double().mean() < 0.63),
-    "coil20": ((1440, 50), 20, principal),
-    "mnist": ((10_000, 50), 10, principal),
-    "fashion_mnist": ((10_000, 50), 10, principal),
-    "olivetti": ((400, 50), 40, principal),
-    "pbmc3k": ((2638, 50), 8, lambda X: X.equal(X.float().double())),
-    "umist": ((575, 50), 20, principal),
-    "zeisel": ((3005, 45), 7, uncorrelated),
-    "zeisel_subclasses": ((3005, 45), 48, uncorrelated),
+REAL_DATA = {  # shape, classes
+    "snareseq_chromatin": ((1047, 19), 4),
+    "snareseq_expression": ((1047, 10), 4),
+    "scgem": ((177, 34), 5),
+    "coil20": ((1440, 50), 20),
+    "mnist": ((10_000, 50), 10),
+    "fashion_mnist": ((10_000, 50), 10),
+    "olivetti": ((400, 50), 40),
+    "pbmc3k": ((2638, 50), 8),
+    "umist": ((575, 50), 20),
+    "zeisel": ((3005, 45), 7),
+    "zeisel_subclasses": ((3005, 45), 48),
 }
 
 
@@ -225,12 +194,10 @@ def loaded(name, **options):
 @pytest.mark.parametrize("name", REAL_DATA)
 def test_real_data(name, no_cache):
     """Shape, names and type of a real data set; its sha256, labels included, was checked before."""
-    shape, classes, fact = REAL_DATA[name]
     real = loaded(name)
-    assert tuple(real.X.shape) == shape and len(real.counts) == classes
+    assert (tuple(real.X.shape), len(real.counts)) == REAL_DATA[name]
     assert real.X.dtype == torch.float64 and real.y.dtype == torch.int64
-    assert torch.isfinite(real.X).all() and fact(real.X)
-    assert real.label_names == tuple(ORIGINS[name].label_names)
+    assert torch.isfinite(real.X).all() and real.label_names == tuple(ORIGINS[name].label_names)
 
 
 @REAL
@@ -249,13 +216,10 @@ def test_pixels(name, no_cache):
         torch.testing.assert_close(few.X, loaded(name).X[:, :2], rtol=0, atol=1e-8)
 
 
-# The page of the book
-
-
 def test_page_lists_every_loader():
     """Each loader has a row in the book, with its shape and its number of classes."""
     row = re.compile(r"^\| `load\(\"(\w+)\"\)` \|(.*)\|(.*)\|$", re.M)
     found = {}
     for name, size, classes in row.findall(PAGE.read_text("utf8")):
         found[name] = tuple(map(int, size.split("×"))), int(classes)
-    assert found == {name: one[:2] for name, one in REAL_DATA.items()}
+    assert found == REAL_DATA

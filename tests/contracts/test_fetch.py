@@ -7,13 +7,14 @@ broken or hostile.
 import gzip
 import io
 import re
+import shutil
 import struct
 import sys
 import tarfile
 import threading
 from dataclasses import replace
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -25,43 +26,27 @@ from drot.datasets.fetch import ORIGINS
 from PIL import Image
 from scipy.io import savemat
 
-# The server
 
+class Handler(SimpleHTTPRequestHandler):
+    """Counts ``hits``."""
 
-class Server(ThreadingHTTPServer):
-    """Serves ``files`` {name: bytes}; counts ``hits``."""
-
-    daemon_threads = True
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self.server_port}"
-        self.files, self.hits = {}, []
-
-
-class Handler(BaseHTTPRequestHandler):
     log_message = lambda *_: None  # noqa: E731
 
     def do_GET(self):
-        name = self.path.lstrip("/")
-        self.server.hits.append(name)
-        if name not in self.server.files:
-            self.send_error(404)
-            return
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(self.server.files[name])))
-        self.end_headers()
-        self.wfile.write(self.server.files[name])
+        self.server.hits.append(self.path[1:])
+        super().do_GET()
 
 
 @pytest.fixture
-def server():
-    with Server() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
+def server(tmp_path):
+    folder = tmp_path / "site"
+    folder.mkdir()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=folder)) as server:
+        server.hits, server.folder = [], folder
+        server.address = f"http://127.0.0.1:{server.server_port}"
+        threading.Thread(target=server.serve_forever, args=[0.02]).start()
         yield server
         server.shutdown()
-        thread.join()
 
 
 @pytest.fixture
@@ -69,8 +54,8 @@ def cache(tmp_path, monkeypatch):
     """An empty cache, no DROT_DATA, no second attempts, no proxy before the server."""
     monkeypatch.setenv("DROT_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("DROT_DATA", raising=False)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "127.0.0.1")
     monkeypatch.setattr(_fetch, "RETRIES", 0)
     return tmp_path / "cache"
 
@@ -78,7 +63,7 @@ def cache(tmp_path, monkeypatch):
 @pytest.fixture(params=["cache", "DROT_DATA"])
 def folder(request, cache, tmp_path, monkeypatch):
     """Where a reader may place files by hand."""
-    place = cache if request.param == "cache" else tmp_path / "data"
+    place = tmp_path / request.param
     place.mkdir()
     if place != cache:
         monkeypatch.setenv("DROT_DATA", str(place))
@@ -88,22 +73,18 @@ def folder(request, cache, tmp_path, monkeypatch):
 # Small originals in the exact formats: each returns the files, and the arrays in them
 
 
-def png(pixels):
-    stream = io.BytesIO()
-    Image.fromarray(pixels).save(stream, "PNG")
-    return stream.getvalue()
-
-
 def tar(members):
-    """A .tar.gz of (name, content or (type, target)) as GitHub makes them, with a header."""
+    """A .tar.gz of (name, pixels, or type and target) as GitHub makes them, with a header."""
     stream, head = io.BytesIO(), {"comment": "48178d4"}
     with tarfile.open(None, "w:gz", stream, format=tarfile.PAX_FORMAT, pax_headers=head) as archive:
         for name, content in members:
-            info, body = tarfile.TarInfo(name), None
-            if isinstance(content, bytes):
-                info.size, body = len(content), io.BytesIO(content)
-            else:
+            info, body = tarfile.TarInfo(name), io.BytesIO()
+            if isinstance(content, tuple):
                 info.type, info.linkname = content
+            else:
+                Image.fromarray(content).save(body, "PNG")
+                info.size = body.tell()
+                body.seek(0)
             archive.addfile(info, body)
     return stream.getvalue()
 
@@ -132,11 +113,8 @@ COIL = "SNEkhorn-48178d4/data/coil-20-proc"
 VIEWS = np.random.default_rng(9).integers(0, 256, (2, 3, 16, 16), np.uint8)
 
 
-def coil(name, before=(), after=()):
-    members = [("SNEkhorn-48178d4/README.md", b"hello")]
-    members += [
-        (f"{COIL}/obj{k + 1}__{v}.png", png(VIEWS[k, v])) for v in (2, 0, 1) for k in (1, 0)
-    ]
+def coil(name, before=()):
+    images = [(f"{COIL}/obj{k + 1}__{v}.png", VIEWS[k, v]) for v in (2, 0, 1) for k in (1, 0)]
     X = VIEWS.reshape(6, -1) / 255
     u, s, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
     scores = (u * s)[:, :3]
@@ -148,7 +126,7 @@ def coil(name, before=(), after=()):
         "view": np.tile(np.arange(3), 2),
     }
     (file,) = ORIGINS[name].urls
-    return {file: tar([*before, *members, *after])}, arrays
+    return {file: tar([*before, *images])}, arrays
 
 
 def matlab(**arrays):
@@ -183,6 +161,7 @@ def zeisel(name):
 MAKERS = {"scgem": table, "mnist": mnist, "coil20": coil, "umist": umist}
 MAKERS |= {"zeisel": zeisel, "zeisel_subclasses": zeisel}
 each = pytest.mark.parametrize("name", MAKERS)
+some = pytest.mark.parametrize("name", ["scgem", "coil20"])  # two files, and one
 
 
 @pytest.fixture
@@ -191,7 +170,8 @@ def publish(server, cache, monkeypatch):
 
     def publish(name, made=None, **changes):
         files, arrays = made or MAKERS[name](name)
-        server.files.update(files)
+        for file, body in files.items():
+            (server.folder / file).write_bytes(body)
         changes.setdefault("urls", {file: f"{server.address}/{file}" for file in files})
         changes.setdefault("sha256", _fetch.digest(arrays.get("X32", arrays["X"]), arrays["y"]))
         if ORIGINS[name].corners:
@@ -226,9 +206,6 @@ def refused(name, folder, *words, **options):
     return text
 
 
-# Whole files
-
-
 @each
 def test_good_file_is_read_checked_and_cached(name, server, cache, publish, capfd):
     """A whole original gives its arrays to the bit; the second call reads the cache alone.
@@ -253,9 +230,6 @@ def test_without_h5py_the_sentence_names_it(cache, publish, monkeypatch):
     refused("pbmc3k", cache, "pip install h5py")
 
 
-# Broken transfers
-
-
 @each
 def test_wrong_files_are_refused(name, server, cache, publish):
     """What decodes to other arrays, is a page of a portal, empty, cut or absent, is not kept."""
@@ -263,33 +237,32 @@ def test_wrong_files_are_refused(name, server, cache, publish):
     words = ("cannot be used", *origin.urls, str(cache), "replace what is damaged")
     refused(name, cache, "sha256", "0" * 64, *words)
     publish(name)
-    whole, (first, *_) = dict(server.files), origin.urls
-    for body in (b"<html>\xff</html>", b"", whole[first][: len(whole[first]) // 2]):
-        server.files[first] = body
-        refused(name, cache, first, str(cache))
-    del server.files[first]
-    refused(name, cache, "could not be fetched", "by hand", first, str(cache))
+    first = server.folder / next(iter(origin.urls))
+    whole = first.read_bytes()
+    for body in (b"<html>\xff</html>", b"", whole[: len(whole) // 2]):
+        first.write_bytes(body)
+        refused(name, cache, first.name, str(cache))
+    first.unlink()
+    refused(name, cache, "could not be fetched", "by hand", first.name, str(cache))
     assert not data.available(name)
-    server.files.update(whole)
+    first.write_bytes(whole)
     assert _fetch.find(name)["X"].size  # and it works again when the server does
 
 
 def test_unusable_cache_is_named(tmp_path, server, publish, monkeypatch):
     """A cache that cannot be written names the variable that moves it."""
     publish("scgem")
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").touch()
     monkeypatch.setenv("DROT_CACHE", str(tmp_path / "file" / "below"))
-    with pytest.raises(data.DataUnavailable, match="DROT_CACHE"):
-        _fetch.find("scgem")
+    refused("scgem", tmp_path / "below", "DROT_CACHE")
     assert server.hits == []
-
-
-# Hostile files
 
 
 def test_nothing_is_written_by_an_archive(tmp_path, publish):
     """Members outside the folder, links and folders are passed over: nothing is extracted."""
-    evil = [(name, b"x") for name in ("../evil", "/evil", f"{COIL}/../../../evil", "C:\\evil")]
+    evil = [
+        (name, VIEWS[0, 0]) for name in ("../evil", "/evil", f"{COIL}/../../../evil", "C:\\evil")
+    ]
     link = ("SNEkhorn-48178d4/latest", (tarfile.SYMTYPE, "README.md"))
     folder = (COIL, (tarfile.DIRTYPE, ""))
     _, arrays = publish("coil20", coil("coil20", before=[folder, link, *evil]))
@@ -297,10 +270,7 @@ def test_nothing_is_written_by_an_archive(tmp_path, publish):
     assert not list(tmp_path.rglob("*evil*"))
 
 
-# The folder DROT_DATA, the cache, and files placed by hand
-
-
-@each
+@some
 def test_a_prepared_file_comes_first(name, folder, server, cache, publish):
     """An .npz with the right arrays is used, and the network rests."""
     origin, arrays = publish(name)
@@ -312,11 +282,11 @@ def test_a_prepared_file_comes_first(name, folder, server, cache, publish):
 def test_one_prepared_file_has_both_levels(folder, cache, publish):
     """The subclasses are the array of their own name, where it is there."""
     origin, arrays = publish("zeisel_subclasses")
-    other = np.zeros_like(arrays["y"])
-    np.savez_compressed(folder / origin.file, X=arrays["X"], y=other, y2=arrays["y"])
+    other = arrays | {"y": np.zeros_like(arrays["y"])}
+    np.savez_compressed(folder / origin.file, **other, y2=arrays["y"])
     same(_fetch.find("zeisel_subclasses"), arrays)
-    publish("zeisel", ({}, {"X": arrays["X"], "y": other}), urls={})
-    same(_fetch.find("zeisel"), {"X": arrays["X"], "y": other})
+    publish("zeisel", ({}, other), urls={})
+    same(_fetch.find("zeisel"), other)
 
 
 @pytest.mark.parametrize("damage", ["truncated", "other arrays", "pickled"])
@@ -343,18 +313,17 @@ def test_drot_data_without_the_file(tmp_path, cache, publish, monkeypatch):
         same(_fetch.find("scgem"), arrays)
 
 
-@each
+@some
 def test_originals_placed_by_hand(name, folder, server, cache, publish):
     """The original files under their own names serve as well, without the network."""
-    _, arrays = publish(name)
-    for file, body in server.files.items():
-        (folder / file).write_bytes(body)
+    origin, arrays = publish(name)
+    shutil.copytree(server.folder, folder, dirs_exist_ok=True)
     same(_fetch.find(name, download=False), arrays)
     assert server.hits == []
-    broken = folder / next(iter(server.files))
+    broken = folder / next(iter(origin.urls))
     broken.write_bytes(b"")
     refused(name, cache, str(broken))
-    assert all((folder / file).is_file() for file in server.files)  # they are not ours to remove
+    assert all((folder / file).is_file() for file in origin.urls)  # they are not ours to remove
 
 
 def test_principal_components_are_compared(cache, publish, monkeypatch):
@@ -365,9 +334,6 @@ def test_principal_components_are_compared(cache, publish, monkeypatch):
         wrong = replace(origin, read=lambda paths, X=bad: {**arrays, "X": X})
         monkeypatch.setitem(ORIGINS, "coil20", wrong)
         refused("coil20", cache, "cannot be used")
-
-
-# The table of addresses
 
 
 def test_addresses_are_pinned():

@@ -1,14 +1,13 @@
 """A grid that was stopped or torn leaves the file of a grid that was not."""
 
 import importlib
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-CASES = [
-    {"data": data, "xi": xi, "seed": seed} for data in "ab" for xi in (5, 30) for seed in (0, 1)
-]
+CASES = [dict(zip(("data", "xi", "seed"), x, strict=True)) for x in product("ab", (5, 30), (0, 1))]
 FIELDS = ["value", "note"]
 
 
@@ -28,12 +27,10 @@ def path(tmp_path) -> Path:
 
 @pytest.fixture
 def run(monkeypatch, path):
-    """The grid, or a part of it, here."""
+    """The grid here."""
     monkeypatch.syspath_prepend(BENCHMARKS)
-    sweep = importlib.import_module("sweep")
-    return lambda cases=CASES, work=work, **options: sweep.run(
-        cases, work, path, **{"fields": FIELDS} | options
-    )
+    sweep = importlib.import_module("sweep").run
+    return lambda work=work, **options: sweep(CASES, work, path, fields=FIELDS, **options)
 
 
 def test_a_stopped_run_goes_on_where_it_was(run, path):

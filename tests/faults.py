@@ -9,19 +9,19 @@ import ast
 import functools
 import importlib
 import inspect
-import math
 import re
 import traceback
 import types
 import typing
 from collections.abc import Callable, Iterator
+from math import inf, nan  # noqa: F401  of the table
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import drot
 import numpy as np
 import torch
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix as csr  # noqa: F401  of the table
 
 N = 10
 MODULES = ("drot", "drot.costs", "drot.affinities", "drot.graphs", "drot.spectral")
@@ -40,32 +40,11 @@ def squares(n: int = N) -> np.ndarray:
 
 
 @functools.cache
-def _plan(kind: str) -> np.ndarray:
-    if kind == "symmetric":
+def plan(symmetric: bool) -> np.ndarray:
+    """Rows of sum 1: symmetric, or without self-loops."""
+    if symmetric:
         return drot.symmetric_entropic_affinity(squares(), perplexity=4.0).plan.numpy()
     return drot.entropic_affinity(squares(), perplexity=4.0, diagonal="drop").plan.numpy()
-
-
-def rows() -> np.ndarray:
-    """Rows of sum 1, no self-loops."""
-    return _plan("rows").copy()
-
-
-def graph() -> np.ndarray:
-    """Symmetric weights without self-loops."""
-    return (rows() + rows().T) / 2
-
-
-def doubly() -> np.ndarray:
-    """Symmetric, and rows of sum 1."""
-    return _plan("symmetric").copy()
-
-
-def blocks() -> np.ndarray:
-    """A log kernel whose graphs have two components at least."""
-    log = np.full((N, N), -np.inf)
-    log[:5, :5] = log[5:, 5:] = 0.0
-    return log
 
 
 def soft() -> np.ndarray:
@@ -74,7 +53,7 @@ def soft() -> np.ndarray:
 
 
 def even(*shape: int) -> np.ndarray:
-    return np.full(shape, 1 / math.prod(shape))
+    return np.full(shape, 1 / np.prod(shape))
 
 
 def sheet(k: int = 6) -> np.ndarray:
@@ -82,10 +61,7 @@ def sheet(k: int = 6) -> np.ndarray:
     return drot.hyperbolic.wrapped_normal(k, scale=0.5).numpy()
 
 
-def labels() -> list[int]:
-    return [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
-
-
+LABELS = [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
 VALUES = {  # what a row calls by a name
     "six": lambda: points(6, 3, 1),
     "plane": lambda: points(N, 2, 1),
@@ -93,27 +69,29 @@ VALUES = {  # what a row calls by a name
     "few": lambda: points(3, 2),
     "squares3": lambda: squares(3),
     "squares5": lambda: squares(5),
-    "rows": rows,
-    "graph": graph,
-    "doubly": doubly,
+    "rows": lambda: plan(False).copy(),
+    "graph": lambda: (plan(False) + plan(False).T) / 2,
+    "doubly": lambda: plan(True).copy(),
+    # a log kernel whose graphs have two components at least
+    "blocks": lambda: np.where(np.kron(np.eye(2), np.ones((5, 5))) > 0, 0.0, -np.inf),
     "cycles": lambda: np.eye(N)[[1, 2, 3, 4, 0, 6, 7, 8, 9, 5]],
     "gaussian_log": lambda: -squares(),
-    "hard": lambda: np.eye(3)[labels()] / N,
+    "hard": lambda: np.eye(3)[LABELS] / N,
     "even3": lambda: even(3),
     "sheet3": lambda: sheet(3),
-    "loss": lambda: drot.SNELoss(graph()),
+    "loss": lambda: drot.SNELoss(VALUES["graph"]()),
     "cdist": lambda: torch.cdist,
 }
 SAMPLES = {  # what a parameter of a kind gets, if the row says nothing
     **dict.fromkeys(("cloud", "metric", "ranked", "factor"), points),
     **dict.fromkeys(("cost", "matrix", "distances", "symmetric", "similarity"), squares),
-    **dict.fromkeys(("signed", "symmetric_plan"), graph),
-    **dict.fromkeys(("graph", "rows"), rows),
+    **dict.fromkeys(("signed", "symmetric_plan"), VALUES["graph"]),
+    **dict.fromkeys(("graph", "rows"), VALUES["rows"]),
     **dict.fromkeys(("coupling", "plan_of_prototypes"), soft),
-    **dict.fromkeys(("membership", "y"), labels),
+    **dict.fromkeys(("membership", "y"), LABELS.copy),
     **dict.fromkeys(("perplexities", "average_perplexity", "one_perplexity"), lambda: 4.0),
-    "kl": doubly,
-    "log_kernel": blocks,
+    "kl": VALUES["doubly"],
+    "log_kernel": VALUES["blocks"],
     "sheet": sheet,
     "init": VALUES["plane"],
     "start_plan": lambda: even(N, 3),
@@ -122,117 +100,86 @@ SAMPLES = {  # what a parameter of a kind gets, if the row says nothing
 }
 
 QUICK = "max_iter=3 on_failure=ignore"
-FIT = "perplexity:plain_perplexity=3.0 max_iter=200 tol=1.0 random_state=0"
+PLAIN, FEW = "perplexity:plain_perplexity", "n_starts=1 random_state=0"
+DISTR = "init:start_plan=cluster_then_reduce clustering=kmeans"
 START = f"init n_components=2<=8 {QUICK}"
 REDUCE = "similarity n_prototypes=3 max_iter=200 clustering=kmeans on_failure=ignore"
-SCORE = "X:ranked Z:ranked=plane"
 
-# parameter[:what it is][=its value][<=the largest count that is allowed]; what has neither a value
-# nor a sample of its kind is not passed.
-ARGUMENTS = {
-    "drot.sqeuclidean": "X:metric Y=six",
-    "drot.student_cost": "X Y=six",
-    "drot.pairwise": "function=cdist X Y=six",
-    "drot.nearest": "cost:matrix n_neighbors=3<=10",
-    "drot.costs.Factored": "left:factor right:factor=other points:other symmetric:other",
-    "drot.factored_sqeuclidean": "X:metric",
-    "drot.gram": "X:metric",
-    # affinities
-    "drot.entropic_affinity": "cost perplexity n_neighbors=8<=10",
-    "drot.gaussian_affinity": "cost perplexity:average_perplexity",
-    "drot.self_tuning_affinity": "cost:distances n_neighbors=3<=9",
-    "drot.doubly_stochastic_affinity": "cost:symmetric perplexity:average_perplexity",
-    "drot.symmetric_entropic_affinity": "cost:symmetric perplexity",
-    "drot.affinities.symmetric_dual_ascent": f"cost:symmetric perplexity {QUICK}",
-    "drot.affinities.symmetric_alternating_projections": "cost:symmetric perplexity "
-    f"bandwidth=1.0 {QUICK}",
-    "drot.umap_membership": "cost:distances n_neighbors=4<=10",
-    "drot.umap_curve": "",
-    # plans and graphs
-    "drot.row_entropy": "plan:rows",
-    "drot.row_perplexity": "plan:rows",
-    "drot.kl_divergence": "plan:rows reference:rows=doubly",
-    "drot.symmetrize": "plan:signed=rows",
-    "drot.fuzzy_union": "graph",
-    "drot.laplacian": "graph",
-    "drot.connected_components": "graph",
-    "drot.graphs.mrf_log_density": "X graph",
-    "drot.expected_graph": "log_kernel",
-    "drot.graphs.graph_log_normalizer": "log_kernel",
-    "drot.graphs.graph_log_probability": "graph=cycles log_kernel",
-    "drot.sample_graph": "log_kernel",
-    "drot.sample_graphs": "log_kernel n_samples=3",
-    "drot.coupling_loss": "plan=rows log_kernel=gaussian_log prior=row",
-    # embeddings
-    "drot.SNELoss": "plan:symmetric_plan",
-    "drot.SNEkhornLoss": "plan:symmetric_plan=doubly",
-    "drot.BernoulliLoss": "plan:symmetric_plan",
-    "drot.embeddings.attraction_repulsion": "objective=loss Z=plane",
-    "drot.embed": f"objective=loss {START}",
-    "drot.sne": f"plan:symmetric_plan {START}",
-    "drot.tsne": f"plan:symmetric_plan {START}",
-    "drot.snekhorn": f"plan:symmetric_plan=doubly {START}",
-    "drot.largevis": f"plan:symmetric_plan {START}",
-    "drot.umap": f"plan:symmetric_plan {START} a:pair b:pair",
-    "drot.random_start": "n=4",
-    "drot.pca_start": "X n_components<=3",
-    "drot.spectral_start": "plan:signed n_components<=8",
-    "drot.ccpca": "X log_kernel n_samples=5 n_components<=3",
-    "drot.spectral.precision_coupling_loss": "X Z=plane",
-    "drot.spectral.precision_coupling_optimum": "X n_components<=3",
-    # scores
-    "drot.neighborhood_preservation": f"{SCORE} n_neighbors=3<=8",
-    "drot.metrics.neighborhood_curve": SCORE,
-    # Gromov-Wasserstein
-    "drot.gw_objective": "cost_x cost_z=squares3 plan:coupling",
-    "drot.gromov.gw_gradient": "cost_x cost_z=squares3 plan:coupling",
-    "drot.gromov.gromov_monge": "cost_x=squares5 cost_z=squares5",
-    "drot.gromov_wasserstein": "cost_x cost_z=squares3 weights_x weights_z=even3 init:start_plan",
-    "drot.semi_relaxed_gw": f"cost_x cost_z=squares3 weights_x init:start_plan {QUICK}",
-    "drot.srgw_barycenter": f"similarity:symmetric n_clusters=3 weights init:start_plan {QUICK}",
-    "drot.kernel_kmeans": "similarity:symmetric n_clusters=3 weights init:start_plan=kmeans",
-    "drot.gromov.coarsen": "similarity:symmetric membership weights",
-    "drot.distributional_reduction": f"{REDUCE} weights init:start_plan",
-    "drot.cluster_then_reduce": REDUCE,
-    "drot.reduce_then_cluster": REDUCE,
-    "drot.coot_clustering": "X:metric n_prototypes=3 weights n_components<=3",
-    # other modules
-    "drot.metrics.constraint_errors": "plan=doubly perplexity:one_perplexity",
-    "drot.metrics.prototype_homogeneity": "plan:plan_of_prototypes y",
-    "drot.metrics.prototype_nmi": "Z=few plan:plan_of_prototypes y n_clusters=2<=3",
-    "drot.metrics.weighted_silhouette": "Z:metric=few plan:plan_of_prototypes=hard y",
-    "drot.metrics.spectral_clustering_ari": "plan:symmetric_plan=doubly y n_clusters=3",
-    "drot.hyperbolic.distances": "Z:sheet",
-    "drot.hyperbolic.to_poincare": "Z:sheet",
-    "drot.hyperbolic.wrapped_normal": "n=3",
-    "drot.hyperbolic.distributional_reduction": (
-        f"similarity n_prototypes=3 weights init:start_plan {QUICK}"
-    ),
-    "drot.spectral.pca": "X n_components<=3",
-    "drot.spectral.classical_mds": "cost:symmetric n_components<=10",
-    "drot.spectral.isomap": "X n_components<=10 n_neighbors<=9",
-    "drot.spectral.locally_linear_embedding": "X n_components<=9 n_neighbors<=9",
-    "drot.spectral.kernel_pca": "similarity:similarity weights:masses n_components<=10",
-    "drot.spectral.laplacian_eigenmaps": "graph:symmetric_plan n_components<=9",
-    "drot.spectral.diffusion_map": "graph:symmetric_plan n_components<=9",
-    "drot.datasets.available": "name:name_of_a_set=mnist",
-    "drot.datasets.digits": "n_samples=20<=1797",
-    "drot.datasets.three_gaussians": "",
-    "drot.datasets.heteroscedastic_multinomials": "n_per_batch:sizes=(4,2,2) dimension=50",
-    "drot.datasets.circles": "radii=(1.0,2.0)",
-    "drot.datasets.unbalanced_clusters": "sizes=(2,3)",
-    "drot.datasets.stochastic_block_model": "sizes=(2,3)",
-    # estimators
-    **dict.fromkeys(
-        ("drot.SNE", "drot.TSNE", "drot.SNEkhorn", "drot.TSNEkhorn", "drot.LargeVis"), FIT
-    ),
-    "drot.UMAP": "n_neighbors=4<=10 max_iter=200 tol=1.0 random_state=0",
-    "drot.CCPCA": "perplexity:plain_perplexity=1.5 n_samples=5 random_state=0 n_components<=3",
-    "drot.SemiRelaxedGWClustering": "n_clusters=2 n_starts=1 random_state=0 similarity=entropic "
-    "perplexity:plain_perplexity=3.0 init:start_plan=kmeans",
-    "drot.DistR": "n_prototypes=3 perplexity:plain_perplexity=3.0 n_neighbors=4<=10 max_iter=50 "
-    "tol=1.0 n_starts=1 random_state=0 init:start_plan=cluster_then_reduce clustering=kmeans",
-}
+# names :: parameter[:what it is][=its value][<=the largest count that is allowed]; what has neither
+# a value nor a sample of its kind is not passed.
+ARGUMENTS = f"""
+sqeuclidean :: X:metric Y=six
+student_cost :: X Y=six
+pairwise :: function=cdist X Y=six
+nearest :: cost:matrix n_neighbors=3<=10
+costs.Factored :: left:factor right:factor=other points:other symmetric:other
+factored_sqeuclidean gram :: X:metric
+entropic_affinity :: cost perplexity n_neighbors=8<=10
+gaussian_affinity :: cost perplexity:average_perplexity
+self_tuning_affinity :: cost:distances n_neighbors=3<=9
+doubly_stochastic_affinity :: cost:symmetric perplexity:average_perplexity
+symmetric_entropic_affinity :: cost:symmetric perplexity
+affinities.symmetric_dual_ascent :: cost:symmetric perplexity {QUICK}
+affinities.symmetric_alternating_projections :: cost:symmetric perplexity bandwidth=1.0 {QUICK}
+umap_membership :: cost:distances n_neighbors=4<=10
+umap_curve datasets.three_gaussians ::
+row_entropy row_perplexity :: plan:rows
+kl_divergence :: plan:rows reference:rows=doubly
+symmetrize :: plan:signed=rows
+fuzzy_union laplacian connected_components :: graph
+graphs.mrf_log_density :: X graph
+expected_graph graphs.graph_log_normalizer sample_graph :: log_kernel
+graphs.graph_log_probability :: graph=cycles log_kernel
+sample_graphs :: log_kernel n_samples=3
+coupling_loss :: plan=rows log_kernel=gaussian_log prior=row
+SNELoss BernoulliLoss :: plan:symmetric_plan
+SNEkhornLoss :: plan:symmetric_plan=doubly
+embeddings.attraction_repulsion :: objective=loss Z=plane
+embed :: objective=loss {START}
+sne tsne largevis :: plan:symmetric_plan {START}
+snekhorn :: plan:symmetric_plan=doubly {START}
+umap :: plan:symmetric_plan {START} a:pair b:pair
+random_start :: n=4
+pca_start spectral.pca spectral.precision_coupling_optimum :: X n_components<=3
+spectral_start :: plan:signed n_components<=8
+ccpca :: X log_kernel n_samples=5 n_components<=3
+spectral.precision_coupling_loss :: X Z=plane
+neighborhood_preservation :: X:ranked Z:ranked=plane n_neighbors=3<=8
+metrics.neighborhood_curve :: X:ranked Z:ranked=plane
+gw_objective gromov.gw_gradient :: cost_x cost_z=squares3 plan:coupling
+gromov.gromov_monge :: cost_x=squares5 cost_z=squares5
+gromov_wasserstein :: cost_x cost_z=squares3 weights_x weights_z=even3 init:start_plan
+semi_relaxed_gw :: cost_x cost_z=squares3 weights_x init:start_plan {QUICK}
+srgw_barycenter :: similarity:symmetric n_clusters=3 weights init:start_plan {QUICK}
+kernel_kmeans :: similarity:symmetric n_clusters=3 weights init:start_plan=kmeans
+gromov.coarsen :: similarity:symmetric membership weights
+distributional_reduction :: {REDUCE} weights init:start_plan
+cluster_then_reduce reduce_then_cluster :: {REDUCE}
+coot_clustering :: X:metric n_prototypes=3 weights n_components<=3
+metrics.constraint_errors :: plan=doubly perplexity:one_perplexity
+metrics.prototype_homogeneity :: plan:plan_of_prototypes y
+metrics.prototype_nmi :: Z=few plan:plan_of_prototypes y n_clusters=2<=3
+metrics.weighted_silhouette :: Z:metric=few plan:plan_of_prototypes=hard y
+metrics.spectral_clustering_ari :: plan:symmetric_plan=doubly y n_clusters=3
+hyperbolic.distances hyperbolic.to_poincare :: Z:sheet
+hyperbolic.wrapped_normal :: n=3
+hyperbolic.distributional_reduction :: similarity n_prototypes=3 weights init:start_plan {QUICK}
+spectral.classical_mds :: cost:symmetric n_components<=10
+spectral.isomap :: X n_components<=10 n_neighbors<=9
+spectral.locally_linear_embedding :: X n_components<=9 n_neighbors<=9
+spectral.kernel_pca :: similarity:similarity weights:masses n_components<=10
+spectral.laplacian_eigenmaps spectral.diffusion_map :: graph:symmetric_plan n_components<=9
+datasets.available :: name:name_of_a_set=mnist
+datasets.digits :: n_samples=20<=1797
+datasets.heteroscedastic_multinomials :: n_per_batch:sizes=(4,2,2) dimension=50
+datasets.circles :: radii=(1.0,2.0)
+datasets.unbalanced_clusters datasets.stochastic_block_model :: sizes=(2,3)
+SNE TSNE SNEkhorn TSNEkhorn LargeVis :: {PLAIN}=3.0 max_iter=200 tol=1.0 random_state=0
+UMAP :: n_neighbors=4<=10 max_iter=200 tol=1.0 random_state=0
+CCPCA :: {PLAIN}=1.5 n_samples=5 random_state=0 n_components<=3
+SemiRelaxedGWClustering :: n_clusters=2 {PLAIN}=3.0 similarity=entropic {FEW} init:start_plan=kmeans
+DistR :: n_prototypes=3 {PLAIN}=3.0 n_neighbors=4<=10 max_iter=50 tol=1.0 {FEW} {DISTR}
+"""
 
 # Public names without a row, and why.
 ELSEWHERE = {
@@ -312,10 +259,10 @@ class Row(NamedTuple):
     high: dict[str, int]
 
 
-def read(name: str) -> Row:
-    """A row of ``ARGUMENTS``."""
+def read(words: str) -> Row:
+    """What ``ARGUMENTS`` says of a function."""
     roles, given, high = {}, {}, {"n_clusters": N, "n_prototypes": N}
-    for word in ARGUMENTS[name].split():
+    for word in words.split():
         parameter, is_a, value, most = re.fullmatch(
             r"(\w+)(?::(\w+))?(?:=([^<]+))?(?:<=(\d+))?", word
         ).groups()
@@ -335,7 +282,11 @@ def sample(word: str):
     return ast.literal_eval(word) if re.match(r"[\d(]", word) else word
 
 
-ROWS = {name: read(name) for name in ARGUMENTS}
+ROWS = {
+    f"drot.{name}": read(words)
+    for names, words in (line.split("::") for line in ARGUMENTS.strip().splitlines())
+    for name in names.split()
+}
 
 
 def also(name: str, parameter: str) -> dict:
@@ -381,6 +332,21 @@ def call(name: str, given: dict):
     given = {"X": points(), **given}
     X = given.pop("X")
     return thing(name)(**given).fit(X)
+
+
+def leaves(found, floats: bool = False) -> dict[str, torch.Tensor]:
+    """The arrays of a result, by name and whole, the plan of an affinity too; and its floats."""
+    if isinstance(found, torch.Tensor | np.ndarray | float):
+        return {"": torch.as_tensor(found).to_dense()}
+    if isinstance(found, drot.costs.Pairwise):
+        return {"": found.dense()}
+    if isinstance(found, tuple | list):
+        parts = {str(k): part for k, part in enumerate(found)}
+    else:
+        wanted = (torch.Tensor, np.ndarray, list, *([float] if floats else []))
+        parts = {k: x for k, x in getattr(found, "__dict__", {}).items() if isinstance(x, wanted)}
+        parts |= {"plan": found.plan} if isinstance(found, drot.affinities.Affinity) else {}
+    return {f"{k} {key}": x for k, one in parts.items() for key, x in leaves(one, floats).items()}
 
 
 def check_sentence(error: Exception) -> None:
@@ -440,17 +406,13 @@ class Fault(NamedTuple):
     error: type | tuple = ValueError
 
 
-def put(entry: float) -> Callable:
+def put(value, entry: float):
     """An entry at row 2, column 1; instead of a number."""
-
-    def spoil(value):
-        if not np.ndim(value):
-            return entry
-        value = np.array(value, dtype=np.float64)
-        value[(2, 1)[: value.ndim]] = entry
-        return value
-
-    return spoil
+    if not np.ndim(value):
+        return entry
+    value = np.array(value, dtype=np.float64)
+    value[(2, 1)[: value.ndim]] = entry
+    return value
 
 
 def lopsided(value):
@@ -466,159 +428,107 @@ def both(value):
     return value
 
 
-def thin(value):
-    """The same numbers as a sparse tensor."""
+def coo(value):
     return torch.as_tensor(np.asarray(value, dtype=np.float64)).to_sparse()
 
 
-SPOILS = {  # in the words of the table: what is done to a value, or what it becomes
-    "nan": math.nan,
-    "inf": math.inf,
-    "float16": torch.float16,
-    "np.int64": lambda _: np.int64,
-    "ones": np.ones(8),
-    "tensor": torch.ones(3),
-    "affinity": lambda _: drot.entropic_affinity(squares(), perplexity=4.0),
-    "a cost": lambda v: drot.sqeuclidean(points()),
-    "a data set": lambda v: drot.datasets.circles(3),
-    "letters": lambda _: list("aaaabbbccc"),
-    "as float16": lambda v: np.asarray(v).astype(np.float16),
-    "as complex": lambda v: np.asarray(v) + 0j,
-    "as text": lambda v: np.asarray(v).astype(str),
-    "as words": lambda v: v.astype(str).astype(object) + "a",
-    "as None": lambda v: np.full(np.shape(v), None),
-    "csr": csr_matrix,
-    "coo": thin,
-    **{f"first {k}": lambda v, k=k: v[:k] for k in (0, 1, 2, 4, 5)},
-    "row 0": lambda v: v[0],
-    "column 0": lambda v: v[:, 0],
-    "no column": lambda v: v[:, :0],
-    "columns 0, 1": lambda v: v[:, :2],
-    "one column less": lambda v: v[:, :-1],
-    "one of it": lambda v: v[None],
-    "1 x 1": lambda v: v[:1, :1],
-    "0 x 0": lambda v: v[:0, :0],
-    "lopsided": lopsided,
-    "two entries -0.25": both,
-    **{f"entry {x}": put(x) for x in (math.nan, math.inf, -1, -0.25, -0.01)},
-    **{f"{k} times": lambda v, k=k: k * v for k in (0, 2, 3)},
-    "moved": lambda v: v + 0.3,
-    "huge": lambda v: 1e200 * v,
-    "tiny": lambda v: 1e-200 * v,
-    "last 0": lambda v: (*v[:-1], 0),
-    "last True": lambda v: (*v[:-1], True),
-}
-# [kind < kind whose columns it has - but for one]; column :: Error: sentence :: ways to be wrong.
-# A sentence is of a ValueError where it names no other; a column alone is that of an array.
+COST, ONES = drot.sqeuclidean(points()), np.ones(8)
+# [kind < kind whose columns it has - but for one]; column :: Error: sentence :: ways to be wrong,
+# expressions of v, the value. A sentence is of a ValueError where it names no other; a column alone
+# is that of an array.
 COLUMNS = r"""
 [array]
-not finite :: ^NAME .*ENTRY.* at row 2, column 1\b.*; remove or impute it$
-half precision :: TypeError: NAME is torch.float16.*pass float32 or float64 :: as float16
-complex :: TypeError: NAME is complex .*; pass real numbers :: as complex
-strings :: TypeError: NAME cannot be read as an array of numbers :: as text | "data"
-of this package :: TypeError: NAME is of type DataSet, no array; pass its X$ :: a data set
-objects :: TypeError: NAME cannot be read as an array of numbers :: as None | [[1], [2, 3]] | {}
-sparse :: TypeError: ^NAME is sparse \(csr\); pass NAME\.toarray\(\)$ :: csr
-sparse :: TypeError: ^NAME is sparse \(torch\.sparse_coo\); pass NAME\.to_dense\(\)$ :: coo
+not finite :: ^NAME .*(nan|NaN|inf).* at row 2, column 1\b.*; remove or impute it$
+half precision :: TypeError: NAME is torch.float16.*pass float32 or float64 :: np.float16(v)
+complex :: TypeError: NAME is complex .*; pass real numbers :: v + 0j
+strings :: TypeError: NAME cannot be read as an array of numbers :: np.array(v, str) | "data"
+a data set :: TypeError: NAME is of type DataSet, no array; pass its X$ :: drot.datasets.circles(3)
+objects :: TypeError: NAME cannot be read as an array of numbers :: [None] | [[1], [2, 3]] | {}
+sparse :: TypeError: ^NAME is sparse \(.*(csr\).*\.toarray|coo\).*to_dense)\(\)$ :: csr(v) | coo(v)
 [cloud < array]
-one point :: NAME needs at least 2 points .*shape \(1, \d\) :: first 1
-empty :: NAME needs at least 2 points .*shape \(0, \d\) :: first 0
-empty :: NAME needs .*1 coordinate; got shape \(\d+, 0\) :: no column
-wrong ndim :: NAME must be an \(n, p\) array .* shape \(\d+,\); reshape :: column 0
-wrong ndim :: NAME must be an \(n, p\) array .* shape \(1, \d+, \d\) :: one of it
-wrong ndim :: NAME must be an \(n, p\) array .* shape \(\) :: 3.0
+few points :: NAME needs at least 2 points .*shape \([01], \d\) :: v[:1] | v[:0]
+empty :: NAME needs .*1 coordinate; got shape \(\d+, 0\) :: v[:, :0]
+wrong ndim :: NAME must be an \(n, p\) array .* \((\d+,|1, \d+, \d|)\) :: v[:, 0] | v[None] | 3.0
 [metric < cloud]
-too large :: ^squared distances overflow torch.float64; give NAME in larger units :: huge
-too small :: ^squared distances underflow torch.float64; give NAME in smaller units :: tiny
+too large :: ^squared distances overflow torch.float64; give NAME in larger units :: 1e200 * v
+too small :: ^squared distances underflow torch.float64; give NAME in smaller units :: 1e-200 * v
 [ranked < cloud]
 [matrix < array]
-one point :: NAME (needs|.*of|must be).*(2 points|\(1, 1\)) :: 1 x 1
-empty :: NAME (needs|must be).*\(0, 0\) :: 0 x 0
-wrong ndim :: NAME must be .*got.* \(\d+,\) :: row 0
-wrong ndim :: NAME must be .*got.* \(1, \d+, \d+\) :: one of it
+one point :: NAME (needs|.*of|must be).*(2 points|\(1, 1\)) :: v[:1, :1]
+empty :: NAME (needs|must be).*\(0, 0\) :: v[:0, :0]
+wrong ndim :: NAME must be .*got.* \((\d+,|1, \d+, \d+)\) :: v[0] | v[None]
 [cost < matrix]
-not square :: NAME must be .*(square|\(n, n\)).*\(\d+, \d\) :: one column less
+not square :: NAME must be .*(square|\(n, n\)).*\(\d+, \d\) :: v[:, :-1]
 [signed < cost]
 [symmetric < cost]
-not symmetric :: must be symmetric;.*entries \(\d, \d\) and \(\d, \d\) :: lopsided
+not symmetric :: must be symmetric;.*entries \(\d, \d\) and \(\d, \d\) :: lopsided(v)
 [distances < cost]
-negative :: NAME.*negative :: entry -0.25
+negative :: NAME.*negative :: put(v, -0.25)
 [graph < cost]
-a cost :: NAME holds distances, small where :: a cost
-negative :: (NAME.* negative.*-0\.25.*|it has -0.25 at )(row 2, column 1|\(2, 1\)) :: entry -0.25
+a cost :: NAME holds distances, small where :: COST
+negative :: (NAME.* negative.*-0\.25.*|it has -0.25 at )(row 2, column 1|\(2, 1\)) :: put(v, -0.25)
 [symmetric_plan < cost]
-a cost :: AnyError: NAME (holds|is of type).*; pass an affinity of it\b :: a cost
-not symmetric :: must be symmetric :: lopsided
-negative :: (NAME|weights).*negative :: two entries -0.25
+a cost :: AnyError: NAME (holds|is of type).*; pass an affinity of it\b :: COST
+not symmetric :: must be symmetric :: lopsided(v)
+negative :: (NAME|weights).*negative :: both(v)
 [kl < symmetric]
-negative :: needs a NAME without negative .*; entry \(1, 2\) is -0\.25 :: two entries -0.25
+negative :: needs a NAME without negative .*; entry \(1, 2\) is -0\.25 :: both(v)
 [similarity < symmetric]
-a cost :: ^NAME holds distances, small where .*; pass an affinity of it, or drot.gram :: a cost
+a cost :: ^NAME holds distances, small where .*; pass an affinity of it, or drot.gram :: COST
 [log_kernel < cost - one point]
-a cost :: TypeError: NAME is of type Pairwise, .*; pass an affinity of it, or an array :: a cost
-not finite :: NAME is ENTRY at row 2, column 1; .* or -inf
+a cost :: TypeError: NAME is of type Pairwise, .*; pass an affinity of it, or an array :: COST
+not finite :: NAME is (nan|NaN|inf) at row 2, column 1; .* or -inf
 [rows < array]
-not finite :: NAME .*(non-negative|finite).*ENTRY at row 2, column 1
-negative :: NAME .*non-negative.*-0\.25 at row 2, column 1 :: entry -0.25
-empty :: NAME .*empty :: 0 x 0
+not finite :: NAME .*(non-negative|finite).*(nan|NaN|inf) at row 2, column 1
+negative :: NAME .*non-negative.*-0\.25 at row 2, column 1 :: put(v, -0.25)
+empty :: NAME .*empty :: v[:0, :0]
 wrong ndim :: NAME must be a vector or matrix :: 3.0
 [coupling < array]
-negative :: NAME has negative entries :: entry -0.01
-wrong ndim :: NAME must be a \(10, 3\) plan.*got shape \(3,\) :: row 0
-wrong length :: NAME must be a \(10, 3\) plan.*got shape \(10, 2\) :: columns 0, 1
-wrong sum :: NAME must have total mass 1; got 2.* Divide :: 2 times
+negative :: NAME has negative entries :: put(v, -0.01)
+wrong shape :: NAME must be a \(10, 3\) plan.*got shape \((3,|10, 2)\) :: v[0] | v[:, :2]
+wrong sum :: NAME must have total mass 1; got 2.* Divide :: 2 * v
 [plan_of_prototypes < array]
 not finite :: NAME .*finite.*row 2
-negative :: NAME .*negative.*row 2 :: entry -0.01
-wrong ndim :: NAME must be \(n, k\) .*got \(3,\) :: row 0
-wrong length :: NAME must be \(n, k\) with one label per row :: first 4
-wrong sum :: NAME .*some mass :: 0 times
-[sheet < cloud - one point]
-empty :: NAME needs at least 1 point and .*shape \(0, \d\) :: first 0
-empty :: NAME needs .*1 coordinate; got shape \(\d+, 0\) :: no column
-off the sheet :: row . of NAME is not on the :: moved
+negative :: NAME .*negative.*row 2 :: put(v, -0.01)
+wrong shape :: NAME must be \(n, k\) (.*got \(3,\)|with one label per row) :: v[0] | v[:4]
+wrong sum :: NAME .*some mass :: 0 * v
+[sheet < cloud - few points]
+no point :: NAME needs at least 1 point and .*shape \(0, \d\) :: v[:0]
+off the sheet :: row . of NAME is not on the :: v + 0.3
 [factor < array]
-wrong ndim :: NAME must be an \(n, p\) array .*shape \(3,\) :: row 0
-empty :: NAME needs .* 1 coordinate; got shape \(10, 0\) :: no column
+wrong ndim :: NAME must be an \(n, p\) array .*shape \(3,\) :: v[0]
+empty :: NAME needs .* 1 coordinate; got shape \(10, 0\) :: v[:, :0]
 [init < cloud - strings]
-one point :: NAME needs at least 2 points :: first 1
-wrong length :: NAME has 5 points and the plan 10 :: first 5
-other columns :: NAME has 1 columns and n_components=2; make them equal :: one column less
+wrong length :: NAME has 5 points and the plan 10 :: v[:5]
+other columns :: NAME has 1 columns and n_components=2; make them equal :: v[:, :-1]
 [start_plan < array - strings]
-negative :: NAME .*(non-)?negative :: entry -0.01
-wrong length :: NAME must be .*\(10, .\).*got.*\(5, .\) :: first 5
-wrong sum :: NAME must be a plan whose row sums :: 2 times
+negative :: NAME .*(non-)?negative :: put(v, -0.01)
+wrong length :: NAME must be .*\(10, .\).*got.*\(5, .\) :: v[:5]
+wrong sum :: NAME must be a plan whose row sums :: 2 * v
 [membership]
-no label :: NAME must be 10 whole labels from 0 :: entry -1 | first 5 | entry nan | []
-strings :: TypeError: NAME cannot be read as an array of numbers :: letters
+no label :: NAME must be 10 whole labels from 0 :: put(v, -1) | v[:5] | put(v, nan) | []
+strings :: TypeError: NAME cannot be read as an array of numbers :: list("aaaabbbccc")
 sparse
 [y]
-wrong length :: one label per row; got \(10, \d+\) and \(5,\) :: first 5
-empty :: one label per row :: []
-wrong ndim :: one label per row :: 1
+wrong length :: one label per row; got \(10, \d+\) and \((5,|0,|)\) :: v[:5] | [] | 1
 [weights < array]
-not finite :: NAME has a non-finite entry \(ENTRY\) at row 2; remove
-negative :: NAME must not be negative; row 2 has -0.25 :: entry -0.25
-wrong sum :: NAME must sum to 1; got 3. Divide by the sum :: 3 times
-wrong length :: NAME must be one number per point .* \(2,\) :: first 2
-wrong ndim :: NAME must be one number per point :: one of it
-empty :: NAME must be one number per point .* \(0,\) :: first 0
+not finite :: NAME has a non-finite entry \((nan|NaN|inf)\) at row 2; remove
+negative :: NAME must not be negative; row 2 has -0.25 :: put(v, -0.25)
+wrong sum :: NAME must sum to 1; got 3. Divide by the sum :: 3 * v
+wrong shape :: NAME must be one number per point .* \([02],\) :: v[:2] | v[:0]
+wrong ndim :: NAME must be one number per point :: v[None]
 [masses < array]
 not finite :: NAME must be 10 positive numbers.*row 2
-negative :: NAME must be 10 positive numbers.*row 2 :: entry -0.25
-wrong length :: NAME must be 10 positive numbers :: first 2
+negative :: NAME must be 10 positive numbers.*row 2 :: put(v, -0.25)
+wrong length :: NAME must be 10 positive numbers :: v[:2]
 [perplexities]
 too small :: NAME=1 is out of reach: row 0 allows more than 1 only; raise the perplexity$ :: 1.0
 too large :: NAME=10 is out of reach: row 0 has \d+ points .* less than \d+; lower :: 10.0
 not positive :: NAME must be positive, and is (-3|0|NaN) at row 0$ :: -3.0 | 0.0 | nan
 wrong length :: NAME must be one number or one per row \(10\) :: [3.0, 3.0] | []
-strings :: TypeError: NAME cannot be read :: "30"
-complex :: TypeError: NAME is complex :: 3j
-sparse
+no number :: TypeError: NAME (cannot be read|is complex|is sparse) :: "30" | 3j | csr(v) | coo(v)
 [plain_perplexity < perplexities - wrong length]
-strings :: TypeError: NAME must be one number; got (str|list) :: "30" | [3.0, 3.0] | []
-complex :: TypeError: NAME must be one number; got complex :: 3j
-sparse :: TypeError: NAME must be one number; got (csr|Tensor) :: csr
+no number :: TypeError: NAME must be one number; got \w :: "30" | [3.0, 3.0] | [] | 3j | csr(v)
 [average_perplexity]
 out of reach :: average NAME .* strictly between 1 .* and 10 :: 1.0 | 10.0
 not positive :: NAME must be positive and finite; got (-2|nan) :: -2.0 | nan
@@ -628,33 +538,29 @@ out of reach :: NAME must be positive and finite; got (-1|nan) :: -1.0 | nan
 strings :: TypeError: NAME must be one number :: "30"
 [count]
 negative :: NAME.* must be (a whole number|at least \d+; got) :: -1 | 0
-no whole number :: AnyError: NAME.* must be (a whole|an integer).*got True :: True
-no whole number :: AnyError: NAME.* must be (a whole|an integer).*got :: 2.5 | "3" | nan
+no whole number :: AnyError: NAME.* must be (a whole|an integer).*got :: True | 2.5 | "3" | nan
 [block]
-negative :: NAME \(rows per tile\) must be a whole number of at least 1; got :: 0 | -1
-no whole number :: NAME \(rows per tile\) must be a whole number of at least 1; :: True | 2.5 | ones
+no count :: NAME \(rows per tile\) must be a whole.* at least 1; got :: 0 | -1 | True | 2.5 | ONES
 unknown name :: NAME='nonsense' does not exist; choose from ' :: "nonsense"
 [positive]
-not positive :: NAME must be positive( and finite)? :: 0.0 | -1.0
-NaN :: NAME must be positive :: nan
+not positive :: NAME must be positive :: 0.0 | -1.0 | nan
 infinite :: NAME must be positive and finite; got inf :: inf
-no number :: TypeError: NAME must be one number; got str :: "1"
-no number :: TypeError: NAME must be one number :: ones
+no number :: TypeError: NAME must be one number :: "1" | ONES
 [pair]
 not positive :: both a and b :: 1.0
 [not_negative]
 negative :: NAME must be .*(-0\.5|nan) :: -0.5 | nan
-no number :: AnyError: NAME must be (one|a whole) number :: "1" | ones
+no number :: AnyError: NAME must be (one|a whole) number :: "1" | ONES
 [share]
 no share :: NAME must .*(-0\.5|nan|1\.5) :: -0.5 | nan | 1.5
+no number :: AnyError: NAME must be one number; got str :: "a"
 [name]
 unknown name :: NAME='nonsense' does not exist; choose from ' :: "nonsense"
-no name :: NAME=(array|tensor|{}).* does not exist; choose from ' :: ones | tensor | {}
-[name_of_a_set]
+no name :: NAME=(array|tensor|{}).* does not exist; choose from ' :: ONES | torch.ones(3) | {}
+[name_of_a_set < name]
 unknown name :: NAME='iris' does not exist; choose from 'snare :: "iris"
-no name :: NAME=(array|tensor|{}).* does not exist; choose from ' :: ones | tensor | {}
 [sizes]
-no size :: NAME must be a whole number of at least 1; got (0|True) :: last 0 | last True
+no size :: NAME must be a whole number of at least 1; got (0|True) :: (*v[:-1], 0) | (*v[:-1], True)
 empty :: NAME must list .*; got \(\) :: ()
 [scales]
 negative :: NAME must be positive and finite; got (-1|nan) :: (1.0, 1.0, -1.0)
@@ -664,26 +570,23 @@ no seed :: AnyError: NAME must be (an integer seed|a whole number) :: -1 | 0.5 |
 [plain_seed]
 no seed :: AnyError: (NAME|[Ss]eed) :: -1 | 0.5 | "0"
 [dtype]
-no float :: AnyError: float32'?(,| or) .*float64 :: float16 | np.int64 | "int64" | 3
+no float :: AnyError: float32'?(,| or) .*float64 :: torch.float16 | np.int64 | "int64" | 3
 unknown name :: AnyError: NAME :: "nonsense"
 [device]
 unknown name :: NAME='nonsense' cannot be used :: "nonsense"
 no float64 :: NAME='mps' has no float64, .*; pass None for the CPU :: "mps"
 [objective]
-no loss :: TypeError: NAME is a (Tensor|ndarray|EntropicAffinity), and must be a loss :: affinity
+no loss :: TypeError: NAME is a \w+Affinity, and must :: drot.gaussian_affinity(COST, bandwidth=1)
 [other]
 [table]
-not finite :: X has a .* entry .ENTRY. at row 2, column 1
-one point :: Found array with 1 sample.* minimum of 2 :: first 1
-empty :: 0 sample :: first 0
-empty :: 0 feature :: no column
-wrong ndim :: Expected 2D array, got 1D array instead :: column 0
-wrong ndim :: dim 3, while dim <= 2 is required :: one of it
-complex :: Complex data not supported :: as complex
-strings :: could not convert string :: as words
+not finite :: X has a .* entry .(nan|NaN|inf). at row 2, column 1
+one point :: Found array with 1 sample.* minimum of 2 :: v[:1]
+empty :: 0 (sample|feature) :: v[:0] | v[:, :0]
+wrong ndim :: Expected 2D array, got 1D|dim 3, while dim <= 2 is required :: v[:, 0] | v[None]
+complex :: Complex data not supported :: v + 0j
+strings :: could not convert string :: v.astype(str).astype(object) + "a"
 objects :: inhomogeneous|sequence :: [[1.0, 2.0], [3.0]]
-sparse :: TypeError: Sparse data was passed for X.*\.toarray\(\) :: csr
-sparse :: TypeError: can't convert Sparse .* tensor.*\.to_dense\(\) :: coo
+sparse :: TypeError: Sparse data.* for X.*\.toarray\(\)|Sparse .*\.to_dense\(\) :: csr(v) | coo(v)
 """
 
 
@@ -702,18 +605,12 @@ def read_columns(text: str) -> dict[str, dict[str, list[Fault]]]:
         if not says:
             found[name][column] = found["array"][column]
             continue
-        if column == "not finite":
-            for column, end, entry in (("NaN", "nan", "(?:nan|NaN)"), ("infinite", "inf", "inf")):
-                fault = Fault(SPOILS[f"entry {end}"], says.replace("ENTRY", entry))
-                found[name][column] = [fault]
-            continue
+        ends = ["put(v, nan) | put(v, inf)"] if column == "not finite" else ends
         if column not in said:
             found[name][column] = []
         said.add(column)
         for word in ends[0].split(" | "):
-            spoil = SPOILS[word] if word in SPOILS else ast.literal_eval(word)
-            spoil = spoil if callable(spoil) else lambda _, spoil=spoil: spoil
-            found[name][column].append(Fault(spoil, says, errors[kind]))
+            found[name][column].append(Fault(eval(f"lambda v: {word}"), says, errors[kind]))
     return found
 
 
@@ -735,22 +632,18 @@ NOT_HERE: dict[tuple[str, str, str], str] = {
 }
 
 # Cells whose sentence is another one.
-ALONE = r"plan must be a \(10, 1\) plan; got"
-SAYS: dict[tuple[str, str, str], str] = {
-    ("drot.gromov.gromov_monge", "cost_z", "one point"): "at most 7 points; got 5 and 1",
-    ("drot.gromov_wasserstein", "cost_z", "one point"): r"one number per point \(1\)",
-    ("drot.gw_objective", "cost_z", "one point"): ALONE,
-    ("drot.gromov.gw_gradient", "cost_z", "one point"): ALONE,
-    ("drot.graphs.mrf_log_density", "graph", "one point"): "X has 10 points and the graph 1 nodes",
-    (
-        "drot.graphs.graph_log_probability",
-        "graph",
-        "one point",
-    ): "graph has 1 nodes and log_kernel 10",
-    ("drot.graphs.graph_log_probability", "log_kernel", "empty"): "log_kernel must be a square",
-    ("drot.kl_divergence", "plan", "empty"): "differ in shape|NAME .*empty",
-    ("drot.kl_divergence", "reference", "empty"): "differ in shape|NAME .*empty",
-}
+SAYS = r"""
+drot.gromov.gromov_monge cost_z one point :: at most 7 points; got 5 and 1
+drot.gromov_wasserstein cost_z one point :: one number per point \(1\)
+drot.gw_objective cost_z one point :: plan must be a \(10, 1\) plan; got
+drot.gromov.gw_gradient cost_z one point :: plan must be a \(10, 1\) plan; got
+drot.graphs.mrf_log_density graph one point :: X has 10 points and the graph 1 nodes
+drot.graphs.graph_log_probability graph one point :: graph has 1 nodes and log_kernel 10
+drot.graphs.graph_log_probability log_kernel empty :: log_kernel must be a square
+drot.kl_divergence plan empty :: differ in shape|NAME .*empty
+drot.kl_divergence reference empty :: differ in shape|NAME .*empty
+"""
+SAYS = dict(line.split(" :: ") for line in SAYS.strip().splitlines())
 
 
 def faults(name: str, parameter: str) -> Iterator[tuple[str, Fault]]:

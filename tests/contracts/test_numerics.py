@@ -3,30 +3,13 @@
 What solvers promise of hard clouds is in tests/properties/test_fuzz.py.
 """
 
-import os
-import subprocess
-import sys
-
 import drot
 import numpy as np
 import pytest
 import torch
-from faults import ROWS, STARTS, N, call, is_estimator, parameters
-from torch import Tensor
-
-
-def tensors(found) -> dict[str, Tensor]:
-    """The arrays of a result, its plan too."""
-    if isinstance(found, Tensor | float | tuple):
-        parts = found if isinstance(found, tuple) else (found,)
-        return {str(k): torch.as_tensor(x).to_dense() for k, x in enumerate(parts)}
-    if isinstance(found, drot.costs.Pairwise):
-        return {"dense": found.dense()}
-    if isinstance(found, list):
-        return {f"{k} {key}": x for k, one in enumerate(found) for key, x in tensors(one).items()}
-    fields = vars(found) | ({"plan": found.plan} if hasattr(found, "plan") else {})
-    return {key: x.to_dense() for key, x in fields.items() if isinstance(x, Tensor)}
-
+from drot._core import threads
+from faults import ROWS, STARTS, N, call, is_estimator, leaves, parameters
+from threadpoolctl import threadpool_limits
 
 # Shares of the largest entry by which float32 may differ, some ten times what was measured.
 BOUNDS = dict.fromkeys(ROWS, 5e-6)
@@ -63,7 +46,7 @@ def test_float32(name):
         assert found.plan.dtype == torch.float32
         assert found.objective == pytest.approx(wanted.objective, rel=1e-4)
         return
-    found, wanted = tensors(found), tensors(wanted)
+    found, wanted = leaves(found), leaves(wanted)
     assert name in DOUBLE or all(x.dtype != torch.float64 for x in found.values())
     for key, x in wanted.items():
         some = x.isfinite()
@@ -85,43 +68,38 @@ SEEDED = [n for n in ROWS if "random_state" in parameters(n) and not is_estimato
 @pytest.mark.parametrize("name", SEEDED)
 def test_same_seed_same_bits(name, seed):
     given = ROWS[name].good() | ({"init": "random"} if name in STARTS else {})
-    one, two = (tensors(call(name, given | {"random_state": seed()})) for _ in range(2))
+    one, two = (leaves(call(name, given | {"random_state": seed()})) for _ in range(2))
     assert one and all(torch.equal(one[key], x) for key, x in two.items())
 
 
-THREADS = """
-import sys
-import numpy as np
-import torch
-torch.set_num_threads(int(sys.argv[1]))
-import drot
-
-rng = np.random.default_rng(0)
-X = rng.normal(size=(200, 5)) + 4 * rng.integers(0, 3, size=(200, 1))
-cost = drot.sqeuclidean(X)
-P = drot.entropic_affinity(cost, perplexity=20.0, diagonal="drop").plan
-S = drot.symmetric_entropic_affinity(cost, perplexity=20.0)
-D = drot.doubly_stochastic_affinity(cost, perplexity=20.0)
-start = drot.pca_start(X)
-loss = drot.SNELoss(drot.symmetrize(P), "student")
-there = loss.evaluate(start)
-few = drot.tsne(drot.symmetrize(P), init=start, max_iter=5, on_failure="ignore")
-np.savez(sys.argv[2], cost=cost.dense(), P=P, S=S.plan, D=D.plan, value=there.value,
-         gradient=there.gradient, Z=few.Z)
-"""
 APART = {  # of one thread against two, as a share of the largest entry
     "cost": 1e-14, "P": 1e-9, "S": 1e-8, "D": 1e-9, "value": 1e-12, "gradient": 1e-10, "Z": 1e-7,
 }  # fmt: skip
 
 
-def test_one_thread_against_two(tmp_path):
+def digits() -> dict[str, np.ndarray]:
+    """What may depend on the order of sums."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5)) + 4 * rng.integers(0, 3, size=(200, 1))
+    cost, start = drot.sqeuclidean(X), drot.pca_start(X)
+    P = drot.entropic_affinity(cost, perplexity=20.0, diagonal="drop").plan
+    S = drot.symmetric_entropic_affinity(cost, perplexity=20.0).plan
+    D = drot.doubly_stochastic_affinity(cost, perplexity=20.0).plan
+    there = drot.SNELoss(drot.symmetrize(P), "student").evaluate(start)
+    few = drot.tsne(drot.symmetrize(P), init=start, max_iter=5, on_failure="ignore")
+    values = (cost.dense(), P, S, D, there.value, there.gradient, few.Z)
+    return {name: np.asarray(x) for name, x in zip(APART, values, strict=True)}
+
+
+def test_one_thread_against_two(monkeypatch):
     """Threads change the order of sums, and so the last digits only."""
-    found = []
-    for threads in "12":
-        command = [sys.executable, "-c", THREADS, threads, str(tmp_path / f"{threads}.npz")]
-        environment = os.environ | {"OMP_NUM_THREADS": threads}
-        subprocess.run(command, check=True, timeout=300, env=environment)
-        found.append(np.load(command[-1], allow_pickle=False))
+    monkeypatch.setattr(threads, "_DEFAULT", 0)  # who asks for a number has it
+    found, before = [], torch.get_num_threads()
+    for count in (1, 2):
+        torch.set_num_threads(count)
+        with threadpool_limits(count):
+            found.append(digits())
+    torch.set_num_threads(before)
     for name, bound in APART.items():
         one, two = (run[name] for run in found)
         assert np.abs(one - two).max() <= bound * np.abs(one).max(), name

@@ -94,7 +94,6 @@ def prototypes(affinity: affinities.Affinity) -> None:
 
 
 def others() -> None:
-    assert_type(drot.TSNE(perplexity=3), drot.TSNE)
     assert_type(drot.DistR(3), drot.DistR)
     assert_type(drot.TSNE(callback=lambda step, *told: step == 9, keep_affinity=False), drot.TSNE)
     assert_type(drot.TSNE().get_params(), dict[str, Any])

@@ -3,7 +3,6 @@
 import dataclasses
 import inspect
 import re
-from pathlib import Path
 from unittest.mock import Mock
 
 import drot
@@ -125,6 +124,13 @@ def test_save_refuses_callables(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+class Trap:
+    """Notices that it is unpickled."""
+
+    def __reduce__(self):
+        return pytest.fail, ("unpickled",)
+
+
 def test_load_says_what_is_no_result(tmp_path, monkeypatch):
     """A file of another kind, cut short, or with a pickled object: one clear ValueError."""
     path = tmp_path / "file.npz"
@@ -132,7 +138,7 @@ def test_load_says_what_is_no_result(tmp_path, monkeypatch):
         drot.load(path)
     drot.entropic_affinity(drot.sqeuclidean(points()), perplexity=4.0).save(path)
     whole, arrays = path.read_bytes(), dict(np.load(path))
-    pickled = np.array([Path()], dtype=object)
+    pickled = np.array([Trap()], dtype=object)
     for content in (
         b"not an archive",
         b"",

@@ -1,184 +1,155 @@
-"""What the tests of the widgets share: a page in one file, Chromium before it, and its read-out."""
+"""What the tests of the site share: its pages, and a widget in Chromium, to be moved and read."""
 
 import json
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 
-import drot
 import numpy as np
 import pytest
 
-BOOK = Path(__file__).resolve().parents[1] / "book"
+ROOT = Path(__file__).resolve().parents[1]
+BOOK, SITE = ROOT / "book", ROOT / "_build" / "html"
 STATIC = BOOK / "_static"
-WIDGETS = STATIC / "widgets"
-PROBE = Path(__file__).with_name("site") / "probe.js"
-AXE = resources.files("axe_playwright_python").joinpath("axe.min.js")
-CHAPTERS = {
-    "starts": "index",
-    "prices": "01_transport",
-    "row": "02_entropic_affinity",
-    "symmetric": "04_symmetric_affinity",
-    "balance": "05_snekhorn",
-    "growth": "06_map_size",
-    "drift": "08_hidden_graphs",
-    "priors": "09_graph_priors",
-    "match": "11_reduction_as_gw",
-    "seats": "12_semi_relaxed",
-    "srgw": "13_clustering",
-    "prototypes": "14_distributional",
-    "explorer": "explorer",
-}
-SHEETS = [
-    Path(str(resources.files(theme))) / f"theme/{theme}/static/styles/{theme.replace('_', '-')}.css"
-    for theme in ("pydata_sphinx_theme", "sphinx_book_theme")
-]
-DIGITS = drot.datasets.digits(500)
-PIXELS = "".join(chr(97 + int(level)) for level in DIGITS.X.flatten())
-CLASSES = "".join(str(int(label)) for label in DIGITS.y)
-COSTS = [0.0, 1.1, 1.6, 2.0, 2.3, 3.1, 4.0, 4.4, 5.8, 7.2, 8.5, 9.9]
-
-TOWN = {
-    "bakeries": [[1, 4], [3, 2], [3, 5]],
-    "cafes": [[7, 1], [5, 2], [7, 4], [1, 0]],
-    "has": [3, 6, 8],
-    "wants": [2, 7, 2, 6],
-    "beside": [1],
-}
-SEATS = {
-    "points": [
-        *([1, 1], [2, 1], [1, 2], [2, 2], [3, 1], [2, 3], [3, 2]),
-        *([8, 1], [9, 1], [8, 2], [5, 6], [6, 6]),
-    ],
-    "places": [[2, 2], [8, 1], [6, 6]],
-    "together": 7,
-}
-
-CORNERS = drot.sqeuclidean([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-PLANS = {  # of a square, without self-loops and with them
-    key: drot.entropic_affinity(CORNERS, perplexity=5 * 2**-0.8, diagonal=diagonal).plan.tolist()
-    for key, diagonal in (("off", "drop"), ("on", "keep"))
-}
+TOC = re.findall(r"^\s*(?:- file|root): (\S+)", (ROOT / "_toc.yml").read_text("utf8"), re.M)
+SOURCES = {name: (ROOT / f"{name}.md").read_text("utf8") for name in TOC}
+PROBE = Path(__file__).with_name("site").joinpath("probe.js").read_text("utf8")
+AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf8")
+BOX = r'<div class="drot-widget" data-widget="(\w+)"'
+WIDGETS = {widget: name for name, text in SOURCES.items() for widget in re.findall(BOX, text)}
 
 
-def embedded(widget: str) -> str:
-    """The element and the scripts in a chapter's cell; what the cell computes is still to come."""
-    text = (BOOK / f"{CHAPTERS[widget]}.md").read_text("utf8")
-    start = re.escape(f'<div class="drot-widget" data-widget="{widget}"')
-    return re.search(rf'{start}.*?</script>(?=""")', text, re.S)[0]
-
-
-def write_page(folder: Path, body: str) -> Path:
-    """A widget as a chapter embeds it, under the theme's own style sheets, in one file."""
-    links = "".join(
-        f'<link rel="stylesheet" href="{sheet.as_uri()}">'
-        for sheet in (*SHEETS, STATIC / "book.css")
+def write_page(folder: Path, body: str, like: str = "book/index") -> Path:
+    """A page under the styles of one of the site; scripts and styles of ours are those of today."""
+    head = (SITE / f"{like}.html").read_text("utf8").partition("</head>")[0]
+    links = "".join(re.findall(r'<link rel="stylesheet"[^>]*>', head))
+    ours = lambda found: next(  # noqa: E731
+        file.as_uri() for root in (STATIC, SITE / "_static") if (file := root / found[1]).is_file()
     )
-    body = body.replace("../_static", STATIC.as_uri()).replace("{costs}", json.dumps(COSTS))
-    body = body.replace("{pixels}", PIXELS).replace("{classes}", CLASSES)
-    body = body.replace("{town}", json.dumps(TOWN)).replace("{hall}", json.dumps(SEATS))
-    body = body.replace("{of_square}", json.dumps(PLANS))
     file = folder / "page.html"
     file.write_text(
         '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>Widget</title>{links}</head><body><main><article class="bd-article">'
-        f"<h1>Widget</h1>{body}</article></main></body></html>",
+        f"<title>Widget</title>{re.sub(STATICS, ours, links)}</head><body><main>"
+        f'<article class="bd-article"><h1>Widget</h1>{re.sub(STATICS, ours, body)}</article>'
+        "</main></body></html>",
         encoding="utf8",
     )
     return file
 
 
-def open_page(browser, address: str, widget: str, width: int = 1100, motion: str = "reduce"):
-    """A page that writes down, in ``said``, what it complains of and whom else it asks."""
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, reduced_motion=motion, has_touch=width < 500
-    )
-    page = context.new_page()
-    page.box = f'[data-widget="{widget}"]'
-    page.said = []
-    page.on("pageerror", lambda error: page.said.append(str(error)))
-    page.on("console", lambda m: m.type in ("error", "warning") and page.said.append(m.text))
-    page.on("requestfailed", lambda r: page.said.append(r.url))
-    if address.startswith("file:"):
-        page.on("request", lambda r: r.url.startswith("file:") or page.said.append(r.url))
+STATICS = re.compile(r'\.\./_static/([^"?]+)')
+
+
+def embedded(widget: str) -> str:
+    """The element and the scripts of a widget, as its chapter was built."""
+    text = (SITE / f"{WIDGETS[widget]}.html").read_text("utf8")
+    start = BOX.replace(r"(\w+)", widget)
+    return re.search(rf'{start}.*?</div>\s*(?:<script src="[^"]*"></script>\s*)+', text, re.S)[0]
+
+
+class Widget:
+    """A widget in a page."""
+
+    def __init__(self, page, name: str) -> None:
+        self.page, self.name = page, name
+        self.box = page.locator(f'[data-widget="{name}"]')
+        self.find = self.box.locator
+        self.handles = self.find("svg [role=button]")
+
+    # ---- move
+
+    def press(self, name: str) -> None:
+        self.page.get_by_role("button", name=name).click()
+
+    def slider(self, name: str):
+        return self.page.get_by_role("slider", name=name)
+
+    def slide(self, name: str, read: Callable) -> tuple[list, str]:
+        """What is read after each key of a slider, and what this says at its upper end."""
+        slider, seen = self.slider(name), []
+        for key in ("Home", "ArrowRight", "PageUp", "End"):
+            slider.press(key)
+            seen.append(read(self))
+        return seen, slider.get_attribute("aria-valuetext")
+
+    # ---- read
+
+    def given(self, name: str):
+        """What the chapter hands to the widget."""
+        return json.loads(self.box.get_attribute(f"data-{name}"))
+
+    def core(self, name: str, *given):
+        """What a function of the widget's arithmetic returns."""
+        given = [g.tolist() if isinstance(g, np.ndarray) else g for g in given]
+        code = f"given => drot{self.name.capitalize()}.{name}(...given)"
+        return self.page.evaluate(code, given)
+
+    def says(self, name: str) -> str:
+        return self.find(f'output [data-name="{name}"]').inner_text().replace("\u2212", "-")
+
+    def numbers(self) -> dict[str, float]:
+        """All numbers that are announced, to all digits; what is printed is these, rounded."""
+        numbers = {}
+        for name, value, text in self.find("output b").evaluate_all(
+            "all => all.map(e => [e.dataset.name, e.dataset.value, e.innerText])"
+        ):
+            numbers[name], digits = float(value), len(text.partition(".")[2])
+            told = float(text.replace("\u2212", "-"))
+            assert told == pytest.approx(numbers[name], abs=0.51 * 10**-digits), name
+            assert digits >= 2 or abs(numbers[name]) >= 100, f"{name} is told as {text}"
+        return numbers
+
+    def marks(self, found, *names: str) -> np.ndarray:
+        """Numbers that marks hold, (marks, names); they are given by a selector or found."""
+        found = self.find(found) if isinstance(found, str) else found
+        read = "(all, names) => all.map(e => names.map(name => Number(e.getAttribute(name))))"
+        return np.array(found.evaluate_all(read, list(names))).reshape(-1, len(names))
+
+    def labels(self) -> list[str]:
+        """Names of the points."""
+        return self.handles.evaluate_all("all => all.map(e => e.getAttribute('aria-label'))")
+
+    def points(self) -> np.ndarray:
+        """Where the points are, from their names; two decimals are all they have."""
+        found = (re.search(r"\((.*?), (.*?)\)", name).groups() for name in self.labels())
+        return np.array([[float(v) for v in pair] for pair in found])
+
+    def chosen(self) -> int:
+        """Number of the one point that is pressed."""
+        (one,) = self.handles.evaluate_all(
+            "all => all.flatMap((e, i) => e.getAttribute('aria-pressed') === 'true' ? [i] : [])"
+        )
+        return one
+
+    def table(self) -> list[list[str]]:
+        """The cells of the table that is folded away, (rows, columns)."""
+        code = "all => all.map(row => [...row.cells].map(cell => cell.textContent))"
+        return self.find("tbody tr").evaluate_all(code)
+
+
+@contextmanager
+def opened(browser, address: str, widget: str, width: int = 1100) -> Iterator[Widget]:
+    """A widget in a file, which may complain of nothing and ask nobody else."""
+    page, said = browser.new_page(viewport={"width": width, "height": 900}), []
+    page.emulate_media(reduced_motion="reduce")
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("console", lambda m: m.type in ("error", "warning") and said.append(m.text))
+    page.on("requestfailed", lambda r: said.append(r.url))
+    page.on("request", lambda r: r.url.startswith("file:") or said.append(r.url))
     page.goto(address)
-    page.locator(f"{page.box} output").first.wait_for(timeout=10_000)
-    page.locator(f"{page.box}:not([data-running])").wait_for(timeout=120_000)
-    return page
-
-
-def says(page, name: str) -> str:
-    return page.locator(f'{page.box} output [data-name="{name}"]').inner_text()
-
-
-def readout(page) -> dict[str, float]:
-    """All numbers that the page announces, to all digits; what it prints is these, rounded."""
-    numbers = {}
-    for name, value, text in page.locator(f"{page.box} output b").evaluate_all(
-        "all => all.map(e => [e.dataset.name, e.dataset.value, e.innerText])"
-    ):
-        numbers[name] = float(value)
-        digits = len(text.partition(".")[2])
-        assert float(text.replace("\u2212", "-")) == pytest.approx(
-            numbers[name], abs=0.51 * 10**-digits
-        ), name
-        assert digits >= 2 or abs(numbers[name]) >= 100, f"{name} is told as {text}"
-    return numbers
-
-
-def marks(found, *names: str) -> np.ndarray:
-    """Numbers that marks hold, (marks, names)."""
-    read = "(all, names) => all.map(e => names.map(name => Number(e.getAttribute(name))))"
-    return np.array(found.evaluate_all(read, list(names))).reshape(-1, len(names))
-
-
-def labels_of(page) -> list[str]:
-    """Names of the points."""
-    points = page.locator(f"{page.box} svg [role=button]")
-    return points.evaluate_all("all => all.map(e => e.getAttribute('aria-label'))")
-
-
-def points_of(page) -> list[list[float]]:
-    """Where the points are, from their names; two decimals are all they have."""
-    found = (re.search(r"\((.*?), (.*?)\)", name).groups() for name in labels_of(page))
-    return [[float(v) for v in pair] for pair in found]
+    page.evaluate(PROBE)
+    found = Widget(page, widget)
+    found.find("output").first.wait_for(timeout=10_000)
+    page.locator(f'[data-widget="{widget}"]:not([data-running])').wait_for(timeout=120_000)
+    yield found
+    assert not said
+    page.close()
 
 
 def squared(points) -> np.ndarray:
     """Squared distances, (n, n)."""
     X = np.asarray(points, dtype=float)
     return ((X[:, None] - X) ** 2).sum(axis=-1)
-
-
-def chosen(page) -> int:
-    """Number of the one point that is pressed."""
-    (one,) = page.locator(f"{page.box} svg [role=button]").evaluate_all(
-        "all => all.flatMap((e, i) => e.getAttribute('aria-pressed') === 'true' ? [i] : [])"
-    )
-    return one
-
-
-def table(page) -> list[list[str]]:
-    """The cells of the table that is folded away, (rows, columns)."""
-    page.locator(f"{page.box} details").evaluate("e => { e.open = true }")
-    return page.locator(f"{page.box} tbody tr").evaluate_all(
-        "all => all.map(row => [...row.cells].map(cell => cell.innerText))"
-    )
-
-
-def begin(page, name: str) -> None:
-    """Press a button of which one is always in force."""
-    button = page.get_by_role("button", name=name)
-    button.click()
-    assert button.get_attribute("aria-pressed") == "true"
-    assert page.locator(f'{page.box} .drot-buttons [aria-pressed="true"]').count() == 1
-
-
-def height(page) -> float:
-    return page.locator(page.box).bounding_box()["height"]
-
-
-def contrast(page, kind: str, attribute: str) -> float:
-    """WCAG contrast of the first mark of a kind against the ground of the widget."""
-    return page.evaluate("given => probe.contrast(...given)", [page.box, kind, attribute])

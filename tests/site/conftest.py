@@ -2,21 +2,16 @@
 
 import functools
 import http.server
-import json
 import os
-import re
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import drot
-import numpy as np
 import pytest
 import widget_page
+from widget_page import SITE, Widget
 
-ROOT = Path(__file__).resolve().parents[2]
-SITE = ROOT / "_build" / "html"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -63,85 +58,20 @@ def browser() -> Iterator:
         instance.close()
 
 
-def cells_of(widget: str) -> list[str]:
-    """The cells of a widget's chapter up to its own, which comes last."""
-    source = (widget_page.BOOK / f"{widget_page.CHAPTERS[widget]}.md").read_text("utf8")
-    cells = re.findall(r"```\{code-cell\}.*?\n```", source, re.S)
-    (last,) = (k for k, text in enumerate(cells) if f'data-widget="{widget}"' in text)
-    return cells[: last + 1]
+@pytest.fixture(scope="module")
+def open_widget(browser, site, tmp_path_factory) -> Callable:
+    """Opens a widget as its chapter embeds it; ``state``: what follows the address."""
 
+    def open_one(widget: str, state: str = ""):
+        body = widget_page.embedded(widget)
+        file = widget_page.write_page(tmp_path_factory.mktemp(widget), body)
+        return widget_page.opened(browser, file.as_uri() + state, widget)
 
-@pytest.fixture(scope="session")
-def match() -> tuple[str, dict]:
-    """The HTML that a cell of chapter 11 returns, and what it and the cell before it define."""
-    first, *_, before, own = cells_of("match")
-    names = {}
-    exec("\n".join(re.findall(r"^(?:import|from) .*", first, re.M)), names)
-    names |= {"HTML": str, "glue": lambda *_, **__: None}
-    code = re.sub(r"^(```|:).*$", "", f"{before}\n{own}", flags=re.M)
-    head, last = code.rsplit("\nHTML(", 1)
-    exec(head, names)
-    return eval("HTML(" + last, names), names
-
-
-@pytest.fixture(scope="session")
-def prototypes() -> tuple[str, dict]:
-    """The HTML that a cell of chapter 14 returns, run on its own data, and these data."""
-    cell = cells_of("prototypes")[-1]
-    digits = drot.datasets.digits(300)
-    C = drot.symmetric_entropic_affinity(drot.sqeuclidean(digits.X), perplexity=30).plan
-    found = drot.distributional_reduction(C, 40, init="cluster_then_reduce", n_starts=1)
-    names = {"digits": digits, "C": C, "found": found, "json": json, "HTML": str}
-    head, last = cell[cell.index("data = {") : -4].rsplit("\nHTML(", 1)
-    exec(head, names)
-    return eval("HTML(" + last, names), names["data"]
-
-
-@pytest.fixture(scope="session")
-def widget_files(request, tmp_path_factory):
-    """The test page of a widget, by its name."""
-
-    @functools.cache
-    def file(widget: str) -> Path:
-        own = widget in ("match", "prototypes")
-        body = request.getfixturevalue(widget)[0] if own else widget_page.embedded(widget)
-        return widget_page.write_page(tmp_path_factory.mktemp(widget), body)
-
-    return file
-
-
-@pytest.fixture
-def open_widget(browser, widget_files):
-    """Opens widgets; at the end none of them may have complained, or asked for anything else."""
-    pages = []
-
-    def open_one(widget: str, **options):
-        address = widget_files(widget).as_uri()
-        pages.append(widget_page.open_page(browser, address, widget, **options))
-        return pages[-1]
-
-    yield open_one
-    for page in pages:
-        assert not page.said
-        page.context.close()
-
-
-@pytest.fixture
-def page(request, open_widget):
-    """The widget of the module that asks, on a wide screen."""
-    return open_widget(request.module.WIDGET)
+    return open_one
 
 
 @pytest.fixture(scope="module")
-def core(request, browser, widget_files):
-    """Calls a function of the core in Chromium by its name."""
-    widget = request.module.WIDGET
-    page = widget_page.open_page(browser, widget_files(widget).as_uri(), widget)
-
-    def evaluate(name: str, *given):
-        given = [g.tolist() if isinstance(g, np.ndarray) else g for g in given]
-        return page.evaluate(f"given => drot{widget.capitalize()}.{name}(...given)", given)
-
-    yield evaluate
-    assert not page.said
-    page.context.close()
+def widget(request, open_widget) -> Iterator[Widget]:
+    """The widget of the module, in one page for all its tests."""
+    with open_widget(request.module.WIDGET) as found:
+        yield found

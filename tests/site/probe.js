@@ -33,7 +33,7 @@ window.probe = (() => {
     };
   }
 
-  /* elements that push the page sideways: too far right, and no ancestor scrolls them */
+  /* elements that push a page sideways: too far right, and no ancestor scrolls them */
   function wide() {
     const scrolls = (e) => {
       for (let up = e.parentElement; up; up = up.parentElement) {
@@ -42,7 +42,7 @@ window.probe = (() => {
       return false;
     };
     const edge = document.documentElement.clientWidth + 1;
-    return all("main *").filter(
+    return all(".bd-article *").filter(
       (e) => e.getBoundingClientRect().right > edge && visible(e) && !scrolls(e)
     );
   }
@@ -56,31 +56,54 @@ window.probe = (() => {
       "a[href], button, input, select, textarea, summary, [role=button], [role=slider], [onclick]"
     ).filter((e) => e.checkVisibility({ checkVisibilityCSS: true }) && !e.disabled);
 
+  /* how much too wide the page is, and some of what makes it so */
+  async function room() {
+    await drawn();
+    const page = document.documentElement;
+    const over = page.scrollWidth - page.clientWidth;
+    return [...(over > 0 ? [`by ${over} pixels`] : []), ...wide().slice(0, 3).map(name)];
+  }
+
   return {
+    room,
+
+    /* what is wrong, by what it is called, and what else there is */
     async facts() {
-      await drawn();
-      const page = document.documentElement;
-      return {
-        lang: page.lang,
-        overflow: page.scrollWidth - page.clientWidth,
-        wide: wide().slice(0, 3).map(name),
-        formulas: all("mjx-container").length,
-        plain: all(".math.notranslate").filter((e) => !e.querySelector("mjx-container")).map(name),
-        errors: all("mjx-merror, merror, [data-mml-node=merror]").map(name),
-        open: all("article details[open]").map(name),
-        solutions: all("article .solution.dropdown").length,
-        shown: all("article .solution.dropdown > :not(.admonition-title, .toggle-button)")
-          .filter((e) => e.getBoundingClientRect().height > 1 && visible(e))
-          .map(name),
-        unnamed: all("img:not([alt])").map(name),
-        silent: all("article figure img, article .cell_output img")
-          .filter((e) => (e.alt || "").trim().length < 15)
-          .map(name),
-        broken: all("img")
-          .filter((e) => e.complete && !e.naturalWidth && visible(e))
-          .map(name),
-        headings: all("article :is(h1, h2, h3, h4, h5, h6)").map((e) => Number(e.tagName[1])),
+      const headings = all("article :is(h1, h2, h3, h4, h5, h6)").map((e) => Number(e.tagName[1]));
+      const wrong = {
+        "too wide": await room(),
+        "formulas left as text": all(".math.notranslate").filter(
+          (e) => !e.querySelector("mjx-container")
+        ),
+        "formulas that MathJax refused": all("mjx-merror, merror, [data-mml-node=merror]"),
+        "widgets that did not start": all(".drot-widget").filter(
+          (e) => !e.querySelector("output")?.innerText.trim()
+        ),
+        "proofs that start open": all("article details[open]"),
+        "solutions that start open": all(
+          "article .solution.dropdown > :not(.admonition-title, .toggle-button)"
+        ).filter((e) => e.getBoundingClientRect().height > 1 && visible(e)),
+        "pictures without words": [
+          ...all("img:not([alt])"),
+          ...all("article figure img, article .cell_output img").filter(
+            (e) => (e.alt || "").trim().length < 15
+          ),
+        ],
+        "pictures that did not load": all("img").filter(
+          (e) => e.complete && !e.naturalWidth && visible(e)
+        ),
+        "headings out of order": headings.filter((h, k) =>
+          k ? h === 1 || h > headings[k - 1] + 1 : h !== 1
+        ),
       };
+      for (const what in wrong) wrong[what] = wrong[what].map((e) => (e.nodeType ? name(e) : e));
+      const found = {
+        lang: document.documentElement.lang,
+        titled: headings.length > 0,
+        formulas: all("mjx-container").length,
+        solutions: all("article .solution.dropdown").length,
+      };
+      return [wrong, found];
     },
 
     /* displayed formulas, those of proofs and solutions too, that are wider than their box; figures
@@ -118,16 +141,18 @@ window.probe = (() => {
       return found;
     },
 
-    /* contrast of the first mark of a kind against the ground of its widget */
-    contrast(box, kind, attribute) {
-      const [mark, ground] = [document.querySelector(`${box} ${kind}`), document.querySelector(box)];
-      return contrast(
-        getComputedStyle(mark)[attribute], rgb(getComputedStyle(ground).backgroundColor)
-      );
+    /* marks of a widget whose colour is below a contrast with its ground */
+    pale(kinds, attribute, least) {
+      const box = document.querySelector(".drot-widget");
+      const ground = rgb(getComputedStyle(box).backgroundColor);
+      return [...box.querySelectorAll(kinds)]
+        .filter((e) => contrast(getComputedStyle(e)[attribute], ground) < least)
+        .map(name);
     },
 
     /* the concept map's boxes, as left, top, right, bottom */
-    map() {
+    async map() {
+      await drawn();
       const map = document.querySelector("svg.drot-map");
       return {
         page: document.documentElement.clientWidth,

@@ -3,26 +3,28 @@
 import gzip
 import re
 from functools import cache
-from itertools import pairwise
+from itertools import combinations
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from widget_page import AXE
+from widget_page import AXE, PROBE, SOURCES, TOC
 
-ROOT = Path(__file__).resolve().parents[2]
-PROBE = Path(__file__).with_name("probe.js").read_text("utf8")
-PAGES = re.findall(r"^\s*(?:- file|root): (\S+)", (ROOT / "_toc.yml").read_text("utf8"), re.M)
-DESK, PHONE = ({"width": width, "height": 900} for width in (1440, 390))
+DESK, PHONE, SMALL = ({"width": width, "height": 900} for width in (1440, 390, 320))
 CHAPTER = "book/02_entropic_affinity"  # formulas, statements, solutions and a widget
 
 
-def settle(page) -> None:
+def go(page, address: str):
     """Wait until MathJax, where the page has it, has set every formula."""
-    page.wait_for_load_state("load")
+    page.goto(address)
     page.evaluate("() => window.MathJax?.startup?.promise")
     page.evaluate("() => document.fonts.ready")
     page.evaluate(PROBE)
+    return page
+
+
+def paint(page, theme: str) -> None:
+    page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
 
 
 @pytest.fixture(scope="module")
@@ -33,100 +35,52 @@ def context(browser):
     context.close()
 
 
-@pytest.fixture(scope="module")
-def visit(context, site_url):
-    """What a page tells, at both widths and in both themes: one visit for all questions."""
-    inside = (site_url, "data:", "blob:", "about:")
+@pytest.mark.parametrize("name", TOC)
+def test_page(context, site, site_url, name):
+    """One visit for all questions, at both widths and in both themes; all that is wrong is told.
 
-    @cache
-    def load(name: str) -> dict:
-        outside, failed, messages = [], [], []
-        page = context.new_page()
-        page.on("request", lambda r: r.url.startswith(inside) or outside.append(r.url))
-        page.on("requestfailed", lambda r: failed.append(r.url))
-        page.on("response", lambda r: r.status >= 400 and failed.append(r.url))
-        page.on("pageerror", lambda e: messages.append(str(e)))
-        page.on("console", lambda m: m.type == "error" and messages.append(m.text))
-        page.goto(f"{site_url}{name}.html")
-        settle(page)
-        seen = {"outside": outside, "failed": failed, "messages": messages}
-        seen |= page.evaluate("probe.facts()") | {"cost": page.evaluate("probe.cost()")}
-        # before the keyboard has opened and closed what a reader finds closed
-        page.set_viewport_size(PHONE)
-        seen["phone"] = page.evaluate("probe.facts()")
-        seen |= page.evaluate("probe.cut()")
-        page.set_viewport_size(DESK)
-        page.evaluate(AXE.read_text("utf8"))
-        seen["axe"] = page.evaluate("probe.axe()")
-        for theme in ("light", "dark"):
-            page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
-            seen["faint", theme] = page.evaluate("probe.faint()")
-            seen["keyboard", theme] = page.evaluate("probe.keyboard(5)")
-        page.close()
-        return seen
-
-    return load
-
-
-def source(name: str) -> str:
-    return (ROOT / f"{name}.md").read_text("utf8")
-
-
-every_page = pytest.mark.parametrize("name", PAGES)
-
-
-@every_page
-def test_page_is_whole(visit, name):
-    """Nothing complains, nothing comes from elsewhere, every picture and formula is there."""
-    seen = visit(name)
-    # the theme says this at the first visit, before it stores its mode
-    said = [text for text in seen["messages"] if "Got invalid theme mode" not in text]
-    assert not said, "the console is not clean"
-    assert not seen["outside"], "the page asks other servers"
-    assert not seen["failed"], "something did not load"
-    assert not seen["errors"], "MathJax refused a formula"
-    assert not seen["plain"], "formulas left as text"
-    assert not seen["broken"], "pictures did not load"
-    blocks = r"^(`{3,})[^\n]*(?:code|raw|bash|python).*?^\1|`[^`\n]*`"
-    prose = re.sub(blocks, "", source(name), flags=re.M | re.S)
-    assert seen["formulas"] > 0 or not re.search(r"\$[^$\n]+\$|^\$\$", prose, re.M)
-    assert not seen["open"] and not seen["shown"], "a proof or a solution starts open"
-    written = re.findall(r"\{solution(?:-start)?\}.*\n:class: dropdown", source(name))
-    assert seen["solutions"] == len(written)
-
-
-@every_page
-def test_page_fits(visit, name):
-    """Formulas of chapters need no scrolling; figures that do can be scrolled by keyboard."""
-    seen = visit(name)
-    for width in (seen, seen["phone"]):
-        assert width["overflow"] <= 0, width["wide"]
-    assert not seen["cut"] or not re.match(r"book/(\d\d_|reproductions/)", name)
-    assert not seen["stuck"]
-
-
-@every_page
-def test_page_is_accessible(visit, name):
-    """Alternative texts, headings in order, what axe finds, and in both themes contrast and focus.
-
-    The keyboard tries up to five of each kind of link, button, fold and slider.
+    Formulas of chapters need no scrolling; figures that do can be scrolled by keyboard, which tries
+    up to five of each kind of link, button, fold and slider.
     """
-    seen = visit(name)
-    assert seen["lang"] == "en"
-    assert not seen["unnamed"] and not seen["silent"], "pictures without words"
-    levels = seen["headings"]
-    assert levels.count(1) == 1 and levels[0] == 1
-    assert all(after <= before + 1 for before, after in pairwise(levels)), levels
-    assert not seen["axe"], "\n".join(seen["axe"])
-    for what in ("faint", "keyboard"):
-        for theme in ("light", "dark"):
-            assert not seen[what, theme], (what, theme)
+    page, inside = context.new_page(), (site_url, "data:", "blob:", "about:")
+    outside, failed, said = [], [], []
+    page.on("request", lambda r: r.url.startswith(inside) or outside.append(r.url))
+    page.on("requestfailed", lambda r: failed.append(r.url))
+    page.on("response", lambda r: r.status >= 400 and failed.append(r.url))
+    page.on("pageerror", lambda e: said.append(str(e)))
+    page.on("console", lambda m: m.type == "error" and said.append(m.text))
+    wrong, found = go(page, f"{site_url}{name}.html").evaluate("probe.facts()")
+    cost = page.evaluate("probe.cost()")
+    # before the keyboard has opened and closed what a reader finds closed
+    page.set_viewport_size(PHONE)
+    wrong["too wide for a phone"] = page.evaluate("probe.room()")
+    scrolled = page.evaluate("probe.cut()")
+    if re.match(r"book/(\d\d_|reproductions/)", name):
+        wrong["formulas cut on a phone"] = scrolled["cut"]
+    wrong["figures out of the keyboard's reach"] = scrolled["stuck"]
+    page.set_viewport_size(DESK)
+    page.evaluate(AXE)
+    wrong["axe"] = page.evaluate("probe.axe()")
+    for theme in ("light", "dark"):
+        paint(page, theme)
+        wrong[f"faint, {theme}"] = page.evaluate("probe.faint()")
+        wrong[f"by keyboard, {theme}"] = page.evaluate("probe.keyboard(5)")
+    page.close()
+    wrong |= {"asked elsewhere": outside, "did not load": failed}
+    # the theme says this at the first visit, before it stores its mode
+    wrong["console"] = [text for text in said if "Got invalid theme mode" not in text]
+    assert not {what: these for what, these in wrong.items() if these}
+
+    blocks = r"^(`{3,})[^\n]*(?:code|raw|bash|python).*?^\1|`[^`\n]*`"
+    prose = re.sub(blocks, "", SOURCES[name], flags=re.M | re.S)
+    assert found["formulas"] > 0 or not re.search(r"\$[^$\n]+\$|^\$\$", prose, re.M)
+    written = re.findall(r"\{solution(?:-start)?\}.*\n:class: dropdown", SOURCES[name])
+    assert found["solutions"] == len(written) and found["lang"] == "en" and found["titled"]
+    keep_budget(cost, site, site_url, name)
 
 
-@every_page
-def test_page_keeps_its_budget(visit, name, site, site_url):
+def keep_budget(cost: dict, site: Path, site_url: str, name: str) -> None:
     """What it fetches, but formulas, in bytes as GitHub Pages sends them; no preview's picture."""
-    cost = visit(name)["cost"]
     addresses = [url.removeprefix(site_url).partition("?")[0] for url in cost["fetched"]]
     files = [site / unquote(a) for a in addresses if not a.startswith("_static/mathjax/")]
     weights = {file.name: sent(file) for file in files}
@@ -146,11 +100,10 @@ def sent(file: Path) -> int:
 # ---------------------------------------------------------------------- what a reader does
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def page(context, site_url):
-    page = context.new_page()
-    page.goto(f"{site_url}{CHAPTER}.html")
-    settle(page)
+    """One chapter, for all that follows."""
+    page = go(context.new_page(), f"{site_url}{CHAPTER}.html")
     yield page
     page.close()
 
@@ -169,17 +122,6 @@ def test_tab_reaches_all_that_can_be_operated(page):
     assert not missed, [page.locator(f'[data-number="{k}"]').inner_text() for k in missed]
 
 
-def test_solution_opens_by_click_and_by_keyboard(page):
-    solution = page.locator("article .solution.dropdown").first
-    inside = solution.locator("section, .cell").first
-    button = solution.locator("button.toggle-button")
-    solution.locator(".admonition-title").click(position={"x": 4, "y": 4})
-    inside.wait_for(state="visible", timeout=5000)
-    for state in ("hidden", "visible"):
-        button.press("Enter")
-        inside.wait_for(state=state, timeout=5000)
-
-
 def test_on_paper_proofs_and_solutions_are_open(page):
     shown = [
         page.locator("article details.sd-dropdown mjx-container").first,
@@ -188,6 +130,17 @@ def test_on_paper_proofs_and_solutions_are_open(page):
     page.emulate_media(media="print")
     assert all(part.is_visible() for part in shown)
     assert not page.locator("article details.hide").first.is_visible()  # code that is folded
+    page.emulate_media(media="screen")
+
+
+def test_solution_opens_by_click_and_by_keyboard(page):
+    solution = page.locator("article .solution.dropdown").first
+    inside = solution.locator("section, .cell").first
+    solution.locator(".admonition-title").click(position={"x": 4, "y": 4})
+    inside.wait_for(state="visible", timeout=5000)
+    for state in ("hidden", "visible"):
+        solution.locator("button.toggle-button").press("Enter")
+        inside.wait_for(state=state, timeout=5000)
 
 
 def test_reference_shows_a_preview(page):
@@ -203,7 +156,7 @@ def test_reference_shows_a_preview(page):
     some = page.locator("article a.reference.internal:not(details *)")
     some.evaluate_all("all => all.slice(0, 30).forEach(e => e._tippy?.show())")
     for theme in ("light", "dark"):
-        page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+        paint(page, theme)
         # previews fade in, and follow the theme by and by
         page.wait_for_function("!probe.faint().length", polling=300, timeout=15000)
     for kind in ("a.reference", ".tippy-header", "dt"):  # links, titles, words of the glossary
@@ -213,3 +166,21 @@ def test_reference_shows_a_preview(page):
 def test_search_needs_no_server(page, site_url):
     page.goto(f"{site_url}search.html?q=perplexity")
     page.locator("#search-results li a").first.wait_for(timeout=15000)
+
+
+def test_concept_map_is_legible(page, site_url):
+    """Words stay in their boxes, boxes in the picture and apart, the picture in the page."""
+
+    def within(box, frame) -> bool:
+        return all(box[k] >= frame[k] and box[k + 2] <= frame[k + 2] for k in (0, 1))
+
+    go(page, f"{site_url}book/00_one_picture.html")
+    for size in (DESK, SMALL):
+        page.set_viewport_size(size)
+        found = page.evaluate("probe.map()")
+        assert found["map"][0] >= 0 and found["map"][2] <= found["page"] and found["nodes"]
+        for node in found["nodes"]:
+            assert within(node["box"], found["map"]) and node["size"] >= 11
+            assert all(within(word, node["box"]) for word in node["words"]), "words leave their box"
+        for (a, b, c, d), (p, q, r, s) in combinations([n["box"] for n in found["nodes"]], 2):
+            assert r <= a or c <= p or s <= b or d <= q, "two boxes overlap"

@@ -1,16 +1,23 @@
-"""The built site is whole: every page, link, anchor and picture, and nothing from elsewhere."""
+"""The built site is whole: pages, links, pictures and notebooks, and nothing from elsewhere."""
 
 import re
+import xml.etree.ElementTree as ET
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from types import SimpleNamespace
+from urllib.parse import parse_qs, unquote, urlsplit
 
+import nbformat
+import notebooks
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from IPython.core.inputtransformer2 import TransformerManager
+from widget_page import ROOT, SOURCES, STATIC, TOC
 
-ROOT = Path(__file__).resolve().parents[2]
-TOC = re.findall(r"^\s*(?:- file|root): (\S+)", (ROOT / "_toc.yml").read_text("utf8"), re.M)
+CHAPTERS = [name for name, text in SOURCES.items() if "{code-cell}" in text]
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
+REPOSITORY = CONFIG["repository"]["url"]
+OWNER = REPOSITORY.removeprefix("https://github.com/")
 # Markup that Sphinx was to replace.
 UNRESOLVED = re.compile(
     r"\{(?:prf:ref|eq|ref|doc|numref|cite(?::\w+)?|term|glue(?::\w+)?|nb-download|func)\}`?"
@@ -52,7 +59,7 @@ def test_links_and_anchors_exist(pages):
         path: {t[k] for k in ("id", "name") for t in page.find_all(attrs={k: True})}
         for path, page in pages.items()
     }
-    bad = []
+    bad = set()
     for path, page in pages.items():
         for url in {t.get("href") or t.get("src") for t in page.select("[href], [src]")}:
             parts = urlsplit(url)
@@ -61,13 +68,14 @@ def test_links_and_anchors_exist(pages):
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if target.is_dir():
                 target /= "index.html"
+            anchor = unquote(parts.fragment)
             if not target.is_file():
-                bad.append(f"{path.name}: {url} does not exist")
-            elif parts.fragment.startswith("maps_"):  # a state of the explorer, tested with it
+                bad.add(f"{path.name}: {url} does not exist")
+            elif anchor.startswith("maps_"):  # a state of the explorer, tested with it
                 continue
-            elif parts.fragment and target in ids and unquote(parts.fragment) not in ids[target]:
-                bad.append(f"{path.name}: {url} has no such anchor")
-    assert not bad, "\n".join(sorted(set(bad)))
+            elif anchor and target in ids and anchor not in ids[target]:
+                bad.add(f"{path.name}: {url} has no such anchor")
+    assert not bad, "\n".join(sorted(bad))
 
 
 def test_docstrings_lead_to_the_book(chapters):
@@ -84,10 +92,9 @@ def test_no_markup_is_left_unresolved(chapters):
         assert not article.select("mjx-merror, merror, .problematic, .system-message"), name
         for paragraph in article.find_all("p"):  # cells return tables too
             assert not paragraph.get_text().lstrip().startswith("|"), (name, paragraph)
-        text = BeautifulSoup(str(article), "html.parser")
-        for tag in text.select("pre, code, script, .math"):
-            tag.decompose()
-        assert not UNRESOLVED.findall(text.get_text()), name
+        code = {id(t) for tag in article.select("pre, code, script, .math") for t in tag.strings}
+        text = "".join(t for t in article.strings if id(t) not in code)
+        assert not UNRESOLVED.findall(text), name
 
 
 def test_every_picture_of_a_cell_is_a_figure_with_caption(chapters):
@@ -117,3 +124,91 @@ def test_figures_are_counted_from_one_on_each_page(chapters):
         chapter = re.match(r"book/(\d\d)_", name)
         first = f"{int(chapter[1])}." if chapter else ""
         assert titles == [f"Fig. {first}{k}" for k in range(1, len(titles) + 1)], name
+
+
+def test_concept_map_leads_to_every_chapter():
+    """Each stands once, under its number, with a link where it is written."""
+    svg = "{http://www.w3.org/2000/svg}"
+    drawn = ET.parse(STATIC / "concept_map.svg").getroot()
+    assert drawn.find(f"{svg}title").text and drawn.find(f"{svg}desc").text
+    found = []
+    for node in (node for node in drawn.iter() if "node" in node.get("class", "").split()):
+        texts = {text.get("class"): text.text for text in node.iter(f"{svg}text")}
+        number = re.search(r"\bn(\d\d)\b", node.get("class"))[1]
+        assert texts["name"].startswith(number)
+        found.append((number, node.get("href") if node.tag == f"{svg}a" else None))
+    written = [name.removeprefix("book/") for name in TOC if re.match(r"book/\d\d_", name)]
+    assert sorted(found) == sorted((name[:2], f"{name}.html") for name in written)
+
+
+# ----------------------------------------- every chapter elsewhere: Binder, Colab, a notebook
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_page_offers_binder_colab_and_the_notebook(site: Path, pages, name: str):
+    html = site / f"{name}.html"
+    page = pages[html.resolve()]
+    links = {a.get_text(strip=True): a["href"] for a in page.select(".article-header-buttons a")}
+
+    binder = urlsplit(links["Binder"])
+    assert (binder.netloc, binder.path) == ("mybinder.org", f"/v2/gh/{OWNER}/main")
+    assert parse_qs(binder.query)["urlpath"] == [f"lab/tree/{name}.md"]
+
+    colab = urlsplit(links["Colab"])
+    assert colab.netloc == "colab.research.google.com"
+    # the branch is the folder of the site
+    assert colab.path == f"/github/{OWNER}/blob/gh-pages/_sources/{name}.ipynb"
+
+    file = site / "_sources" / f"{name}.ipynb"
+    assert (html.parent / unquote(links[".ipynb"])).samefile(file)
+    for link in page.select('article a.download[href$=".ipynb"]'):
+        assert (html.parent / unquote(link["href"])).read_bytes() == file.read_bytes()
+
+    # its outputs are those of the page, and its prose has numbers where the page has them
+    notebook = nbformat.read(file, as_version=4)
+    nbformat.validate(notebook)
+    first, *cells = (cell for cell in notebook.cells if cell.cell_type == "code")
+    assert first is notebook.cells[0] and first.metadata.tags == ["set-up"] and not first.outputs
+    assert len(cells) == len(re.findall(r"^```\{code-cell\}", SOURCES[name], re.M))
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    drawn = 0
+    for cell in cells:
+        tags = set(cell.metadata.get("tags", []))
+        failed = [o.ename for o in cell.outputs if o.output_type == "error"]
+        assert bool(failed) == ("raises-exception" in tags), failed
+        if not tags & {"remove-cell", "remove-output"}:
+            drawn += sum("image/png" in output.get("data", {}) for output in cell.outputs)
+    assert drawn == len(page.select("article .cell_output img[src*=_images]"))
+    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert not re.search(r"\{(glue:text|index|answer)\}", prose)
+
+
+def asked(monkeypatch, folder: Path, *, installed: bool, where: str = "book") -> list[str]:
+    """What the first cell asks of IPython when it runs in this folder; a clone is an empty book."""
+    said = []
+
+    def system(command: str) -> None:
+        said.append(command)
+        (folder / command.split()[-1] / "book" / "reproductions").mkdir(parents=True)
+
+    shell = SimpleNamespace(
+        system=system, run_line_magic=lambda name, line: said.append(f"%{name} {line}")
+    )
+    program = TransformerManager().transform_cell(notebooks.set_up_cell(REPOSITORY, where).source)
+    found = object() if installed else None
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: found if name == "drot" else None)
+    monkeypatch.chdir(folder)
+    exec(compile(program, "set-up", "exec"), {"get_ipython": lambda: shell})
+    return said
+
+
+def test_first_cell_fetches_and_installs_where_drot_is_missing(monkeypatch, tmp_path: Path):
+    assert asked(monkeypatch, tmp_path, installed=True) == []
+    where = "book/reproductions"
+    clone, pip, cd = asked(monkeypatch, tmp_path, installed=False, where=where)
+    assert clone == f"git clone -q --depth 1 {REPOSITORY} drot-book"
+    assert pip.split()[:4] == ["%pip", "install", "-q", "./drot-book/pkg"]
+    assert cd == "%cd -q drot-book/book/reproductions"
+    # After the kernel has started anew, all is there, and only the folder is to be found again.
+    assert asked(monkeypatch, tmp_path, installed=True, where=where) == [cd]
+    assert not notebooks.CLONE.isidentifier(), "Python would import the folder of the clone"

@@ -1,21 +1,23 @@
 """The widget of chapter 14 shows what the chapter's cell gives it: members, weights, classes."""
 
+import json
 import re
 
 import drot
 import numpy as np
 import pytest
-from widget_page import marks, says
 
 WIDGET = "prototypes"
 
 
-@pytest.fixture
-def data(prototypes) -> dict:
-    return prototypes[1]
+@pytest.fixture(scope="module")
+def data(widget) -> dict:
+    """What the cell gives."""
+    given = json.loads(widget.find('script[type="application/json"]').text_content())
+    return {name: np.array(value) for name, value in given.items()}
 
 
-def assert_painted(image, i: int) -> None:
+def assert_painted(image, data: dict, i: int) -> None:
     """An image is the digit as scikit-learn has it, on the scale of the widget."""
     found = np.zeros((8, 8), dtype=int)
     for d, ink in image.locator("path").evaluate_all(
@@ -24,58 +26,47 @@ def assert_painted(image, i: int) -> None:
         for x, y in re.findall(r"M(\d) (\d)h1v1h-1z", d):
             assert found[int(y), int(x)] == 0
             found[int(y), int(x)] = round(15 * float(ink))
-    digit = drot.datasets.digits(300).X[i].numpy().reshape(8, 8).astype(int)
-    np.testing.assert_array_equal(found, np.minimum(digit, 15))
+    digit = drot.datasets.digits(len(data["classes"])).X[i].numpy()
+    np.testing.assert_array_equal(found.ravel(), np.minimum(digit, 15))
 
 
-def selected(page) -> int:
-    """The prototype of which the members are shown: the one stop of the Tab key."""
-    pressed = page.locator(f'{page.box} [data-prototype][tabindex="0"]')
-    assert pressed.get_attribute("aria-pressed") == "true"
-    return int(pressed.get_attribute("data-prototype"))
-
-
-def assert_shows(page, data: dict, a: int) -> None:
-    """Members, counts and words of one prototype, against the plan."""
-    assert selected(page) == a
-    labels, y = np.array(data["labels"]), np.array(data["classes"])
-    own = (labels == a).nonzero()[0]
-    panel = page.locator(f"{page.box} svg[role=img]")
-    assert marks(panel.locator("[data-image]"), "data-image").ravel().tolist() == own[:24].tolist()
-    bars = marks(panel.locator("[data-class]"), "data-class", "data-count", "height")
-    counts = np.bincount(y[own], minlength=10)
-    assert bars[:, :2].tolist() == [[c, m] for c, m in enumerate(counts.tolist())]
+def test_begins_with_the_heaviest(widget, data):
+    """Members, counts and words of the one prototype at which the Tab key stops."""
+    stop = widget.find('[data-prototype][tabindex="0"]')
+    a = int(stop.get_attribute("data-prototype"))
+    assert stop.get_attribute("aria-pressed") == "true"
+    assert data["weights"][a] == data["weights"].max()
+    own = (data["labels"] == a).nonzero()[0]
+    panel = widget.find("svg[role=img]")
+    shown = widget.marks(panel.locator("[data-image]"), "data-image").ravel()
+    assert shown.tolist() == own[:24].tolist()
+    assert_painted(panel.locator("[data-image]").first, data, own[0])
+    bars = widget.marks(panel.locator("[data-class]"), "data-class", "data-count", "height")
+    counts = np.bincount(data["classes"][own], minlength=10)
+    np.testing.assert_array_equal(bars[:, :2], np.stack([np.arange(10), counts], axis=1))
     np.testing.assert_allclose(bars[:, 2] / bars[:, 2].max(), counts / counts.max(), atol=1e-9)
-    words = says(page, "chosen")
+    words = widget.says("chosen")
     weight, members = re.match(r"Weight ([\d.]+) %, (\d+) members?: ", words).groups()
     assert float(weight) == pytest.approx(100 * data["weights"][a], abs=0.0501)
     assert int(members) == len(own)
-    told = {int(c): int(m) for m, c in re.findall(r"(\d+) of class (\d)", words)}
-    assert told == {c: m for c, m in enumerate(counts.tolist()) if m}
-    assert list(told.values()) == sorted(told.values(), reverse=True)
+    told = [(int(c), int(m)) for m, c in re.findall(r"(\d+) of class (\d)", words)]
+    assert told == sorted([(c, counts[c]) for c in counts.nonzero()[0]], key=lambda t: -t[1])
 
 
-def test_begins_with_the_heaviest(page, data):
-    assert_shows(page, data, int(np.argmax(data["weights"])))
-    first = page.locator(f"{page.box} svg[role=img] [data-image]").first
-    assert_painted(first, int(first.get_attribute("data-image")))
-
-
-def test_the_map(page, data):
+def test_the_map(widget, data):
     """Every prototype is its medoid, at its place, with an area in proportion to its weight."""
-    used = [a for a, w in enumerate(data["weights"]) if w > 0]
-    assert page.locator(f"{page.box} [data-prototype]").count() == len(used)
-    images = []
-    for k, a in enumerate(used):
-        image = page.locator(f'{page.box} [data-prototype="{a}"] [data-image]')
-        assert int(image.get_attribute("data-image")) == data["medoids"][a]
-        images.append(re.findall(r"-?[\d.]+", image.get_attribute("transform")))
-        if k < 5:
-            assert_painted(image, data["medoids"][a])
-    x, y, side = np.array(images, dtype=float).T * [[1], [1], [8]]
-    ratio = side**2 / np.array(data["weights"])[used]
+    used = np.flatnonzero(data["weights"])
+    images = widget.find("[data-prototype] [data-image]")
+    order = widget.marks("[data-prototype]", "data-prototype").ravel().astype(int)
+    assert sorted(order) == used.tolist()
+    medoids = widget.marks(images, "data-image").ravel()
+    np.testing.assert_array_equal(medoids, data["medoids"][order])
+    assert_painted(images.last, data, int(medoids[-1]))
+    moves = images.evaluate_all("all => all.map(e => e.getAttribute('transform'))")
+    x, y, side = np.array([re.findall(r"-?[\d.]+", m) for m in moves], float).T * [[1], [1], [8]]
+    ratio = side**2 / data["weights"][order]
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-6)
-    places, at = np.array(data["positions"])[used], np.stack([x, -y], axis=1)
+    places, at = data["positions"][order], np.stack([x, -y], axis=1)
     at += np.outer(side / 2, [1, -1])
     places, at = places - places[0], at - at[0]
     unit = np.sum(places * at) / np.sum(places**2)  # one scale, no turn, no mirror

@@ -1,38 +1,40 @@
-"""The match widget of chapter 11 compares pairs as Python does: in its core, and in the page."""
+"""The match widget of chapter 11 compares pairs as Python does."""
 
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from widget_page import labels_of, says
 
 WIDGET = "match"
-PAIRS = list(combinations(range(7), 2))
 
 
-def disagreement(A, B, carried) -> float:
-    return float(np.square(A[np.ix_(carried, carried)] - B).sum())
+def test_swaps_and_the_solution(widget):
+    A, B = (np.array(widget.given(name)) for name in "ab")
 
+    def carried() -> list[int]:
+        return ["abcdefg".index(name[-1]) for name in widget.labels()]
 
-def swapped(carried, one: int, two: int) -> list[int]:
-    return [carried[{one: two, two: one}.get(k, k)] for k in range(7)]
+    def disagreement(carried) -> float:
+        return float(np.square(A[np.ix_(carried, carried)] - B).sum())
 
+    def swapped(carried, one: int, two: int) -> list[int]:
+        return [carried[{one: two, two: one}.get(k, k)] for k in range(7)]
 
-def test_swaps_and_the_solution(page, match):
-    A, B, sigma = (match[1][name] for name in ("A", "B", "sigma"))
-    dots = page.locator(f"{page.box} svg [role=button]")
-    carried = lambda: ["abcdefg".index(name[-1]) for name in labels_of(page)]  # noqa: E731
-    value = lambda: disagreement(A, B, carried())  # noqa: E731
-    first, start = carried(), value()
-    dots.nth(1).press("Enter")
-    dots.nth(4).press(" ")
-    dots.nth(0).click()
-    dots.nth(5).click()
-    assert carried() == swapped(swapped(first, 1, 4), 0, 5)
-    numbers = [float(says(page, name)) for name in ("value", "share", "swaps")]
-    assert numbers == pytest.approx([value(), value() / start, 2], rel=1e-2)
-    while not says(page, "did").startswith("No swap"):
-        page.get_by_role("button", name="Best swap").click()
-    assert min(disagreement(A, B, swapped(carried(), *pair)) for pair in PAIRS) >= value()
-    page.get_by_role("button", name="Solution").click()
-    assert float(says(page, "value")) == pytest.approx(match[1]["disagreement"](sigma), abs=1)
+    first = carried()
+    for k, key in enumerate(("Enter", " ", "Enter")):
+        widget.handles.nth((1, 4, 0)[k]).press(key)
+    widget.handles.nth(5).click()
+    now = carried()
+    assert now == swapped(swapped(first, 1, 4), 0, 5)
+    numbers = [float(widget.says(name)) for name in ("value", "share", "swaps")]
+    wanted = [disagreement(now), disagreement(now) / disagreement(first), 2]
+    assert numbers == pytest.approx(wanted, rel=1e-2)
+    while not widget.says("did").startswith("No swap"):
+        widget.press("Best swap")
+    now = carried()
+    trials = [disagreement(swapped(now, *pair)) for pair in combinations(range(7), 2)]
+    assert min(trials) >= disagreement(now)
+    widget.press("Solution")
+    best = min(map(disagreement, map(list, permutations(range(7)))))
+    assert float(widget.says("value")) == pytest.approx(best, abs=1)
+    assert disagreement(carried()) == best

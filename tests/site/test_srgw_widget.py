@@ -6,20 +6,16 @@ import re
 import drot
 import numpy as np
 import pytest
-from widget_page import begin, labels_of, marks, readout, says, squared
+from widget_page import squared
 
 WIDGET = "srgw"
 MARK = [[2.0, -3, 1], [-3, 2, 1], [1, 1, -2]]  # prp-soft-wins
-
-
-def gram(X: np.ndarray) -> np.ndarray:
-    X = np.asarray(X, dtype=float)
-    X = X - X.mean(axis=0)
-    return X @ X.T
-
-
-def plan_of(labels, k: int) -> np.ndarray:
-    return np.eye(k)[list(labels)] / len(labels)
+# points, clusters, pixels for one unit of length, similarity, steps that "Descend" takes at least
+STARTS = {
+    "three clouds": (12, 3, 46, lambda X: (X - X.mean(axis=0)) @ (X - X.mean(axis=0)).T, 3),
+    "a ring and its middle": (12, 2, 50, squared, 3),
+    "three points": (3, 2, 46, lambda X: np.array(MARK), 0),
+}
 
 
 def structure_of(C, T) -> np.ndarray:
@@ -36,35 +32,10 @@ def value_of(C, T) -> float:
     return float(np.einsum("ijkl,ik,jl", pairs, T, T))
 
 
-# ------------------------------------------------------------------------------------ the core
-
-
-# ---------------------------------------------------------------------------------- in the page
-
-STARTS = {
-    "three clouds": (12, 3, gram),
-    "a ring and its middle": (12, 2, squared),
-    "three points": (3, 2, lambda X: np.array(MARK)),
-}
-
-
-def pressed(page) -> str:
-    (text,) = page.locator(f'{page.box} [aria-pressed="true"]').all_inner_texts()
-    return next(name for name in STARTS if text.startswith(name))
-
-
-def slider(page, which: str):
-    return page.get_by_role("slider", name=which)
-
-
-def clusters_of(page) -> int:
-    return int(slider(page, "Clusters").input_value())
-
-
-def plan_shown(page) -> np.ndarray:
+def plan_shown(widget) -> np.ndarray:
     """The plan that the discs and their names tell, (n, k)."""
-    k, t, names = clusters_of(page), readout(page)["t"], labels_of(page)
-    T = np.zeros((len(names), k))
+    t, names = widget.numbers()["t"], widget.labels()
+    T = np.zeros((len(names), int(widget.slider("Clusters").input_value())))
     for row, name in zip(T, names, strict=True):
         if shared := re.search(r"shared, \d+ % in cluster (\d) and (\d+) % in cluster (\d)", name):
             row[int(shared[1]) - 1] = 1 - t
@@ -75,62 +46,59 @@ def plan_shown(page) -> np.ndarray:
     return T / len(T)
 
 
-def similarity(page) -> np.ndarray:
-    """From where the discs are drawn: the units cancel in no number, so they are read as well."""
-    name = pressed(page)
-    at = marks(page.locator(f"{page.box} .drot-hit"), "cx", "cy")
-    unit = 50 if name == "a ring and its middle" else 46
-    return STARTS[name][2](np.round((at - [170, 120]) / [unit, -unit], 6))
-
-
-def curve(page, which: str) -> np.ndarray:
-    path = page.locator(f'{page.box} [data-curve="{which}"]')
-    return np.array(json.loads(path.get_attribute("data-values")))
-
-
-def assert_agrees(page) -> dict[str, float]:
-    """Discs, curve, tangent and numbers, against Python."""
-    shown = readout(page)
-    C, T, t = similarity(page), plan_shown(page), shown["t"]
-    values, held = curve(page, "reduced"), curve(page, "fixed")
-    assert shown["objective"] == pytest.approx(value_of(C, T), rel=1e-9, abs=1e-9)
-    D = structure_of(C, T)
-    kmeans = float(np.trace(C) / len(T) - T.sum(axis=0) @ np.diag(D))
-    sign = -1 if pressed(page) == "a ring and its middle" else 1  # distances: that of -C
-    assert shown["kmeans"] == pytest.approx(sign * kmeans, rel=1e-9, abs=1e-9)
-    assert shown["kmeans"] > 0 or pressed(page) == "three points"
-    assert shown["chord"] == pytest.approx((1 - t) * values[0] + t * values[-1], rel=1e-9)
-    at = round(100 * t)
-    assert values[at] == pytest.approx(shown["objective"], rel=1e-9)
-    assert held[at] == pytest.approx(shown["objective"], rel=1e-9)  # they touch
-    assert (held >= values - 1e-9 * np.abs(values)).all()  # and never cross
-    ends = page.locator(f"{page.box} [data-end]").all_text_contents()
-    assert ends == [f"before: {values[0]:.3f}", f"after: {values[-1]:.3f}"]
-    assert not says(page, "verdict").startswith("Sharing wins") or f"{values.min():.3f}" in says(
-        page, "verdict"
+def assert_agrees(widget, name: str) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
+    """Curve, tangent and numbers, against Python: C from where the discs are drawn, T, numbers."""
+    *_, unit, similarity, _ = STARTS[name]
+    at = widget.marks(".drot-hit", "cx", "cy")
+    C = similarity(np.round((at - [170, 120]) / [unit, -unit], 6))
+    T, shown = plan_shown(widget), widget.numbers()
+    values, held = (
+        np.array(json.loads(widget.find(f'[data-curve="{c}"]').get_attribute("data-values")))
+        for c in ("reduced", "fixed")
     )
-    return shown
+    t, objective = shown["t"], value_of(C, T)
+    assert shown["objective"] == pytest.approx(objective, rel=1e-9, abs=1e-9)
+    kmeans = float(np.trace(C) / len(T) - T.sum(axis=0) @ np.diag(structure_of(C, T)))
+    sign = -1 if similarity is squared else 1  # distances: that of -C
+    assert shown["kmeans"] == pytest.approx(sign * kmeans, rel=1e-9, abs=1e-9)
+    assert shown["kmeans"] > 0 or name == "three points"
+    assert shown["chord"] == pytest.approx((1 - t) * values[0] + t * values[-1], rel=1e-9)
+    touch = [values[round(100 * t)], held[round(100 * t)]]
+    assert touch == pytest.approx([objective] * 2, rel=1e-9)
+    assert (held >= values - 1e-9 * np.abs(values)).all()  # and never cross
+    ends = widget.find("[data-end]").all_text_contents()
+    assert ends == [f"before: {values[0]:.3f}", f"after: {values[-1]:.3f}"]
+    verdict = widget.says("verdict")
+    assert not verdict.startswith("Sharing wins") or f"{values.min():.3f}" in verdict
+    return C, T, shown
 
 
-@pytest.mark.parametrize(("name", "least"), [*zip(STARTS, (3, 3, 0), strict=True)])
-def test_descend_takes_the_best_move_and_ends(page, name, least):
-    begin(page, name)
-    n, k, _ = STARTS[name]
-    assert plan_shown(page).shape == (n, k) and assert_agrees(page)
+def test_share_moves_by_keyboard(widget):
+    seen, text = widget.slide("From", lambda w: assert_agrees(w, "three clouds")[2]["t"])
+    assert (np.diff(seen) > 0).all() and (seen[0], seen[-1]) == (0, 1) and text == "100 % moved"
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_descend_takes_the_best_move_and_ends(widget, name):
+    widget.press(name)
+    n, k, *_, least = STARTS[name]
+    C, T, _ = assert_agrees(widget, name)
+    assert T.shape == (n, k)
     if name == "three points":
-        assert says(page, "verdict").startswith("Sharing wins: at 0.50 the objective is 2.543, ")
-    slider(page, "From").press("Home")
-    last, steps = readout(page)["objective"], 0
+        found = widget.says("verdict")
+        assert found.startswith("Sharing wins: at 0.50 the objective is 2.543, ")
+    widget.slider("From").press("Home")
+    last, steps = widget.numbers()["objective"], 0
     while True:
-        T, C = plan_shown(page), similarity(page)
-        trials = np.repeat(T.argmax(axis=1)[None], n * k, axis=0)
-        trials[np.arange(n * k), np.arange(n * k) // k] = np.arange(n * k) % k
-        best = min(value_of(C, plan_of(labels, k)) for labels in trials)
-        page.get_by_role("button", name="Descend").click()
-        if says(page, "move").startswith("No single point"):
+        T = np.repeat(plan_shown(widget)[None], n * k, axis=0)
+        move = np.arange(n * k)
+        T[move, move // k] = np.eye(k)[move % k] / n
+        best = min(value_of(C, trial) for trial in T)
+        widget.press("Descend")
+        if widget.says("move").startswith("No single point"):
             break
-        assert readout(page)["objective"] == pytest.approx(best) and best < last
+        assert widget.numbers()["objective"] == pytest.approx(best) and best < last
         last, steps = best, steps + 1
         assert steps < 40
     assert best >= last - 1e-9 and steps >= least
-    assert_agrees(page)
+    assert_agrees(widget, name)

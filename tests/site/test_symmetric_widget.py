@@ -6,33 +6,17 @@ import drot
 import numpy as np
 import pytest
 from scipy.stats import entropy
-from widget_page import (
-    begin,
-    chosen,
-    labels_of,
-    marks,
-    points_of,
-    readout,
-    says,
-    squared,
-    table,
-)
+from widget_page import squared
 
 WIDGET = "symmetric"
-NUMBERS = ("before", "after", "mass", "symmetric")
-
 LINE = [[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]]
-TURN = np.exp(1j * np.pi / 4 * np.arange(8))
-OCTAGON = [[0, 0], *np.stack([TURN.real, TURN.imag], axis=1).tolist()]
+OCTAGON = [[0, 0], *((np.cos(a), np.sin(a)) for a in np.pi / 4 * np.arange(8))]
 
 
-def cloud(seed: int, n: int, *, decades: float = 0, apart: float = 0) -> list[list[float]]:
+def cloud(seed: int, n: int, *, decades: float = 0, apart: float = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2)) * 10 ** rng.uniform(-decades / 2, decades / 2, size=(n, 1))
-    return (X + apart * rng.integers(0, 2, size=(n, 1))).tolist()
-
-
-# ------------------------------------------------------------------------------------ the core
+    return X + apart * rng.integers(0, 2, size=(n, 1))
 
 
 @pytest.mark.parametrize(
@@ -48,9 +32,9 @@ def cloud(seed: int, n: int, *, decades: float = 0, apart: float = 0) -> list[li
         (cloud(4, 9), 1.06, None),  # nearly alone
     ],
 )
-def test_core_agrees_with_the_package(core, points, xi, slack):
+def test_core_agrees_with_the_package(widget, points, xi, slack):
     cost = squared(points)
-    got = core("symmetricEntropicAffinity", cost, xi)
+    got = widget.core("symmetricEntropicAffinity", cost, xi)
     want = drot.symmetric_entropic_affinity(cost, perplexity=xi, tol=1e-11)
     assert got["residual"] <= 1e-8
     np.testing.assert_allclose(got["P"], want.plan.numpy(), rtol=0, atol=1e-6)
@@ -60,63 +44,63 @@ def test_core_agrees_with_the_package(core, points, xi, slack):
         assert (np.array(got["gamma"])[slack] == 0).all(), "slack to rounding only"
 
 
-# ---------------------------------------------------------------------------------- in the page
-
-
-def weights(page, panel: int, n: int) -> np.ndarray:
-    """Off-diagonal entries that a panel draws, (n, n); each edge is as dark as its weight."""
-    svg = page.locator(f"{page.box} svg").nth(panel)
-    edges = svg.locator(".drot-edge")
-    value, dark = marks(edges, "data-value", "stroke-opacity").T
-    at = marks(svg.locator(".drot-point"), "cx", "cy")
-    i, j = np.tril_indices(n, -1)
-    ends = marks(edges, "x1", "y1", "x2", "y2")
-    np.testing.assert_allclose(ends, np.hstack([at[i], at[j]]))
-    plan = np.zeros((n, n))
-    plan[i, j] = value
+def assert_drawn(widget, panel: int, plan: np.ndarray) -> None:
+    """A line between the points of each pair, as dark as its weight."""
+    svg = widget.find("svg").nth(panel)
+    value, dark, *ends = widget.marks(
+        svg.locator(".drot-edge"), "data-value", "stroke-opacity", "x1", "y1", "x2", "y2"
+    ).T
+    at = widget.marks(svg.locator(".drot-point"), "cx", "cy")
+    i, j = np.tril_indices(len(plan), -1)
+    np.testing.assert_allclose(np.transpose(ends), np.hstack([at[i], at[j]]))
+    np.testing.assert_allclose(value, plan[i, j], rtol=0, atol=1e-6)
     np.testing.assert_allclose(dark * value.max(), value * dark.max(), rtol=0, atol=1e-12)
     assert 0 < dark.max() <= 1
-    return plan + plan.T
 
 
-def assert_agrees(page) -> dict[str, float]:
+def assert_agrees(widget) -> dict[str, float]:
     """Both graphs and all numbers, against the package at the points that the page shows."""
-    shown, points, i = readout(page), points_of(page), chosen(page)
+    shown, points, i = widget.numbers(), widget.points(), widget.chosen()
     cost, xi = squared(points), shown["xi"]
-    rows = drot.entropic_affinity(cost, perplexity=xi, tol=1e-12).plan
-    halved = drot.symmetrize(rows).numpy()
+    halved = drot.symmetrize(drot.entropic_affinity(cost, perplexity=xi, tol=1e-12).plan).numpy()
     symmetric = drot.symmetric_entropic_affinity(cost, perplexity=xi, tol=1e-11)
     plan = symmetric.plan.numpy()
-
-    for panel, want in enumerate((halved, plan)):
-        off = want - np.diag(np.diag(want))
-        np.testing.assert_allclose(weights(page, panel, len(cost)), off, rtol=0, atol=1e-6)
+    assert_drawn(widget, 0, halved)
+    assert_drawn(widget, 1, plan)
     assert shown["before"] == pytest.approx(xi, rel=1e-9)
     assert shown["after"] == pytest.approx(np.exp(entropy(halved[i])), rel=1e-6)
     assert shown["mass"] == pytest.approx(halved[i].sum(), rel=1e-6)
     assert shown["symmetric"] == pytest.approx(np.exp(entropy(plan[i])), rel=1e-5)
 
-    slack, verdict = bool(symmetric.slack[i]), says(page, "verdict")
+    slack, verdict = bool(symmetric.slack[i]), widget.says("verdict")
     assert verdict.startswith("Entropy slack" if slack else "Entropy saturated")
     assert not slack or f"perplexity {shown['symmetric']:.2f} > {xi:.2f}" in verdict
-    assert f"point {i + 1} at ({points[i][0]:.2f}, {points[i][1]:.2f})" in says(page, "point")
-    assert float(re.search(r"residual (\S+);", says(page, "solver"))[1]) <= 1e-8
+    assert f"point {i + 1} at ({points[i][0]:.2f}, {points[i][1]:.2f})" in widget.says("point")
+    assert float(re.search(r"residual (\S+);", widget.says("solver"))[1]) <= 1e-8
     largest = max((one - np.diag(np.diag(one))).max() for one in (halved, plan))
-    assert f"darkest edge {largest:.2f}" in says(page, "solver")
+    assert f"darkest edge {largest:.2f}" in widget.says("solver")
     return shown
+
+
+def test_the_line_and_its_perplexity(widget):
+    seen, text = widget.slide("Target perplexity", assert_agrees)
+    numbers = np.array([[shown["xi"], shown["symmetric"]] for shown in seen])
+    assert (np.diff(numbers, axis=0) > 0).all() and text == "perplexity 2.95"
+    assert numbers[[0, -1], 0] == pytest.approx([1.05, 2.95])
 
 
 @pytest.mark.parametrize(
     ("name", "n", "slack"),
     [("two triples", 6, [2, 5]), ("two clusters", 12, None), ("star", 9, [1])],
 )
-def test_starts_and_the_table(page, name, n, slack):
-    begin(page, name)
-    named = [i for i, name in enumerate(labels_of(page), 1) if ", slack" in name]
+def test_starts_and_the_table(widget, name, n, slack):
+    widget.press(name)
+    named = [i for i, name in enumerate(widget.labels(), 1) if ", slack" in name]
     assert named == slack if slack else named
-    right = page.locator(f"{page.box} svg").last
+    right = widget.find("svg").last
     assert right.locator(".drot-more").count() == len(named), "a slack point is teal, and no other"
     right.locator('[data-point="1"]').click()
-    shown, rows = assert_agrees(page), table(page)
-    assert chosen(page) == 1 and len(rows) == n
-    assert rows[1][:5] == ["2", *(f"{shown[name]:.2f}" for name in NUMBERS)]
+    shown, rows = assert_agrees(widget), widget.table()
+    assert widget.chosen() == 1 and len(rows) == n
+    told = [f"{shown[name]:.2f}" for name in ("before", "after", "mass", "symmetric")]
+    assert rows[1][:5] == ["2", *told]

@@ -24,7 +24,7 @@ WIDGETS = {widget: name for name, text in SOURCES.items() for widget in re.finda
 def write_page(folder: Path, body: str, like: str = "book/index") -> Path:
     """A page under the styles of one of the site; scripts and styles of ours are those of today."""
     head = (SITE / f"{like}.html").read_text("utf8").partition("</head>")[0]
-    links = "".join(re.findall(r'<link rel="stylesheet"[^>]*>', head))
+    links = "".join(re.findall(r'<link[^>]* rel="stylesheet"[^>]*>', head))
     ours = lambda found: next(  # noqa: E731
         file.as_uri() for root in (STATIC, SITE / "_static") if (file := root / found[1]).is_file()
     )

@@ -35,12 +35,15 @@ def test_certificate_of_an_unfinished_plan(solver, kind, loss):
     """Whatever holds C: the objective is the sum, the residual what the gradient still promises."""
     cost, A = both(kind, 24)
     B, w = problem(1, 4, 4)[1], weights(24)
-    ask = dict(init=soft(w, 4, 3), solver=solver, refine=False, max_iter=5, on_failure="ignore")
-    found = drot.semi_relaxed_gw(cost, B, weights_x=w, loss=loss, **ask)
+    ask = dict(init=soft(w, 4, 3), solver=solver, refine=False, on_failure="ignore", weights_x=w)
+    short, found = (
+        drot.semi_relaxed_gw(cost, B, loss=loss, max_iter=steps, **ask) for steps in (3, 5)
+    )
     T, mean = found.plan, w @ A @ w
     torch.testing.assert_close(T.sum(dim=1), w, rtol=0, atol=1e-12)
     assert found.n_iter == 5 and found.objective == pytest.approx(energy(A, B, T, loss), rel=1e-10)
     assert (np.diff(found.trace) <= 1e-12).all() and found.trace[-1] < found.trace[0] - 1e-3
+    assert found.trace[3] == pytest.approx(short.objective, rel=1e-9)  # what each step says it is
     f2, h2, sizes = B, B.log(), (A, B)
     if loss == "square":
         f2, h2, sizes = B.square(), 2 * B, ((A - mean).square(), (B - mean).square())

@@ -129,7 +129,7 @@ def test_what_does_not_fit_is_said():
         SemiRelaxedGWClustering(3, perplexity=3.0),
         DistR(2, perplexity=3.0, init="cluster_then_reduce", n_starts=1),
         SemiRelaxedGWClustering(3, similarity="precomputed"),
-        DistR(2, similarity="precomputed", kernel="gram"),
+        DistR(2, similarity="precomputed", kernel="gram", init="cluster_then_reduce", n_starts=1),
     ],
 )
 def test_check_estimator(model):

@@ -224,6 +224,12 @@ def test_tensors_are_numbers_whatever_they_carry():
     np.testing.assert_array_equal(one.transform(tensor[:2]), other.transform(X[:2]))
 
 
+def test_a_known_similarity_may_be_an_affinity():
+    plan = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=5)
+    known = drot.SemiRelaxedGWClustering(3, similarity="precomputed", random_state=0)
+    np.testing.assert_array_equal(known.fit_predict(plan), clone(known).fit_predict(plan.plan))
+
+
 def test_new_points_of_blobs_in_float32_come_to_rest():
     cloud = np.random.default_rng(0).normal(size=(120, 4)) + 10 * (np.arange(120) % 4)[:, None]
     model = UMAP(random_state=0).fit(cloud.astype(np.float32))

@@ -185,6 +185,7 @@ elsewhere = torch.zeros(3, dtype=torch.int64, device="meta")
         (connected_components(LOGS).mean, {"X": X3[:2]}, "2 points and the graph 3 nodes"),
         (connected_components(LOGS).mean, {"X": [[0.0]] * 4}, "4 points and the graph 3 nodes"),
         (graph_log_probability, {"graph": [[0.0]], "log_kernel": LOGS}, "1 nodes.*3 rows"),
+        (expected_graph, {"log_kernel": [[0, 0.2, 0.8], [1, 0, 0], [0, 1, 0]]}, "not their log"),
         (density, {"kernel": lambda x: x}, r"must return a \(6,\) tensor.*\(6, 1\)"),
         (density, {"kernel": lambda x: 3.0}, r"must return a \(6,\) tensor; got float"),
         (density, {"kernel": lambda x: x[:, 0] / 0}, r"NaN or \+inf"),

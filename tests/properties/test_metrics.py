@@ -98,6 +98,11 @@ def test_scores_say_what_does_not_fit():
     for k, score in ((2, silhouette), (4, silhouette), (2, nmi), (4, nmi)):
         with pytest.raises(ValueError, match=f"Z has {k} prototypes and the plan 3"):
             score(np.eye(k), np.eye(3), [0, 1, 1])
+    apart = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
+    with pytest.raises(ValueError, match="X holds distances, it seems"):
+        drot.neighborhood_preservation(apart, np.arange(5.0)[:, None], 2)
+    known = drot.nearest(apart, n_neighbors=5)
+    assert drot.neighborhood_preservation(known, np.arange(5.0)[:, None], 2) == 1
     with pytest.raises(ValueError, match="at least 2 classes"):
         silhouette(np.eye(3), np.eye(3), [1, 1, 1])
 

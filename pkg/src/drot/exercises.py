@@ -8,6 +8,10 @@ from dataclasses import dataclass
 __all__ = ["Verdict", "check"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What :func:`check` found; a notebook shows it as its sentence.

@@ -40,6 +40,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class ConstraintErrors(NamedTuple):
     """Largest violation of each property that an affinity may have, all dimensionless."""
 
@@ -363,7 +367,8 @@ def neighborhood_preservation(X, Z, n_neighbors: int) -> float:
     ----------
     X, Z : array_like of shapes (n, p) and (n, q), or Pairwise of shape (n, n)
         The points and their embedding; squared Euclidean distances rank the neighbours. A
-        :class:`Pairwise` is read as distances of any kind.
+        :class:`Pairwise` is read as distances of any kind: ``nearest(D, n_neighbors=len(D))``
+        makes one of a matrix D.
     n_neighbors : int
         K, from 1 to n - 2.
 
@@ -452,11 +457,24 @@ def neighborhood_curve(X, Z) -> NeighborhoodCurve:
     return NeighborhoodCurve(overlap=overlap, values=_rescale(overlap, K, n))
 
 
+def _as_cloud(cloud, name: str) -> Tensor:
+    """Points, and not the distances between them."""
+    points = as_points(cloud, name)
+    square = points.shape[0] == points.shape[1] > 2 and torch.equal(points, points.T)
+    if square and not points.diagonal().any() and (points >= 0).all() and points.any():
+        raise ValueError(
+            f"{name} holds distances, it seems: it is symmetric, and its diagonal is 0; pass "
+            f"drot.nearest({name}, n_neighbors=len({name})), and if it holds points "
+            f"drot.sqeuclidean({name})"
+        )
+    return points
+
+
 def _read(X, Z) -> tuple[Pairwise, Pairwise]:
     x, z = (
         as_pairwise(cloud, name)
         if isinstance(cloud, Pairwise)
-        else sqeuclidean(as_points(cloud, name), block=2**20)
+        else sqeuclidean(_as_cloud(cloud, name), block=2**20)
         for cloud, name in ((X, "X"), (Z, "Z"))
     )
     if x.shape != z.shape:

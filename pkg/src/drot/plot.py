@@ -25,6 +25,11 @@ from .hyperbolic import to_poincare
 
 __all__ = ["COLORS", "draw_graph", "panels", "scale_bar", "scatter", "style"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 # Told apart by colour-blind readers and on a grey printer (Okabe and Ito, darkened).
 COLORS = ("#0b6176", "#c0571a", "#5b4a9c", "#4f7f2a", "#b23a6b", "#8a6d00", "#3d7fb0", "#6b6b6b")
 _MARKERS = "oD^"  # a colour that comes again has another form: 24 classes are told apart

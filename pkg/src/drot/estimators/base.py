@@ -99,6 +99,8 @@ class Estimator(BaseEstimator):
 
         Unless ``reset``, X has the features of the fitted points, and may be one point.
         """
+        if isinstance(X, Affinity) and getattr(self, "similarity", None) == "precomputed":
+            X = X.plan
         if isinstance(X, Pairwise | Affinity):
             raise TypeError(
                 f"{type(self).__name__} takes an array of points, and makes its cost itself; got "

@@ -84,6 +84,8 @@ _weights = partial(read_plan, name="graph", what="weight", least=1)  # dense, of
 def as_graph(graph) -> Graph:
     """Read a :class:`Graph`, an affinity, or an (n, n) array of non-negative weights.
 
+    Of a NetworkX graph G pass ``networkx.to_numpy_array(G)``.
+
     Source: the graphs of section 2 of Van Assel et al. (2022); book ``sec-laplacian``.
 
     Examples

@@ -47,6 +47,12 @@ def log_weights(log_kernel, prior: Prior, diagonal: Diagonal) -> Pairwise:
         check_square(matrix, "log_kernel")
         says = "log_kernel is {entry} at {at}; logarithms of weights are finite, or -inf for an "
         refuse_entries(~(matrix < torch.inf), matrix, says + "edge that cannot be")  # NaN too
+        others = matrix[~torch.eye(len(matrix), dtype=torch.bool, device=matrix.device)]
+        if len(others) and 0 <= others.min() < others.max() <= 1:
+            raise ValueError(
+                "log_kernel has entries from 0 to 1, as weights have, and not their logarithms; "
+                "pass the affinity itself, or the logarithm of the weights"
+            )
         shape = len(matrix), len(matrix)
         array = Pairwise(lambda rows: matrix[rows].clone(), shape, matrix, block=1)
 

@@ -93,7 +93,8 @@ def srgw_barycenter(
         Where the clusters start: k-means on the points of C or on its leading eigenvectors, or
         labels by chance. A plan, or an earlier result, is one start.
     n_starts : int
-        Starts of each kind.
+        Starts of each kind. Of a graph's adjacency matrix ask for more, and of all kinds: there
+        ends differ, and several may agree above the best.
     refine : bool
         Whether to end with moves of single points, merges and splits.
     tol : float, optional

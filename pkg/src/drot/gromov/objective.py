@@ -201,6 +201,11 @@ class GromovWasserstein(NamedTuple):
     n_iter: int
     converged: bool
 
+    def __repr__(self) -> str:
+        n, k = self.plan.shape
+        told = f"value={self.value:.6g}, residual={self.residual:.1e}, n_iter={self.n_iter}"
+        return f"GromovWasserstein({n} x {k}, {told})"
+
 
 @by_size
 def gromov_wasserstein(

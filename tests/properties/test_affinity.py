@@ -154,6 +154,14 @@ def test_mean_of_unlike_rows():
             solve(perplexity=end - inside)
 
 
+@pytest.mark.parametrize(("kind", "seed", "n"), [("scales", 0, 16), ("gaussian", 3, 12)])
+def test_gap_is_trusted_only_beyond_the_residual(kind, seed, n):
+    """Near the solution the plan is balanced before its entropy is believed, and it can be
+    balanced so well that the search goes on, down to rounding."""
+    solve = functools.partial(drot.doubly_stochastic_affinity, squares(kind, seed, n), tol=1e-14)
+    assert solve(perplexity=3.0).converged
+
+
 @pytest.mark.parametrize("n", [2, 3, 6, 13])
 def test_ends_of_the_range_are_out_of_reach(n):
     """Though exp(log n) may be a little more than n."""

@@ -41,8 +41,8 @@ def errors(affinity, xi) -> float:
     return float(max(owed.max(), np.abs(plan.sum(axis=1) - 1).max()))
 
 
-@pytest.mark.parametrize("max_iter", [1, 2, 4])
-@pytest.mark.parametrize("kind", ["duplicates", "triples"])
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("kind", ["scales", "duplicates", "line", "triples"])
 def test_certificate_of_an_unfinished_plan(kind, max_iter):
     """Stopped early, the residual is that of the plan that is handed back."""
     xi = 1.5 if kind == "triples" else 5.0

@@ -28,6 +28,17 @@ def both(kind: str, n: int = 30) -> tuple[Pairwise, torch.Tensor]:
     return (as_pairwise(D) if kind == "matrix" else drot.sqeuclidean(X, block=7)), D
 
 
+@kinds
+def test_parts_of_products_are_those_of_the_array(kind):
+    """Some columns times some rows, and the entries of some points, whatever holds C."""
+    cost, A = both(kind)
+    terms, Y = as_terms(cost, problem(0, 5, 5)[1], "square"), cloud(21, 5)
+    for index in (torch.tensor([3, 0, 17]), torch.arange(29, 8, -1)):
+        found = terms.columns(index, Y[: len(index)]), terms.cost.entries(index)
+        expected = A[:, index] @ Y[: len(index)], A[index][:, index]
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
 @losses
 @kinds
 @pytest.mark.parametrize("solver", ["conditional_gradient", "mirror_descent"])

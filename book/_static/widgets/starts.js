@@ -12,7 +12,7 @@
   const PERPLEXITY = 30;
   const NEAR = 10; // neighbours that are compared
   const STEPS = 400;
-  const BUDGET = 12; // milliseconds of a frame to compute in
+  const BUDGET = 30; // milliseconds of a frame to compute in
   const LEAST = 5; // distance of the farthest point at least: a map grows out of a dot
   const PIXEL = 9; // side of a pixel of the image
 

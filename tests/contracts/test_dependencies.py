@@ -59,6 +59,8 @@ def test_public_lists(name):
     assert all(getattr(module, exported) is not None for exported in names)
     shown = {shown for shown in vars(drot) if not shown.startswith("_")}
     assert shown - {*PACKAGES, *TOP} <= set(drot.__all__)
+    for own in (drot.exercises, drot.metrics, drot.plot):
+        assert dir(own) == sorted(own.__all__)
 
 
 def picture() -> str:

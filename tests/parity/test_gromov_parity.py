@@ -25,6 +25,7 @@ def test_gromov_wasserstein(loss):
     found = drot.gromov_wasserstein(
         A, B, weights_x=w, weights_z=q, loss=loss, on_failure="ignore", **ask
     )
+    assert repr(found).startswith("GromovWasserstein(") and "tensor" not in repr(found)
     plan, log = ot.gromov.gromov_wasserstein(A, B, w, q, loss_fun=f"{loss}_loss", log=True, **ask)
     np.testing.assert_allclose(found.plan, plan, atol=1e-12)
     assert found.value == pytest.approx(log["gw_dist"], rel=1e-9)

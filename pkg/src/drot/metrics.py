@@ -381,9 +381,9 @@ def neighborhood_preservation(X, Z, n_neighbors: int) -> float:
     Raises
     ------
     ValueError
-        If the two do not have the same number of points, or the number of neighbours is out of
-        range, or some row of a
-        :class:`Pairwise` has fewer than K finite entries.
+        If the two do not have the same number of points, or one is an array of distances, or the
+        number of neighbours is out of range, or some row of a :class:`Pairwise` has fewer than K
+        finite entries.
 
     Notes
     -----

@@ -47,8 +47,8 @@ def log_weights(log_kernel, prior: Prior, diagonal: Diagonal) -> Pairwise:
         check_square(matrix, "log_kernel")
         says = "log_kernel is {entry} at {at}; logarithms of weights are finite, or -inf for an "
         refuse_entries(~(matrix < torch.inf), matrix, says + "edge that cannot be")  # NaN too
-        others = matrix[~torch.eye(len(matrix), dtype=torch.bool, device=matrix.device)]
-        if len(others) and 0 <= others.min() < others.max() <= 1:
+        low, high = matrix.aminmax()
+        if 0 <= low < high <= 1:
             raise ValueError(
                 "log_kernel has entries from 0 to 1, as weights have, and not their logarithms; "
                 "pass the affinity itself, or the logarithm of the weights"
@@ -347,7 +347,8 @@ def sample_graph(
     Raises
     ------
     ValueError
-        If the kernel is not square, has NaN or +inf, or allows no graph; if a name does not exist.
+        If the kernel is not square, has NaN or +inf, holds weights from 0 to 1 in place of their
+        logarithms, or allows no graph; if a name does not exist.
     TypeError
         If the seed is no seed.
 

@@ -27,7 +27,10 @@ def distances(dtype: torch.dtype = torch.float64) -> torch.Tensor:
 @pytest.mark.parametrize("kind", ["matrix", "factors"])
 @dtypes
 def test_barycentre_of_similarities_with_an_offset(dtype, kind):
-    """The plan and the objective of the problem without, and its structure plus the offset."""
+    """The plan and the objective of the problem without, and its structure plus the offset.
+
+    Two starts may end in the same places in another order, and then rounding says which is lower.
+    """
     offset, eps = DTYPES[dtype], torch.finfo(dtype).eps
     if kind == "matrix":
         C = distances(dtype)
@@ -40,9 +43,11 @@ def test_barycentre_of_similarities_with_an_offset(dtype, kind):
     plain, far = drot.srgw_barycenter(C, 4, **ask), drot.srgw_barycenter(moved, 4, **ask)
     tol = 1e-9 if dtype == torch.float64 else 1e-4
     assert far.objective == pytest.approx(plain.objective, rel=tol) and far.n_iter > 0
-    assert torch.equal(far.labels, plain.labels)
+    there = torch.stack([far.labels[plain.labels == k][0] for k in range(4)])
+    assert torch.equal(far.labels, there[plain.labels]) and len(there.unique()) == 4
     sign = -1 if kind == "matrix" else 1
-    found, wanted = sign * (far.structure.double() - offset), plain.structure.double()
+    found = sign * (far.structure.double()[there][:, there] - offset)
+    wanted = plain.structure.double()
     torch.testing.assert_close(found, wanted, rtol=0, atol=2 * eps * offset)
     np.testing.assert_allclose(far.ends, plain.ends, rtol=tol)
     assert far.trace[-1] == far.objective

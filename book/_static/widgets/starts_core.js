@@ -79,53 +79,53 @@ window.drotStarts = (function () {
     };
   }
 
-  /* the kernel below its diagonal, n x n, and the sum of all its pairs */
-  function kernel(Z) {
-    const n = Z.length / 2;
-    const K = new Float64Array(n * n);
-    let total = 0;
-    for (let i = 0; i < n; i += 1) {
-      for (let j = 0; j < i; j += 1) {
-        const x = Z[2 * i] - Z[2 * j];
-        const y = Z[2 * i + 1] - Z[2 * j + 1];
-        total += 2 * (K[i * n + j] = 1 / (1 + x * x + y * y));
-      }
-    }
-    return { K, total };
-  }
-
-  /* the divergence KL(P, Q) of a map, in nats */
+  /* the divergence KL(P, Q) of a map, in nats; P has mass one */
   function objective(P, Z) {
     const n = Z.length / 2;
-    const { K, total } = kernel(Z);
-    let value = 0;
+    let [value, total] = [0, 0]; // total: the kernel's sum over all pairs
     for (let i = 0; i < n; i += 1) {
       for (let j = 0; j < i; j += 1) {
+        const bend = 1 + (Z[2 * i] - Z[2 * j]) ** 2 + (Z[2 * i + 1] - Z[2 * j + 1]) ** 2;
         const p = P[i * n + j];
-        if (p > 0) value += 2 * p * Math.log((p * total) / K[i * n + j]);
+        if (p > 0) value += 2 * p * Math.log(p * bend);
+        total += 2 / bend;
       }
     }
-    return value;
+    return value + Math.log(total);
   }
 
-  /* its gradient by Z, with the attraction multiplied */
+  /* its gradient by Z, with the attraction multiplied; one pass, because the kernel's sum only
+   * divides all that repels */
   function gradient(P, Z, exaggeration = 1) {
     const n = Z.length / 2;
-    const { K, total } = kernel(Z);
-    const sum = new Float64Array(2 * n);
+    const pull = new Float64Array(2 * n);
+    const push = new Float64Array(2 * n);
+    let total = 0;
     for (let i = 0; i < n; i += 1) {
+      const [own, x, y] = [i * n, Z[2 * i], Z[2 * i + 1]];
+      let [pullX, pullY, pushX, pushY] = [0, 0, 0, 0];
       for (let j = 0; j < i; j += 1) {
-        const k = K[i * n + j];
-        const force = 4 * (exaggeration * P[i * n + j] - k / total) * k;
-        const x = force * (Z[2 * i] - Z[2 * j]);
-        const y = force * (Z[2 * i + 1] - Z[2 * j + 1]);
-        sum[2 * i] += x;
-        sum[2 * i + 1] += y;
-        sum[2 * j] -= x;
-        sum[2 * j + 1] -= y;
+        const u = x - Z[2 * j];
+        const v = y - Z[2 * j + 1];
+        const k = 1 / (1 + u * u + v * v);
+        const attraction = P[own + j] * k;
+        const repulsion = k * k;
+        total += 2 * k;
+        pullX += attraction * u;
+        pullY += attraction * v;
+        pushX += repulsion * u;
+        pushY += repulsion * v;
+        pull[2 * j] -= attraction * u;
+        pull[2 * j + 1] -= attraction * v;
+        push[2 * j] -= repulsion * u;
+        push[2 * j + 1] -= repulsion * v;
       }
+      pull[2 * i] += pullX;
+      pull[2 * i + 1] += pullY;
+      push[2 * i] += pushX;
+      push[2 * i + 1] += pushY;
     }
-    return sum;
+    return pull.map((one, a) => 4 * (exaggeration * one - push[a] / total));
   }
 
   /* one step of a map */

@@ -225,7 +225,7 @@ def test_good_file_is_read_checked_and_cached(name, server, cache, publish, capf
 
 
 def test_without_h5py_the_sentence_names_it(cache, publish, monkeypatch):
-    publish("pbmc3k", ({"pbmc3k.h5ad": b""}, {"X": np.zeros((2, 50)), "y": np.zeros(2, int)}))
+    publish("pbmc3k", ({"pbmc3k.h5ad": b"no HDF"}, {"X": np.zeros((2, 50)), "y": np.zeros(2, int)}))
     monkeypatch.setitem(sys.modules, "h5py", None)
     refused("pbmc3k", cache, "pip install h5py")
 
@@ -241,7 +241,8 @@ def test_wrong_files_are_refused(name, server, cache, publish):
     whole = first.read_bytes()
     for body in (b"<html>\xff</html>", b"", whole[: len(whole) // 2]):
         first.write_bytes(body)
-        refused(name, cache, first.name, str(cache))
+        text = refused(name, cache, first.name, str(cache))
+        assert (f"{first.name} has no content" in text) == (body == b"")
     first.unlink()
     refused(name, cache, "could not be fetched", "by hand", first.name, str(cache))
     assert not data.available(name)
@@ -322,7 +323,7 @@ def test_originals_placed_by_hand(name, folder, server, cache, publish):
     assert server.hits == []
     broken = folder / next(iter(origin.urls))
     broken.write_bytes(b"")
-    refused(name, cache, str(broken))
+    refused(name, cache, str(broken), f"{broken.name} has no content")
     assert all((folder / file).is_file() for file in origin.urls)  # they are not ours to remove
 
 

@@ -30,6 +30,7 @@ UNEVEN = np.array([[0, 1e9, 1], [1e9, 0, 0.5], [1.5, 0.9, 0]])
 COPIES = X[[0, 1, 2, 3, 4, 5, 3, 7]]
 TWINS = points(20)[[*range(13), 17, *range(14, 20)]]
 KERNEL = np.exp(-C)
+CYCLE = np.roll(np.eye(3), 1, axis=0)
 LARGE = torch.arange(2_000_000.0)[:, None]
 
 GIVEN = {  # what takes a cost, and with it
@@ -117,6 +118,12 @@ drot.tsne(X) | drot.umap(X) | drot.snekhorn(X) | drot.SNELoss(X)
     :: plan must be a square .*\(8, 3\).* take an estimator, as drot\.TSNE\(\)
 drot.TSNE().fit(drot.sqeuclidean(X)) | drot.TSNE().fit(drot.gaussian_affinity(C, bandwidth=1.0))
     :: TypeError: TSNE takes an array of points.*pass
+drot.snekhorn(drot.entropic_affinity(C, perplexity=3.0)) | drot.snekhorn(P)
+    :: must be symmetric with rows of sum 1; column . sums to .*pass drot.symmetric_entropic
+drot.snekhorn(drot.symmetrize(P)) :: symmetric with rows of sum 1; row . sums to .*pass drot.symm
+drot.snekhorn(CYCLE) :: must be symmetric; .*drot.symmetrize gives the nearest
+drot.ccpca(X[:, :1], 2) | drot.umap_membership(C[:2, :2], n_neighbors=3)
+    :: must be ., for the input allows no other number; got .$
 drot.umap_membership(drot.nearest(C, n_neighbors=3), n_neighbors=5)
     :: row 0.*fewer than 4 finite entries
 drot.distributional_reduction(C, 3, init=None) | drot.srgw_barycenter(C, 3, init=None)

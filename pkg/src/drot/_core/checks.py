@@ -212,8 +212,9 @@ def as_count(name: str, value, low: int, high: int | None = None) -> int:
     except TypeError:
         count = None
     if count is None or isinstance(value, bool) or count < low or (high and count > high):
-        span = f"from {low} to {high}" if high else f"of at least {low}"
-        raise ValueError(f"{name} must be a whole number {span}; got {value!r}")
+        span = f"a whole number {f'from {low} to {high}' if high else f'of at least {low}'}"
+        span = f"{low}, for the input allows no other number" if high == low else span
+        raise ValueError(f"{name} must be {span}; got {value!r}")
     return count
 
 

@@ -129,6 +129,8 @@ def _checked(
 ) -> Arrays:
     """The arrays that some files hold, if they are those of the data set."""
     try:
+        if empty := [path.name for path in paths if not path.stat().st_size]:
+            raise ValueError(f"{' and '.join(empty)} has no content")
         arrays = read(paths)
         X, y = arrays["X"], arrays[origin.classes if origin.classes in arrays else "y"]
         if y.dtype.kind == "U":  # classes by name

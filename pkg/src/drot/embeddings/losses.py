@@ -354,15 +354,17 @@ class SNEkhornLoss(KernelLoss):
     """
 
     def __init__(self, plan, kernel: KernelName = "gaussian"):
-        super().__init__(plan, kernel, symmetric=True, diagonal=True)
-        sums = self.P.sums
-        gap = (sums - 1).abs()
-        if gap.max() > 1e-3:
-            i = int(gap.argmax())
-            raise ValueError(
-                f"SNEkhorn needs rows of sum 1; row {i} sums to {float(sums[i]):g}; "
-                "pass drot.symmetric_entropic_affinity or drot.doubly_stochastic_affinity"
-            )
+        P = as_plan(plan)
+        # where these are not 1, drot.symmetrize would not help
+        lines = {"row": P.sums} if P.matrix is None else {"row": P.sums, "column": P.matrix.sum(0)}
+        for line, sums in lines.items():
+            i = int((sums - 1).abs().argmax())
+            if abs(sums[i] - 1) > 1e-3:
+                raise ValueError(
+                    f"plan must be symmetric with rows of sum 1; {line} {i} sums to {sums[i]:g}; "
+                    "pass drot.symmetric_entropic_affinity or drot.doubly_stochastic_affinity"
+                )
+        super().__init__(P, kernel, symmetric=True, diagonal=True)
 
     def normalize(self, kernel: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
         f, products = (-kernel.sum(dim=1).log() / 2, 1) if warm is None else (warm, 0)

@@ -3,8 +3,10 @@ PYTHON ?= python3
 PORT ?= 8000
 PY := .venv/bin/python
 STAMP := .venv/installed-in
-# As many workers as cores (conftest.py).
-PYTEST := PYTHONUNBUFFERED=1 $(PY) -m pytest -n auto --durations=10 --durations-min=1
+# As many workers as cores (conftest.py). A page has one worker, and its kernel; of tests, who has
+# no more takes some of another's.
+PAGES := PYTHONUNBUFFERED=1 $(PY) -m pytest -n auto --durations=10 --durations-min=1
+PYTEST := $(PAGES) --dist=worksteal
 
 export PYTHON
 export PYTHONNOUSERSITE := 1
@@ -65,7 +67,7 @@ $(STAMP): pkg/pyproject.toml pkg/constraints.txt
 
 .book: $(STAMP)
 	@echo "== chapters: executing those that have changed"
-	@DROT_REUSE=1 $(PYTEST) -q book || [ $$? = 5 ]  # none has changed
+	@DROT_REUSE=1 $(PAGES) -q book || [ $$? = 5 ]  # none has changed
 	@$(MAKE) --no-print-directory .site
 	@echo "the book: _build/html/index.html, or make serve"
 
@@ -74,7 +76,7 @@ $(STAMP): pkg/pyproject.toml pkg/constraints.txt
 
 .test: $(STAMP)
 	@echo "== every chapter"
-	@DROT_AFRESH=1 $(PYTEST) book
+	@DROT_AFRESH=1 $(PAGES) book
 	@echo "== tests and doctests, while one core builds the site"
 	@$(MAKE) --no-print-directory .site & \
 	  $(PYTEST) tests pkg/src --ignore=tests/site; tested=$$?; wait $$! && exit $$tested

@@ -9,7 +9,7 @@ import pytest
 import torch
 from drot.estimators.clustering import SemiRelaxedGWClustering
 from drot.gromov.contraction import hard_plan
-from plans import LOSSES, cloud, energy, problem, weights
+from plans import LOSSES, cloud, energy, hard_plans, problem, weights
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
@@ -150,6 +150,24 @@ def test_kernel_kmeans_that_is_not_done():
     moved = (np.where(np.arange(80) == i, c, labels) for i in range(80) for c in range(5))
     gain = (objective(labels) - min(map(objective, moved))) / 80
     assert short.residual == pytest.approx(gain / spread, rel=1e-9)
+
+
+@pytest.mark.parametrize("graph", [15, 29, 50])
+def test_two_clusters_of_a_graph_are_dealt_anew(graph):
+    """All starts at the points of a sparse 0/1 matrix end above a membership that deals find.
+
+    No deal follows a plan, or ``refine=False``.
+    """
+    A = torch.from_numpy(np.triu(np.random.default_rng(graph).random((8, 8)) < 0.3, 1)).double()
+    A = A + A.T
+    plans = hard_plans(torch.full((8,), 1 / 8).double(), 2)
+    least = min(drot.gw_objective(A, drot.gromov.coarsen(A, T).structure, T) for T in plans[1:-1])
+    for seed in range(3):
+        found = barycenter(A, 2, random_state=seed)
+        assert found.objective <= least + 1e-12 < min(found.ends)
+        assert (np.diff(found.trace) < 0).all()
+        for ask in (dict(refine=False), dict(init=barycenter(A, 2, refine=False))):
+            assert barycenter(A, 2, random_state=seed, **ask).objective > least + 1e-12
 
 
 BLOBS = cloud(60, 4).numpy() + 9 * np.eye(4)[np.arange(60) % 3]

@@ -9,7 +9,7 @@ rows and columns of :math:`T^\top C T`: so what it gains is known before it is t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import nsmallest
@@ -30,7 +30,7 @@ from .descent import SMALL, Moves, Problem, Steps, descent, end_of
 from .loss import LossName
 from .moves import row_moves
 from .semirelaxed import Callback, SemiRelaxedGW
-from .starts import Clusters, as_init, clusters, features, starts
+from .starts import Clusters, as_init, clusters, dealt, features, lower_by, starts
 
 _PAYS = 0.3  # of the best gain of one row: what the moves of several together have to gain
 _PARTS = 5  # rounds of moves of parts before the structure follows
@@ -75,7 +75,8 @@ def srgw_barycenter(
     Conditional gradient lowers that function. With ``refine``, points are then reassigned, many at
     a time or one, with :math:`\bar C` following, and parts of points where a gap is left; and at
     the best end of all starts two clusters are merged and a third is split, for as long as that
-    leads lower.
+    leads lower. Then the points of two clusters are dealt to these anew by chance, until
+    ``n_starts`` deals in turn lead nowhere.
 
     Source: (srGWB) in section 4.2, lemma D.1 and theorem 4.1 of Van Assel et al. (2024); book
     ``lem-reduced-barycenter``, ``thm-hard-plans`` and ``alg-barycenter``.
@@ -93,10 +94,11 @@ def srgw_barycenter(
         Where the clusters start: k-means on the points of C or on its leading eigenvectors, or
         labels by chance. A plan, or an earlier result, is one start.
     n_starts : int
-        Starts of each kind. Of a graph's adjacency matrix ask for more, and of all kinds: there
-        ends differ, and several may agree above the best.
+        Starts of each kind, and deals that lead nowhere before the search ends; none follows a
+        plan. Of a graph's adjacency matrix ask for more, and of all kinds: there ends differ, and
+        several may agree above the best.
     refine : bool
-        Whether to end with moves of single points, merges and splits.
+        Whether to end with moves of single points, merges, splits and deals.
     tol : float, optional
         Largest accepted Frank-Wolfe gap of the reduced objective, as a share of
         :math:`\sum_{ij} (C_{ij} - m)^2 w_i w_j` with :math:`m = w^\top C w` (``"kl"``: of m).
@@ -143,21 +145,30 @@ def srgw_barycenter(
     n_starts = as_count("n_starts", n_starts, 1)
     w, rng = as_weights(weights, n, cost, "weights"), as_rng(random_state)
     kinds = as_init(init, w, k, get_args(Clusters))
+    most = 0 if isinstance(kinds, Tensor) or not refine else n_starts
     seen, unit = standard(cost, w, loss)
     problem = Reduced(seen, w, k)
 
-    moves = partial(refined, most=1 + max_iter)
+    moves = partial(refined, most=1 + max_iter) if refine else None
 
-    def descend(plan: Tensor) -> Iterator[tuple]:
+    def descend(plan: Tensor, moves: Callable[..., Moves] | None = moves) -> Iterator[tuple]:
         steps = reduced_descent(problem, problem.cell(plan))
-        return descent(problem, steps, tol, moves if refine else None)
+        return islice(descent(problem, steps, tol, moves), 1 + max_iter)
+
+    def trial(plan: Tensor, _: int) -> Cell:
+        return end_of(descend(dealt(plan, 2, rng), None))[0]
+
+    def settle(cell: Cell) -> Cell:
+        return end_of(refined(problem, cell, tol, 1 + max_iter))
 
     def finish(cell: Cell, gap: float) -> Iterator[tuple]:
         yield cell, gap
         if refine and k > 2:
             points = features(cost, w, k, rng)
-            for lower in merge_and_split(problem, cell, points, partial(moves, problem, tol=tol)):
-                yield lower, problem.gap(lower), lower.T
+            for cell in merge_and_split(problem, cell, points, settle):  # noqa: B020
+                yield cell, problem.gap(cell), cell.T
+        for lower in lower_by(problem, cell, most, trial, settle):
+            yield lower, problem.gap(lower), lower.T
 
     draw = clusters(cost, w, k, rng)
     plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
@@ -322,9 +333,9 @@ def refined(problem: Reduced, cell: Cell, tol: float, most: int) -> Moves:
 
 
 def merge_and_split(
-    problem: Reduced, cell: Cell, points: Tensor, moves: Callable[[Cell], Iterable[Cell]]
+    problem: Reduced, cell: Cell, points: Tensor, settle: Callable[[Cell], Cell]
 ) -> Iterator[Cell]:
-    """Cells of ever lower value: clusters merged and split, then led down by ``moves``.
+    """Cells of ever lower value: clusters merged and split, then led down by ``settle``.
 
     Ends when none of the most promising pairs leads lower. ``points`` (n, r) say how to split.
     """
@@ -334,7 +345,7 @@ def merge_and_split(
         for a, b, c in promising(merges(problem, cell), splits(problem, cell, upper)):
             trial = torch.where(labels == b, a, labels)
             trial = torch.where((labels == c) & upper, b, trial)
-            new = end_of(moves(problem.hard(trial)))
+            new = settle(problem.hard(trial))
             if new.value < cell.value - SMALL * problem.scale:
                 break
         else:

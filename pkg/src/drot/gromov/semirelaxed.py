@@ -19,15 +19,16 @@ from .._core.threads import by_size
 from .contraction import as_terms, as_weights, standard, with_rows
 from .descent import Problem, State, conditional_gradient, descent, mirror_descent
 from .loss import LossName
-from .moves import row_moves
+from .moves import lowest_plan, row_moves
 from .objective import exact_objective, finite_objective
-from .starts import ROUGH, Init, as_init, clusters, dealt, soft_start, starts
+from .starts import ROUGH, Init, as_init, clusters, dealt, lower_by, match, soft_start, starts
 
 Solver = Literal["conditional_gradient", "mirror_descent"]
 Callback = Callable[[int, float, Tensor], bool | None]
 
 _SOFT = 0.1  # a mirror descent cannot leave a plan's zeros: this share of it starts uniform
 _DEALS = 30  # for each start, that lead nowhere
+_BRIEFLY, _STEPS = 10, 500  # rounds of moves after a deal, and where it led lower
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -193,8 +194,13 @@ def semi_relaxed_gw(
         for now, *more in descent(problem, steps(state.T), tol, moves):
             yield now, *more
         if refine and problem.k > 1:
-            for lower in dealt(problem, now, tol, most, rng):
+            settle = partial(lowest_plan, problem, tol=tol, most=_STEPS)
+            for lower in lower_by(problem, now, most, trial, settle):
                 yield lower, problem.gap(lower), lower.T
+
+    def trial(T: Tensor, failed: int) -> State:
+        T = match(problem, T.argmax(dim=1), rng) if failed % 10 == 9 else dealt(T, 3, rng)
+        return lowest_plan(problem, problem.state(T), max(tol, ROUGH), _BRIEFLY)
 
     draw = clusters(terms.cost, w, min(terms.k, terms.n), rng)
     plans = starts(kinds, n_starts, partial(soft_start, problem, draw, rng))

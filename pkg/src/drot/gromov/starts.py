@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from .._core.algebra import EXTRA, leading, ratio
 from .._core.checks import check_choice
 from ..costs.array import Pairwise, as_pairwise
 from .contraction import Contraction, as_coupling, hard_plan
-from .descent import SMALL, Problem, State
+from .descent import SMALL, Problem
 from .moves import lowest_plan
 
 Init = Literal["kmeans", "spectral", "random", "product"]
@@ -27,7 +27,6 @@ _MATCHED = 1e-6  # gap at which a match of clusters is good enough to start from
 _EIGEN = {torch.float64: 1e-8, torch.float32: 1e-5}  # residual of an eigenvector
 _LEADING = 1e-2  # residual of those that show clusters, of the square of C
 _STEPS = 500
-_BRIEFLY = 10  # rounds of moves after a deal
 _TRIES = 8  # starts of a match, beside the product
 
 
@@ -181,23 +180,24 @@ def match(problem: Problem, labels: Tensor, rng: np.random.Generator) -> Tensor:
     return hard_plan(best.T.argmax(dim=1)[labels], w, k)
 
 
-def dealt(
-    problem: Problem, state: State, tol: float, most: int, rng: np.random.Generator
-) -> Iterator[State]:
-    """States of ever lower value: by chance the rows of three places are dealt anew to these, one
-    time in ten all clusters are matched anew, and moves of rows follow. Ends when so many trials
-    in turn led nowhere.
+def dealt(T: Tensor, places: int, rng: np.random.Generator) -> Tensor:
+    """The plan T with the rows of so many places, drawn by chance, dealt anew to these."""
+    some = torch.from_numpy(rng.permutation(T.shape[1])[:places]).to(T.device)
+    deal = torch.from_numpy(rng.integers(len(some), size=len(T))).to(some)
+    return T.index_copy(1, some, hard_plan(deal, T[:, some].sum(dim=1), len(some)))
+
+
+def lower_by(
+    problem: Problem, state: Any, most: int, trial: Callable[[Tensor, int], Any],
+    settle: Callable[[Any], Any],
+) -> Iterator[Any]:  # fmt: skip
+    """States of ever lower value: a trial from the plan, and ``settle`` from where it led lower.
+
+    A trial hears how many before it failed. Ends when so many in turn led nowhere.
     """
     failed = 0
     while failed < most:
-        T = state.T.clone()
-        if failed % 10 == 9:
-            T = match(problem, T.argmax(dim=1), rng)
-        else:
-            places = torch.from_numpy(rng.permutation(problem.k)[:3]).to(T.device)
-            deal = torch.from_numpy(rng.integers(len(places), size=problem.n)).to(places)
-            T[:, places] = hard_plan(deal, T[:, places].sum(dim=1), len(places))
-        new, failed = lowest_plan(problem, problem.state(T), max(tol, ROUGH), _BRIEFLY), failed + 1
+        new, failed = trial(state.T, failed), failed + 1
         if new.value < state.value - SMALL * problem.scale:
-            state, failed = lowest_plan(problem, new, tol, _STEPS), 0
+            state, failed = settle(new), 0
             yield state

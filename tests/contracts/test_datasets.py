@@ -57,23 +57,6 @@ def test_container_and_seeds(name):
     assert torch.equal(make().X, make(random_state=0).X) and not torch.equal(make().X, toy.X)
 
 
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [  # beside the table of test_bad_input
-        (lambda: data.digits(9), "from 10 to 1797; got 9"),
-        (lambda: data.three_gaussians(spreads=(1, 2)), "spreads must list 3 values"),
-        (lambda: data.circles(dimension=1), "dimension must be a whole number of at least 2"),
-        (lambda: data.load("coil20", n_components=51), "number from 1 to 50; got 51"),
-        (lambda: data.load("scgem", n_components=3), "scgem is a table"),
-    ],
-)
-def test_bad_input_gets_one_sentence(call, says, monkeypatch):
-    """Before any file is looked for."""
-    monkeypatch.setattr(_fetch, "find", None)
-    with pytest.raises(ValueError, match=says):
-        call()
-
-
 def test_digits_are_stratified():
     """A draw keeps the shares, repeats no digit, and keeps the order; all of them need no seed."""
     whole = data.digits()

@@ -256,24 +256,6 @@ def test_metrics(estimator):
     assert other.transform(new).shape == (5, 2)
 
 
-D = pairwise_distances(X)
-
-
-@pytest.mark.parametrize(
-    ("options", "cloud", "message"),
-    [
-        ({}, X, r"must be square \(n, n\) with metric=.* shape \(30, 4\)"),
-        ({}, np.exp(-D), "holds similarities, not dist"),
-        ({}, -D, "Negative values in data: .* distances"),
-        ({}, np.triu(D), "the distances X .*symmetric"),
-        ({"init": "pca"}, D, "init='pca' needs points"),
-    ],
-)
-def test_what_is_no_metric_is_said(options, cloud, message):
-    with pytest.raises(ValueError, match=message):
-        TSNE(perplexity=6.0, metric="precomputed", **options).fit(cloud)
-
-
 @unfinished
 @each
 def test_dtype(estimator):

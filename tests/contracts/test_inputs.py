@@ -67,6 +67,10 @@ def shared(similarity):
     return drot.DistR(3, similarity="precomputed").fit(similarity)
 
 
+def known(distances, **options):
+    return drot.TSNE(perplexity=3.0, metric="precomputed", **options).fit(distances)
+
+
 # Calls :: a regular expression for their sentence; of a ValueError where it names no other type.
 TABLE = r"""
 drot.sqeuclidean(torch.zeros(3, 2).bfloat16()) :: TypeError: X.*bfloat16.*float64
@@ -139,6 +143,16 @@ drot.random_start(3, dtype="float32") :: dtype='float32' .* pass torch\.float32 
 draw_graph(None, X, C) :: X must be \(n, 2\) and .*; got \(8, 3\) and \(8, 8\)$
 draw_graph(None, X[:, :2], C[:7]) :: X must be \(n, 2\) and .*; got \(8, 2\) and \(7, 8\)$
 draw_graph(None, X[:7, :2], 1.0) :: X must be \(n, 2\) and .*; got \(7, 2\) and \(\)$
+known(X) :: must be square \(n, n\) with metric=.* shape \(8, 3\)
+known(KERNEL) :: holds similarities, not dist
+known(-C) :: Negative values in data: .* distances
+known(np.triu(C)) :: the distances X .*symmetric
+known(C, init="pca") :: init='pca' needs points
+drot.datasets.digits(9) :: from 10 to 1797; got 9
+drot.datasets.three_gaussians(spreads=(1, 2)) :: spreads must list 3 values
+drot.datasets.circles(dimension=1) :: dimension must be a whole number of at least 2
+drot.datasets.load("coil20", n_components=51) :: number from 1 to 50; got 51
+drot.datasets.load("scgem", n_components=3) :: scgem is a table
 """
 SENTENCES = [
     *(
@@ -176,8 +190,9 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("call", "words"), SENTENCES)
-def test_one_sentence(call, words):
-    """It says what is wrong, where, and what to do."""
+def test_one_sentence(call, words, monkeypatch):
+    """It says what is wrong, where, and what to do; before any file is looked for."""
+    monkeypatch.setattr("drot.datasets.fetch.find", None)
     with pytest.raises((ValueError, TypeError, MemoryError)) as caught:
         call()
     kind, text = caught.type.__name__, str(caught.value)

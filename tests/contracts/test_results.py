@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from drot._core.saving import Saved
-from faults import ROWS, call, hints, is_estimator, parameters, points
+from faults import ROWS, call, hints, is_estimator, parameters, points, public, thing
 from memory import needs_linux, numbers
 
 # Every function whose result is saved, and every kind of cost that can be stored.
@@ -161,18 +161,9 @@ def test_load_says_what_is_no_result(tmp_path, monkeypatch):
 
 
 # ------------------------------------------------------------------------------- signatures
-PUBLIC = {  # functions and classes
-    f"{module.__name__}.{name}": getattr(module, name)
-    for module in (drot, drot.metrics, drot.datasets)
-    for name in module.__all__
-    if inspect.isfunction(getattr(module, name, None))
-    or (
-        inspect.isclass(getattr(module, name, None))
-        and not issubclass(getattr(module, name), BaseException | tuple)
-    )
-}
-FUNCTIONS = {name: thing for name, thing in PUBLIC.items() if inspect.isfunction(thing)}
-
+WHERE = re.compile(r"drot\.((metrics|datasets)\.)?\w+")  # functions and classes
+PUBLIC = {name: thing(name) for name in public() if WHERE.fullmatch(name)}
+FUNCTIONS = {name: value for name, value in PUBLIC.items() if inspect.isfunction(value)}
 
 # Data first. The perplexity is a datum of the entropic affinity, k of the k nearest, n of a random
 # start, and a start of a descent.

@@ -15,13 +15,12 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.affinities.umap import umap_curve, umap_membership
-from drot.embeddings.losses import BernoulliLoss
-from drot.embeddings.methods import umap
-from drot.embeddings.starts import random_start
 from sklearn.manifold import trustworthiness
 from sklearn.metrics import pairwise_distances
-from umap.umap_ import find_ab_params, fuzzy_simplicial_set, simplicial_set_embedding
+
+with pytest.MonkeyPatch.context() as patch:  # so few sums take less time than their compiler
+    patch.setattr("numba.config.DISABLE_JIT", True)
+    from umap.umap_ import find_ab_params, fuzzy_simplicial_set, simplicial_set_embedding
 
 N = 200
 
@@ -49,7 +48,7 @@ def test_graph(points, k, rank):
     """Same edges; entries to 2e-5. A sum off by 1e-5 moves log sigma by as much, and an entry e^-t
     by t times that: 2e-5 (1 + t) of its value."""
     graph, sigma, rho = theirs(points, k, rank)
-    found = umap_membership(drot.sqeuclidean(points), n_neighbors=k, local_connectivity=rank)
+    found = drot.umap_membership(drot.sqeuclidean(points), n_neighbors=k, local_connectivity=rank)
     ours, other = drot.fuzzy_union(found).numpy(), graph.toarray()
     assert ((ours > 1e-30) == (other > 1e-30)).all()
     np.testing.assert_allclose(ours, other, rtol=0, atol=2e-5)
@@ -65,7 +64,7 @@ def test_graph(points, k, rank):
 def test_curve(min_dist, spread):
     """a and b to 1e-5 of their value: what curve_fit leaves."""
     theirs = find_ab_params(spread, min_dist)
-    np.testing.assert_allclose(umap_curve(min_dist, spread), theirs, rtol=1e-5)
+    np.testing.assert_allclose(drot.umap_curve(min_dist, spread), theirs, rtol=1e-5)
 
 
 @pytest.mark.parametrize("scale", [0.3, 10.0])
@@ -73,14 +72,14 @@ def test_loss(points, scale, monkeypatch):
     """The cross-entropy of the paper on their graph, each unordered pair twice: ours, but for the
     guard, and its gradient by their coefficients."""
     graph, _, _ = theirs(points, 15)
-    mu, Z = graph.toarray().astype(float), scale * random_start(N)
+    mu, Z = graph.toarray().astype(float), scale * drot.random_start(N)
     a, b = find_ab_params(1.0, 0.1)
     d2 = ((Z[:, None] - Z[None]) ** 2).sum(dim=2).numpy()
     i, j = np.triu_indices(N, 1)
     nu, m = 1 / (1 + a * d2[i, j] ** b), mu[i, j]
     value = -2 * float((m * np.log(nu) + (1 - m) * np.log(1 - nu)).sum())
     monkeypatch.setattr("drot.embeddings.losses.GUARD", 1e-12)
-    found = BernoulliLoss(mu, "curve", a=a, b=b).evaluate(Z)
+    found = drot.BernoulliLoss(mu, "curve", a=a, b=b).evaluate(Z)
     assert found.value == pytest.approx(value, rel=1e-8)
     # the coefficients of its sampled steps, summed over all pairs: twice 2 (attract + repel)
     np.fill_diagonal(d2, 1.0)  # idle: a point is no distance from itself
@@ -98,11 +97,11 @@ def test_embedding(points):
     start = drot.pca_start(points)
     first, chance = (10 * start.numpy()).astype(np.float32), np.random.RandomState(0)
     other, _ = simplicial_set_embedding(
-        points.astype(np.float32), graph, 2, 1.0, a, b, 1.0, 5, 200, first, chance, "euclidean",
+        points.astype(np.float32), graph, 2, 1.0, a, b, 1.0, 5, 50, first, chance, "euclidean",
         {}, False, {}, False,
     )  # fmt: skip
     P = torch.from_numpy(graph.toarray().astype(float))
-    found = umap(P, init=start)
-    loss = BernoulliLoss(P, "curve", a=a, b=b)
+    found = drot.umap(P, init=start)
+    loss = drot.BernoulliLoss(P, "curve", a=a, b=b)
     assert found.value < loss.evaluate(torch.from_numpy(other).double()).value  # less than half
     assert trustworthiness(points, found.Z.numpy(), n_neighbors=5) > 0.9  # 0.946

@@ -166,6 +166,13 @@ GLOSSARY = PAGES["book/glossary"].split("```{glossary}\n")[1].rsplit("```", 1)[0
 WORDS = [line.strip() for line in GLOSSARY.splitlines() if line and not line.startswith(" ")]
 
 
+@every_taught
+def test_our_map_is_the_last_thing_before_the_exercises(name: str):
+    heads = re.findall(r"^## (.+)$", PAGES[name], re.M)
+    assert heads[-2:] == ["Exercises", "What to keep"]
+    assert "Our map now" not in heads[:-3]
+
+
 @every_chapter
 def test_chapter_names_its_neighbours(name: str):
     """The last lines sum up the page before and the page after, by their labels."""

@@ -33,14 +33,14 @@ def page(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Path:
-    """A copy of the runner, whose cells have 5 s, not 600."""
+    """A copy of the runner, whose cells have 3 s, not 600."""
     root = tmp_path_factory.mktemp("project")
     own = (".pytest.ini", "_config.yml", "conftest.py")
     for name in (*own, "book/conftest.py", "book/_ext/executions.py"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, root / name)
     runner = root / ".pytest.ini"
-    text = runner.read_text("utf8").replace("--nbval-cell-timeout=600", "--nbval-cell-timeout=5")
+    text = runner.read_text("utf8").replace("--nbval-cell-timeout=600", "--nbval-cell-timeout=3")
     runner.write_text(text, "utf8")
     (root / "tests").mkdir()
     (root / "pkg" / "src" / "toy").mkdir(parents=True)
@@ -52,7 +52,9 @@ def project(tmp_path_factory) -> Path:
 
 def execute(project: Path, *names: str, code: int | None = None, **env: str) -> str:
     """What the runner says of these chapters; ``code`` is how it must end."""
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    plugins = ("no:cacheprovider", "nbval.plugin", "xdist.plugin")  # others take long to load
+    command = [sys.executable, "-m", "pytest", "-v", *(f"-p{name}" for name in plugins)]
+    env |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     ours = ("DROT_", "PYTEST_", "OMP_")
     answer = subprocess.run(
         [*command, *(name if name[0] == "-" else f"book/{name}.md" for name in names)],
@@ -97,7 +99,7 @@ def outputs(executions, name: str) -> list:
         ("failing", ["FAILED", "SKIPPED"], "json.loads('{')"),
         ("quiet", ["FAILED"], "nothing was raised"),
         ("unfinished", ["FAILED"], "UserWarning: stopped at a residual"),
-        ("stuck", ["FAILED", "SKIPPED"], "Timeout of 5 seconds"),
+        ("stuck", ["FAILED", "SKIPPED"], "Timeout of 3 seconds"),
     ],
 )
 def test_a_failure_skips_the_rest(report: str, name: str, verdicts: list[str], said: str):

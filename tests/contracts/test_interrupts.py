@@ -168,7 +168,7 @@ score = lambda model, X, y=None: -model.objective_
 GridSearchCV(drot.DistR(4), grid, scoring=score, n_jobs=1).fit(X)
 """
 SAVES = """
-found = drot.srgw_barycenter(drot.sqeuclidean(X), 40, n_starts=1)
+found = drot.gaussian_affinity(drot.sqeuclidean(np.tile(X, (9, 9))), bandwidth=1.0)
 found.save(sys.argv[1])
 print("saved", flush=True)
 while True:

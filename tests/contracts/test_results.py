@@ -261,12 +261,13 @@ before = forget_peak()
 print(peak() - before)
 """
 CALLS = """
-drot.entropic_affinity(cost, perplexity=30.0)
-drot.entropic_affinity(cost, perplexity=10.0, n_neighbors=30, diagonal="drop")
+some = {"max_iter": 2, "on_failure": "ignore"}
+drot.entropic_affinity(cost, perplexity=30.0, **some)
+drot.entropic_affinity(cost, perplexity=10.0, n_neighbors=30, diagonal="drop", **some)
 drot.self_tuning_affinity(cost)
-drot.gaussian_affinity(cost, perplexity=30.0)
-drot.doubly_stochastic_affinity(cost, bandwidth=9.0, max_iter=4, on_failure="ignore")
-found = drot.symmetric_entropic_affinity(cost, perplexity=30.0, max_iter=2, on_failure="ignore")
+drot.gaussian_affinity(cost, perplexity=30.0, **some)
+drot.doubly_stochastic_affinity(cost, bandwidth=9.0, **some)
+found = drot.symmetric_entropic_affinity(cost, perplexity=30.0, **some)
 for _, tile in found.tiles():
     del tile
 """

@@ -24,11 +24,12 @@ from ._core.checks import Seed, as_count, as_points, as_positive, as_rng, check_
 from ._core.threads import takes_options_of
 from .costs.kernels import KERNELS, KernelName
 from .distributional.loss import objective_at, pair_forces, structure
-from .distributional.reduction import Coupling, DistributionalReduction, ReductionProblem
+from .distributional.reduction import DistributionalReduction, ReductionProblem
 from .distributional.solve import Init, SearchOptions, solve
 from .distributional.solve import distributional_reduction as euclidean_reduction
 from .embeddings.descent import lbfgs
 from .embeddings.losses import Evaluation
+from .gromov.contraction import Coupling
 
 __all__ = ["distances", "distributional_reduction", "to_poincare", "wrapped_normal"]
 

@@ -22,6 +22,7 @@ from ..embeddings.losses import Evaluation
 from ..embeddings.starts import random_start, spectral_start
 from ..gromov.contraction import (
     Contraction,
+    Coupling,
     Unit,
     as_cost,
     as_weights,
@@ -95,16 +96,6 @@ class DistributionalReduction(SemiRelaxedGW):
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Coupling:
-    """A plan, its product with C, and what the positions see of it."""
-
-    T: Tensor  # (n, k)
-    CT: Tensor  # (n, k)
-    M: Tensor  # (k, k) T^T C T
-    q: Tensor  # (k,) column sums
-
-
 class Iterate(NamedTuple):
     """Where positions and plan are, and how they came there."""
 
@@ -148,6 +139,7 @@ class ReductionProblem:
         self.n_components = as_count("n_components", n_components, 1)
         self.w = as_weights(weights, self.n, self.cost, "weights")
         self.terms = Contraction(self.cost, None, self.loss)
+        self.couple = self.terms.couple
         self.constant, self.diagonal = self.terms.constant(self.w), self.cost.diagonal()
         self.data_scale = self.terms.scale(self.w, self.constant)
         if self.loss.log and self.data_scale == 0:
@@ -160,10 +152,6 @@ class ReductionProblem:
         self._last: tuple = (None, None)  # positions, plan, and what was made of them
 
     # plans
-
-    def couple(self, T: Tensor) -> Coupling:
-        CT = self.terms.times(T)
-        return Coupling(T, CT, self.terms.between(T, CT), T.sum(dim=0))
 
     def hard_coupling(self, labels: Tensor) -> Coupling:
         return self.couple(hard_plan(labels, self.w, self.k))

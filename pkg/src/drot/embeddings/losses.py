@@ -356,8 +356,8 @@ class SNEkhornLoss(KernelLoss):
     def __init__(self, plan, kernel: KernelName = "gaussian"):
         P = as_plan(plan)
         # where these are not 1, drot.symmetrize would not help
-        lines = {"row": P.sums} if P.matrix is None else {"row": P.sums, "column": P.matrix.sum(0)}
-        for line, sums in lines.items():
+        columns = P.sums if P.matrix is None else P.matrix.sum(dim=0)
+        for line, sums in (("row", P.sums), ("column", columns)):
             i = int((sums - 1).abs().argmax())
             if abs(sums[i] - 1) > 1e-3:
                 raise ValueError(

@@ -22,6 +22,7 @@ from ..distributional.solve import distributional_reduction
 from ..graphs.graph import fuzzy_union
 from ..gromov.barycenter import SemiRelaxedBarycenter, srgw_barycenter
 from ..gromov.loss import Loss, LossName, as_loss
+from ..gromov.semirelaxed import SemiRelaxedGW
 from .base import BaseEmbedding, ClusterMixin, check_precomputed
 from .new_points import MeetsNewPoints
 
@@ -64,9 +65,6 @@ class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
         return self.loss
 
     def _similarity_name(self) -> str:
-        """The similarity, by default that of the kernel."""
-        if self.similarity is None and hasattr(self, "kernel"):
-            return "gram" if self.kernel == "gram" else "symmetric_entropic"
         check_choice("similarity", self.similarity, self._similarities)
         return self.similarity
 
@@ -104,9 +102,8 @@ class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
             case "entropic" | "symmetric_entropic":
                 return self._symmetric_affinity(self._distances(points), self.perplexity).plan
             case "symmetrized_entropic":
-                return symmetrize(
-                    entropic_affinity(self._distances(points), perplexity=self.perplexity)
-                )
+                cost = self._distances(points)
+                return symmetrize(entropic_affinity(cost, perplexity=self.perplexity))
             case "umap":
                 cost = self._distances(points)
                 return fuzzy_union(umap_membership(cost, n_neighbors=self.n_neighbors))
@@ -208,11 +205,9 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
 
     def _keep(self, found: SemiRelaxedBarycenter) -> None:
         self.result_: SemiRelaxedBarycenter = found
-        labels = found.labels.cpu().numpy()
-        used, first, place = np.unique(labels, return_index=True, return_inverse=True)
-        order = first.argsort()
-        self.labels_ = order.argsort()[place]
-        self._columns = used = used[order]
+        order = _by_first_points(found)
+        self.labels_ = np.argsort(order)[found.labels.cpu().numpy()]
+        self._columns = used = np.array(order[: 1 + self.labels_.max()])
         self.structure_ = found.structure.cpu().numpy()[np.ix_(used, used)]
         self.weights_ = found.weights.cpu().numpy()[used]
         self.objective_, self.n_iter_ = found.objective, max(1, found.n_iter)
@@ -337,6 +332,11 @@ class DistR(SimilarityEstimator, BaseEmbedding):
         where = torch.as_tensor(self.prototypes_)
         return self._answer(X, self.embedding_, lambda C: (where.to(C)[self._assign(C)], 0.0))
 
+    def _similarity_name(self) -> str:
+        """By default that of the kernel."""
+        usual = "gram" if self.kernel == "gram" else "symmetric_entropic"
+        return usual if self.similarity is None else super()._similarity_name()
+
     def _kernel(self) -> OutputKernel:
         if self.kernel is not None:
             return self.kernel
@@ -346,18 +346,18 @@ class DistR(SimilarityEstimator, BaseEmbedding):
         return read_terms(self._kernel(), self.normalization, self.loss)[1]
 
     def _keep(self, found: DistributionalReduction) -> None:
-        found = _ordered(found)
+        order = _by_first_points(found)  # those without weight come last
+        Z, T, structure = found.Z[order], found.plan[:, order], found.structure[order][:, order]
+        found = replace(found, Z=Z, plan=T, structure=structure)
         self.result_: DistributionalReduction = found
         self.labels_, self.prototypes_, self.weights_, self.plan_ = (
             x.cpu().numpy() for x in (found.labels, found.Z, found.weights, found.plan)
         )
-        self._columns = np.flatnonzero(self.weights_)  # those without weight come last
+        self._columns = np.flatnonzero(self.weights_)
         self.embedding_ = self.plan_ / self.plan_.sum(axis=1, keepdims=True) @ self.prototypes_
         self.objective_, self.n_iter_ = found.objective, max(1, found.n_iter)
 
 
-def _ordered(found: DistributionalReduction) -> DistributionalReduction:
-    """Prototypes in the order of their first points; those without any at the end."""
-    order = list(dict.fromkeys([*found.labels.tolist(), *range(found.plan.shape[1])]))
-    structure = found.structure[order][:, order]
-    return replace(found, Z=found.Z[order], plan=found.plan[:, order], structure=structure)
+def _by_first_points(found: SemiRelaxedGW) -> list[int]:
+    """Columns of a plan in the order of their first points; those of no point at the end."""
+    return list(dict.fromkeys([*found.labels.tolist(), *range(found.plan.shape[1])]))

@@ -107,9 +107,8 @@ class EmbeddingEstimator(PlacesNewPoints):
         if self.init == "pca":
             return pca_start(points, n_components=self.n_components)
         if self.init == "ccpca":
-            graph = entropic_affinity(
-                cost, perplexity=getattr(self, self._neighbors), diagonal="drop"
-            )
+            xi = getattr(self, self._neighbors)
+            graph = entropic_affinity(cost, perplexity=xi, diagonal="drop")
             return ccpca(points, graph, n_components=self.n_components, random_state=seed).start
         return self.init
 
@@ -466,8 +465,7 @@ class UMAP(EmbeddingEstimator):
         super()._keep(replace(found, Z=found.Z * self.spread))
 
     def _new_rows(self, cost, same, first):
-        k, rank = self.n_neighbors, self.local_connectivity
-        return membership_rows(cost[~same], k, rank, self._whole)
+        return membership_rows(cost[~same], self.n_neighbors, self.local_connectivity, self._whole)
 
     def _place(self, P, Z):
         found, residual = super()._place(P, Z / self.spread)

@@ -9,7 +9,7 @@ rows and columns of :math:`T^\top C T`: so what it gains is known before it is t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import nsmallest
@@ -25,12 +25,12 @@ from .._core.algebra import ratio, total
 from .._core.checks import Seed, as_count, as_rng
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
-from .contraction import Contraction, as_cost, as_weights, hard_plan, in_double, standard
+from .contraction import Contraction, Coupling, as_cost, as_weights, hard_plan, in_double, standard
 from .descent import SMALL, Moves, Problem, Steps, descent, end_of
 from .loss import LossName
 from .moves import row_moves
 from .semirelaxed import Callback, SemiRelaxedGW
-from .starts import Clusters, as_init, clusters, dealt, features, lower_by, starts
+from .starts import HardInit, as_init, clusters, dealt, features, lower_by, starts
 
 _PAYS = 0.3  # of the best gain of one row: what the moves of several together have to gain
 _PARTS = 5  # rounds of moves of parts before the structure follows
@@ -53,7 +53,7 @@ def srgw_barycenter(
     *,
     weights: ArrayLike | None = None,
     loss: LossName = "square",
-    init: Clusters | Sequence[Clusters] | ArrayLike | SemiRelaxedGW = "kmeans",
+    init: HardInit | Sequence[HardInit] | ArrayLike | SemiRelaxedGW = "kmeans",
     n_starts: int = 4,
     refine: bool = True,
     tol: float | None = None,
@@ -144,22 +144,20 @@ def srgw_barycenter(
     k = as_count("n_clusters", n_clusters, 1, n)
     n_starts = as_count("n_starts", n_starts, 1)
     w, rng = as_weights(weights, n, cost, "weights"), as_rng(random_state)
-    kinds = as_init(init, w, k, get_args(Clusters))
+    kinds = as_init(init, w, k, get_args(HardInit))
     most = 0 if isinstance(kinds, Tensor) or not refine else n_starts
     seen, unit = standard(cost, w, loss)
     problem = Reduced(seen, w, k)
 
-    moves = partial(refined, most=1 + max_iter) if refine else None
+    moves = partial(refined, most=1 + max_iter)
+    settle = partial(moves, problem, tol=tol)
 
-    def descend(plan: Tensor, moves: Callable[..., Moves] | None = moves) -> Iterator[tuple]:
+    def descend(plan: Tensor, refine: bool = refine) -> Iterator[tuple]:
         steps = reduced_descent(problem, problem.cell(plan))
-        return islice(descent(problem, steps, tol, moves), 1 + max_iter)
+        return islice(descent(problem, steps, tol, moves if refine else None), 1 + max_iter)
 
     def trial(plan: Tensor, _: int) -> Cell:
-        return end_of(descend(dealt(plan, 2, rng), None))[0]
-
-    def settle(cell: Cell) -> Cell:
-        return end_of(refined(problem, cell, tol, 1 + max_iter))
+        return end_of(descend(dealt(plan, 2, rng), refine=False))[0]
 
     def finish(cell: Cell, gap: float) -> Iterator[tuple]:
         yield cell, gap
@@ -167,8 +165,7 @@ def srgw_barycenter(
             points = features(cost, w, k, rng)
             for cell in merge_and_split(problem, cell, points, settle):  # noqa: B020
                 yield cell, problem.gap(cell), cell.T
-        for lower in lower_by(problem, cell, most, trial, settle):
-            yield lower, problem.gap(lower), lower.T
+        yield from lower_by(problem, cell, most, trial, settle)
 
     draw = clusters(cost, w, k, rng)
     plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
@@ -189,15 +186,11 @@ def srgw_barycenter(
     return found.give(result)
 
 
-@dataclass
-class Cell:
-    """A plan, its products with C, and the best structure for it."""
+@dataclass(eq=False)
+class Cell(Coupling):
+    """A plan with its best structure, and the objective of both."""
 
-    T: Tensor  # (n, k)
-    CT: Tensor  # (n, k)
-    q: Tensor  # (k,)
-    M: Tensor  # (k, k) T^T C T
-    structure: Tensor  # (k, k) M / (q q^T), 0 where a cluster is empty
+    structure: Tensor  # (k, k)
     value: float
 
 
@@ -205,10 +198,9 @@ class Reduced(Problem):
     """min over Cbar of E_L(C, Cbar, T), as a function of the plan T with row sums w."""
 
     def cell(self, T: Tensor, CT: Tensor | None = None) -> Cell:
-        CT = self.terms.times(T) if CT is None else CT
-        q, M = T.sum(dim=0), self.terms.between(T, CT)
-        mass = torch.outer(q, q)
-        return Cell(T, CT, q, M, ratio(M, mass), self.constant - total(self.kept(M, mass)))
+        c = self.terms.couple(T, CT)
+        value = self.constant - total(self.kept(c.M, torch.outer(c.q, c.q)))
+        return Cell(**vars(c), structure=c.means, value=value)
 
     def hard(self, labels: Tensor) -> Cell:
         return self.cell(hard_plan(labels, self.w, self.k))
@@ -333,9 +325,9 @@ def refined(problem: Reduced, cell: Cell, tol: float, most: int) -> Moves:
 
 
 def merge_and_split(
-    problem: Reduced, cell: Cell, points: Tensor, settle: Callable[[Cell], Cell]
+    problem: Reduced, cell: Cell, points: Tensor, moves: Callable[[Cell], Iterable[Cell]]
 ) -> Iterator[Cell]:
-    """Cells of ever lower value: clusters merged and split, then led down by ``settle``.
+    """Cells of ever lower value: clusters merged and split, then led down by ``moves``.
 
     Ends when none of the most promising pairs leads lower. ``points`` (n, r) say how to split.
     """
@@ -345,7 +337,7 @@ def merge_and_split(
         for a, b, c in promising(merges(problem, cell), splits(problem, cell, upper)):
             trial = torch.where(labels == b, a, labels)
             trial = torch.where((labels == c) & upper, b, trial)
-            new = settle(problem.hard(trial))
+            new = end_of(moves(problem.hard(trial)))
             if new.value < cell.value - SMALL * problem.scale:
                 break
         else:

@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from .._core.algebra import total
+from .._core.algebra import ratio, total
 from .._core.checks import as_real, check_finite, check_same_device, refuse_entries
 from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
 from ..costs.factored import Factored
 from .loss import Loss, LossName, as_loss
+
+
+@dataclass(eq=False)
+class Coupling:
+    """A plan, its product with C, and what a structure sees of it."""
+
+    T: Tensor  # (n, k)
+    CT: Tensor  # (n, k)
+    M: Tensor  # (k, k) T^T C T
+    q: Tensor  # (k,) column sums
+
+    @property
+    def means(self) -> Tensor:
+        """Of C between clusters, (k, k) M / (q q^T), the best structure; 0 of an empty one."""
+        return ratio(self.M, torch.outer(self.q, self.q))
 
 
 class Contraction:
@@ -49,11 +65,12 @@ class Contraction:
         """C, (n, n)."""
         return self.cost.join(tile for _, tile in self.tiles())
 
-    def between(self, T: Tensor, CT: Tensor) -> Tensor:
-        """T^T C T, (k, k): symmetric, and not below 0 if C is not, as in exact arithmetic."""
+    def couple(self, T: Tensor, CT: Tensor | None = None) -> Coupling:
+        """M is symmetric, and not below 0 if C is not, as in exact arithmetic."""
+        CT = self.times(T) if CT is None else CT
         M = T.T @ CT
         M = (M + M.T) / 2
-        return M.clamp_min_(0) if self.loss.low >= 0 else M
+        return Coupling(T, CT, M.clamp_min_(0) if self.loss.low >= 0 else M, T.sum(dim=0))
 
     def times(self, T: Tensor) -> Tensor:
         """C T, (n, k)."""

@@ -26,7 +26,7 @@ from .contraction import (
 )
 from .descent import descent
 from .semirelaxed import SemiRelaxedGW
-from .starts import Clusters, as_init, clusters, starts
+from .starts import HardInit, as_init, clusters, starts
 
 
 class KernelKMeans(NamedTuple):
@@ -46,7 +46,7 @@ def kernel_kmeans(
     n_clusters: int,
     *,
     weights: ArrayLike | None = None,
-    init: Clusters | Sequence[Clusters] | ArrayLike | SemiRelaxedGW = "kmeans",
+    init: HardInit | Sequence[HardInit] | ArrayLike | SemiRelaxedGW = "kmeans",
     n_starts: int = 4,
     tol: float | None = None,
     max_iter: int = 1000,
@@ -124,7 +124,7 @@ def kernel_kmeans(
     n_starts = as_count("n_starts", n_starts, 1)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     w = as_weights(weights, n, cost, "weights")
-    kinds = as_init(init, w, k, get_args(Clusters))
+    kinds = as_init(init, w, k, get_args(HardInit))
     draw = clusters(cost, w, k, as_rng(random_state))
     plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
     problem = Means(Contraction(cost.centred(w), None, "square"), w, k)
@@ -160,7 +160,7 @@ class Means(Reduced):
         """Of M and of the structure, the diagonal is all that counts."""
         CT = self.terms.times(T) if CT is None else CT
         q, M = T.sum(dim=0), (T * CT).sum(dim=0)
-        return Cell(T, CT, q, M, ratio(M, q.square()), self.constant - total(ratio(M, q)))
+        return Cell(T, CT, M, q, ratio(M, q.square()), self.constant - total(ratio(M, q)))
 
     def half_gradient(self, cell: Any) -> Tensor:
         """Half the squared distances to the means, but for a term of the row, (n, k)."""
@@ -241,6 +241,5 @@ def coarsen(similarity, membership, *, weights: ArrayLike | None = None) -> Coar
     if bool((q == 0).any()):
         empty = int((q == 0).nonzero()[0])
         raise ValueError(f"membership leaves cluster {empty} empty; number the clusters from 0 on")
-    M, root = T.T @ (cost @ T), q.sqrt()
-    structure = (M + M.T) / 2 / torch.outer(q, q)
+    structure, root = Contraction(cost, None, "square").couple(T).means, q.sqrt()
     return Coarsening(structure, q, root[:, None] * structure * root)

@@ -193,16 +193,16 @@ def exchanged(problem: Problem, state: State, bound: float) -> State | None:
     With M = T^T C T the objective is c + <q q^T, f2> - <M, h2>, and an exchange permutes M and q.
     """
     c = problem.terms
-    CT = c.times(state.T)
-    change = _exchange_change(torch.outer(state.q, state.q), c.f2)
-    change = change - _exchange_change(c.between(state.T, CT), c.h2)  # (k, k)
+    now = c.couple(state.T)
+    change = _exchange_change(torch.outer(now.q, now.q), c.f2)
+    change = change - _exchange_change(now.M, c.h2)  # (k, k)
     best = int(change.argmin())
     if not float(change.flatten()[best]) < -bound:
         return None
-    order = torch.arange(problem.k, device=CT.device)
+    order = torch.arange(problem.k, device=now.q.device)
     a, b = divmod(best, problem.k)
     order[a], order[b] = b, a
-    return problem.state(state.T[:, order], CT[:, order] @ c.h2)
+    return problem.state(now.T[:, order], now.CT[:, order] @ c.h2)
 
 
 def _exchange_change(M: Tensor, h: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ Callback = Callable[[int, float, Tensor], bool | None]
 
 _SOFT = 0.1  # a mirror descent cannot leave a plan's zeros: this share of it starts uniform
 _DEALS = 30  # for each start, that lead nowhere
-_BRIEFLY, _STEPS = 10, 500  # rounds of moves after a deal, and where it led lower
+_BRIEFLY = 10  # rounds of moves after a deal
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -172,12 +172,11 @@ def semi_relaxed_gw(
     check_choice("solver", solver, get_args(Solver))
     tol, max_iter = read_limits(tol, max_iter, on_failure, terms.cost.dtype)
     n_starts = as_count("n_starts", n_starts, 1)
-    w = as_weights(weights_x, terms.n, terms.cost)
+    w, rng = as_weights(weights_x, terms.n, terms.cost), as_rng(random_state)
     seen, unit = standard(terms.cost, w, loss, terms.structure)
     problem = Problem(seen, w)
     kinds, moves = as_init(init, w, terms.k), row_moves if refine else None
     most = _DEALS * (1 if isinstance(kinds, Tensor) else n_starts)
-    rng = as_rng(random_state)
 
     def steps(plan: Tensor) -> Iterator[tuple]:
         if solver == "mirror_descent":
@@ -194,9 +193,7 @@ def semi_relaxed_gw(
         for now, *more in descent(problem, steps(state.T), tol, moves):
             yield now, *more
         if refine and problem.k > 1:
-            settle = partial(lowest_plan, problem, tol=tol, most=_STEPS)
-            for lower in lower_by(problem, now, most, trial, settle):
-                yield lower, problem.gap(lower), lower.T
+            yield from lower_by(problem, now, most, trial, partial(row_moves, problem, tol=tol))
 
     def trial(T: Tensor, failed: int) -> State:
         T = match(problem, T.argmax(dim=1), rng) if failed % 10 == 9 else dealt(T, 3, rng)

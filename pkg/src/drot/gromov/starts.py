@@ -5,22 +5,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any, Literal, get_args
+from itertools import islice
+from typing import Literal, get_args
 
 import numpy as np
 import torch
 from scipy.linalg import eigh
 from torch import Tensor
 
-from .._core.algebra import EXTRA, leading, ratio
+from .._core.algebra import EXTRA, leading
 from .._core.checks import check_choice
 from ..costs.array import Pairwise, as_pairwise
 from .contraction import Contraction, as_coupling, hard_plan
-from .descent import SMALL, Problem
+from .descent import SMALL, Problem, end_of
 from .moves import lowest_plan
 
 Init = Literal["kmeans", "spectral", "random", "product"]
-Clusters = Literal["kmeans", "spectral", "random"]
+HardInit = Literal["kmeans", "spectral", "random"]
 
 ROUGH = 1e-5  # gap at which a start has shown where it leads
 _MATCHED = 1e-6  # gap at which a match of clusters is good enough to start from
@@ -166,15 +167,13 @@ def match(problem: Problem, labels: Tensor, rng: np.random.Generator) -> Tensor:
     m = int(labels.max()) + 1
     if m < 2:
         return hard_plan(labels, w, k)
-    member = hard_plan(labels, w, m)  # (n, m)
-    mass = member.sum(dim=0)
     terms = problem.terms
-    small = ratio(terms.between(member, terms.times(member)), torch.outer(mass, mass))
-    reduced = Problem(Contraction(as_pairwise(small), terms.structure, terms.loss), mass)
-    trials = [mass[:, None].expand(m, k) / k]
+    parts = terms.couple(hard_plan(labels, w, m))
+    reduced = Problem(Contraction(as_pairwise(parts.means), terms.structure, terms.loss), parts.q)
+    trials = [parts.q[:, None].expand(m, k) / k]
     for _ in range(_TRIES):
         places = torch.from_numpy(rng.permutation(k)[:m]).to(w.device)
-        trials.append(hard_plan(places, mass, k))
+        trials.append(hard_plan(places, parts.q, k))
     ends = [lowest_plan(reduced, reduced.state(T), _MATCHED, _STEPS) for T in trials]
     best = min(ends, key=lambda state: state.value)
     return hard_plan(best.T.argmax(dim=1)[labels], w, k)
@@ -187,17 +186,15 @@ def dealt(T: Tensor, places: int, rng: np.random.Generator) -> Tensor:
     return T.index_copy(1, some, hard_plan(deal, T[:, some].sum(dim=1), len(some)))
 
 
-def lower_by(
-    problem: Problem, state: Any, most: int, trial: Callable[[Tensor, int], Any],
-    settle: Callable[[Any], Any],
-) -> Iterator[Any]:  # fmt: skip
-    """States of ever lower value: a trial from the plan, and ``settle`` from where it led lower.
+def lower_by(problem: Problem, state, most: int, trial: Callable, moves: Callable) -> Iterator:
+    """States of ever lower value: ``trial(plan, failed)``, and moves from where one led lower.
 
-    A trial hears how many before it failed. Ends when so many in turn led nowhere.
+    A trial hears how many before it failed. Ends when so many in turn led nowhere. Yields as
+    :func:`.descent.descent`.
     """
     failed = 0
     while failed < most:
         new, failed = trial(state.T, failed), failed + 1
         if new.value < state.value - SMALL * problem.scale:
-            state, failed = settle(new), 0
-            yield state
+            state, failed = end_of(islice(moves(new), _STEPS)), 0
+            yield state, problem.gap(state), state.T

@@ -1,10 +1,13 @@
-"""The same numbers from other software, after the conventions are mapped.
+"""The same numbers from other software and by slower ways, after the conventions are mapped.
 
-| peer: function                     | its convention                       | in drot              |
-| ---------------------------------- | ------------------------------------ | -------------------- |
-| sklearn: _binary_search_perplexity | exp(-beta |x - y|^2), i != j         | 1/eps, diagonal=drop |
-| openTSNE: joint_probabilities_nn   | point-wise: rows sum to 1, i != j    | plan                 |
-| POT: sinkhorn                      | total mass 1, exp(-M / reg)          | reg = nu, plan / n   |
+| way: function                      | its convention                     | in drot              |
+| ---------------------------------- | ---------------------------------- | -------------------- |
+| sklearn: _binary_search_perplexity | exp(-beta |x - y|^2), i != j       | 1/eps, diagonal=drop |
+| openTSNE: joint_probabilities_nn   | point-wise: rows sum to 1, i != j  | plan                 |
+| POT: sinkhorn                      | mass 1, exp(-M / reg)              | reg = nu, plan / n   |
+| drot: symmetric_dual_ascent        | gamma = theta^2, first derivatives | the same duals       |
+| drot: symmetric_alternating_proj.  | exp(-C / sigma), temperatures      | gamma = sigma temp.  |
+| TorchDR: SymmetricEntropicAffinity | mass 1; zero_diag=False to keep    | plan / n             |
 
 What peers leave open: which of several neighbours tied at the last place are kept (so no
 integer-valued data where a number of neighbours is set).
@@ -12,9 +15,12 @@ integer-valued data where a number of neighbours is set).
 
 import drot
 import numpy as np
+import oracles
 import ot
 import pytest
+import torch
 from openTSNE.affinity import joint_probabilities_nn
+from plans import squares
 from scipy.special import entr
 from sklearn.datasets import load_digits
 from sklearn.manifold import _utils
@@ -64,3 +70,88 @@ def test_doubly_stochastic_against_pot(method, nu):
     theirs = ot.sinkhorn(uniform, uniform, C, nu, method=method, numItermax=50_000, stopThr=1e-13)
     ours = drot.doubly_stochastic_affinity(C, bandwidth=nu, tol=1e-12)
     np.testing.assert_allclose(ours.plan, n * theirs, atol=POT)
+
+
+# Residuals of 1e-7 and 1e-8; L-BFGS stops where a step promises less than 1e-9 of the loss; the
+# norm of TorchDR's gradient is 1e-7.
+ASCENT, LBFGS, PROJECTED, TORCHDR = 1e-5, 2e-4, 1e-6, 1e-5
+POINTS = np.random.default_rng(0).normal(size=(8, 4))
+EIGHT = squares(POINTS)  # no slack row at perplexity 3
+ACUTE = np.array([[0.0, 1.0, 0.8], [1.0, 0.0, 1.0], [0.8, 1.0, 0.0]])
+LINE = squares([0, 1, 2])
+each_case = pytest.mark.parametrize(("C", "xi"), [(EIGHT, 3.0), (ACUTE, 1.8)], ids=["8", "3"])
+
+
+def same(slow, fast, accuracy: float) -> None:
+    """Plan, duals and value agree; the slow plan is a symmetric one of the same form."""
+    np.testing.assert_allclose(slow.plan, fast.plan, atol=accuracy)
+    top = float(fast.gamma.max())
+    np.testing.assert_allclose(slow.gamma, fast.gamma, atol=10 * accuracy * top)
+    np.testing.assert_allclose(slow.lam, fast.lam, atol=10 * accuracy * top)
+    assert slow.dual_value == pytest.approx(fast.dual_value, abs=accuracy**1.5)
+    assert slow.dual_value <= fast.dual_value + 1e-12  # the fast one is the maximum
+    np.testing.assert_array_equal(slow.plan, slow.plan.T)
+
+
+@each_case
+@pytest.mark.parametrize(("optimizer", "rate", "tol"), [("adam", 0.1, 1e-7), ("lbfgs", 1.0, 1e-4)])
+def test_dual_ascent(C, xi, optimizer, rate, tol):
+    """First derivatives climb to the point that second derivatives find."""
+    fast = drot.symmetric_entropic_affinity(C, perplexity=xi)
+    slow = drot.affinities.symmetric_dual_ascent(
+        C, perplexity=xi, optimizer=optimizer, learning_rate=rate, tol=tol, max_iter=4000
+    )
+    same(slow, fast, LBFGS if optimizer == "lbfgs" else ASCENT)
+    assert slow.converged and slow.residual <= tol
+    assert slow.residual == min(slow.trace) and slow.n_iter == len(slow.trace) == len(slow.work)
+    assert slow.products == 0 and slow.work[-1] <= slow.passes
+    if optimizer != "lbfgs":
+        assert slow.passes > 4 * (fast.passes + fast.products)
+
+
+@pytest.mark.parametrize(("optimizer", "rate"), [("adam", 0.1), ("lbfgs", 1.0)])
+def test_dual_ascent_misses_slack_rows(optimizer, rate):
+    """Where a row is slack first derivatives do not arrive: three points, 1000 evaluations."""
+    ask = {"optimizer": optimizer, "learning_rate": rate, "tol": 1e-8, "max_iter": 1000}
+    slow = drot.affinities.symmetric_dual_ascent(LINE, perplexity=1.5, on_failure="ignore", **ask)
+    assert not slow.converged and slow.residual > 1e-3 and not slow.slack.any()
+    fast = drot.symmetric_entropic_affinity(LINE, perplexity=1.5)
+    assert fast.n_iter < 12 and fast.residual <= 1e-9
+    with pytest.raises(drot.NotConverged, match=rf"symmetric_dual_ascent \({optimizer}\)"):
+        drot.affinities.symmetric_dual_ascent(
+            LINE, perplexity=1.5, optimizer=optimizer, max_iter=100
+        )
+
+
+@pytest.mark.parametrize(
+    ("C", "xi"), [(EIGHT, 3.0), (ACUTE, 1.6), (LINE, 1.6)], ids=["8", "acute", "line"]
+)
+@pytest.mark.parametrize("sigma", [0.25, 0.6])
+def test_alternating_projections(C, xi, sigma):
+    """At any bandwidth the limit is the projection on the feasible set, as the solver has it; below
+    the smallest gamma it is the affinity, with the same duals."""
+    slow = drot.affinities.symmetric_alternating_projections(
+        C, perplexity=xi, bandwidth=sigma, tol=1e-8
+    )
+    conic = oracles.symmetric_entropic_projection(-C / sigma, xi)
+    np.testing.assert_allclose(slow.plan, conic.plan, atol=PROJECTED)
+    prices = sigma * (1 + conic.entropy)
+    np.testing.assert_allclose(slow.gamma, prices, atol=1e-4 * C.max())
+    fast = drot.symmetric_entropic_affinity(C, perplexity=xi)
+    if sigma < float(fast.gamma.min()):
+        same(slow, fast, PROJECTED)
+        assert float(slow.gamma.min()) > sigma and slow.n_iter > fast.passes + fast.products
+    assert slow.converged and slow.residual == slow.trace[-1] <= 1e-8
+    assert slow.passes == slow.n_iter == len(slow.trace)
+    assert slow.work == tuple(range(1, slow.n_iter + 1)) and slow.products == 0
+
+
+@pytest.mark.parametrize("square", [True, False])
+def test_symmetric_against_torchdr(square):
+    """TorchDR's affinity, run long, is the same plan over n."""
+    torchdr = pytest.importorskip("torchdr")
+    theirs = torchdr.SymmetricEntropicAffinity(
+        perplexity=3, tol=1e-7, max_iter=4000, zero_diag=False, eps_square=square
+    )(torch.from_numpy(POINTS))
+    ours = drot.symmetric_entropic_affinity(drot.sqeuclidean(POINTS), perplexity=3.0)
+    np.testing.assert_allclose(ours.plan / 8, theirs, atol=TORCHDR / 8)

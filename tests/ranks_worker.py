@@ -103,16 +103,8 @@ def shared(thing):
 
 def numbers(found) -> list[torch.Tensor]:
     """All that a result holds, whole."""
-    if isinstance(found, drot.costs.Pairwise):
-        return [found.dense()]
-    if isinstance(found, torch.Tensor | np.ndarray | bool | int | float):
-        return [torch.as_tensor(found).to_dense().double()]
-    if isinstance(found, drot.affinities.Affinity):
-        return [found.plan, *numbers([vars(found)[key] for key in sorted(vars(found))])]
-    if hasattr(found, "__dict__") and not isinstance(found, type | Callable):
-        return numbers([vars(found)[key] for key in sorted(vars(found)) if key != "_kept"])
-    parts = found if isinstance(found, list | tuple) else []
-    return [number for part in parts for number in numbers(part)]
+    held = [found, *vars(found).values()] if hasattr(found, "result_") else [found]
+    return [x.double() for part in held for x in faults.leaves(part, floats=True).values()]
 
 
 def everything(rank: int) -> dict:

@@ -147,9 +147,3 @@ def opened(browser, address: str, widget: str, width: int = 1100) -> Iterator[Wi
     yield found
     assert not said
     page.close()
-
-
-def squared(points) -> np.ndarray:
-    """Squared distances, (n, n)."""
-    X = np.asarray(points, dtype=float)
-    return ((X[:, None] - X) ** 2).sum(axis=-1)

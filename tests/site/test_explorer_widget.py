@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from widget_page import ROOT, squared
+from plans import squares
+from widget_page import ROOT
 
 WIDGET = "explorer"
 MAKER = SimpleNamespace(**runpy.run_path(str(ROOT / "scripts" / "explorer_data.py")))
@@ -145,7 +146,7 @@ def test_address_keeps_the_state(widget, open_widget):
     for side, name, value in (*wishes, ("right", "method", "ccpca")):
         part(widget, side, f'select[id$="{name}"]').select_option(value)
     Z = unpack(("ccpca", 30, ""))
-    i = int((squared(Z) + 1e9 * np.eye(N)).min(axis=1).argmax())  # no doubt which is meant
+    i = int((squares(Z) + 1e9 * np.eye(N)).min(axis=1).argmax())  # no doubt which is meant
     widget.page.mouse.move(*middle(widget, "right", i))
     word = f"#maps_umap-5-r2_ccpca-30-r4_{i + 1}-right"
     widget.page.wait_for_function("word => location.hash === word", arg=word, timeout=5000)

@@ -4,14 +4,14 @@ import drot
 import numpy as np
 import pytest
 import torch
-from widget_page import squared
+from plans import squares
 
 WIDGET = "priors"
 PRIORS = {"row": "D: one edge", "binary": "B: each edge", "edges": "E: n edges"}
 
 
 def expectation(points, tau: float, prior: str) -> np.ndarray:
-    log_kernel = torch.from_numpy(-squared(points) / (2 * tau**2))
+    log_kernel = torch.from_numpy(-squares(points) / (2 * tau**2))
     return drot.expected_graph(log_kernel, prior=prior).numpy()
 
 

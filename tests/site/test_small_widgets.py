@@ -8,8 +8,8 @@ import numpy as np
 import ot
 import pytest
 import torch
+from plans import squares
 from scipy.special import rel_entr
-from widget_page import squared
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def tsne_plan(X: torch.Tensor, xi: float) -> torch.Tensor:
 
 def divergence(P: torch.Tensor, Z: np.ndarray) -> float:
     """KL(P / n, Q)."""
-    K = 1 / (1 + squared(Z)) - np.eye(len(Z))
+    K = 1 / (1 + squares(Z)) - np.eye(len(Z))
     return float(rel_entr(P.numpy() / len(P), K / K.sum()).sum())
 
 
@@ -56,12 +56,12 @@ def test_starts_say_what_their_maps_are(widget):
     told = widget.find(".drot-maps .drot-title").all_inner_texts()[:2]
     told = [float(heading.rpartition("KL ")[2]) for heading in told]
     assert told == pytest.approx([divergence(plan, Z) for Z in maps], abs=6e-4)
-    near = [squared(Z).argsort(axis=1)[:, 1:11] for Z in maps]
+    near = [squares(Z).argsort(axis=1)[:, 1:11] for Z in maps]
     shared = [len({*a} & {*b}) / 10 for a, b in zip(*near, strict=True)]
     assert shown["shared"] == pytest.approx(np.mean(shared), abs=1e-9)
     y = digits.y.numpy()
     centres = [np.stack([Z[y == c].mean(axis=0) for c in range(10)]) for Z in maps]
-    gaps = [squared(c)[np.triu_indices(10, 1)] ** 0.5 for c in centres]
+    gaps = [squares(c)[np.triu_indices(10, 1)] ** 0.5 for c in centres]
     assert shown["correlated"] == pytest.approx(np.corrcoef(gaps)[0, 1], abs=1e-9)
 
 
@@ -69,7 +69,7 @@ def prices_agree(widget) -> tuple[float, float]:
     """Bill, gap, bar and lines, for the fees of the sliders; the bill, and the cheapest plan."""
     town = {name: np.array(value) for name, value in widget.given("town").items()}
     bakeries, cafes, has, wants = (town[key] for key in ("bakeries", "cafes", "has", "wants"))
-    C = squared(np.vstack([bakeries, cafes]))[: len(bakeries), len(bakeries) :]
+    C = squares(np.vstack([bakeries, cafes]))[: len(bakeries), len(bakeries) :]
     cheapest = round(ot.emd2(1.0 * has, 1.0 * wants, C))  # of whole numbers, one is
     f = np.array([float(one.input_value()) for one in widget.find("input").all()])
     beside = [text.replace("\u2212", "-") for text in widget.find("label span").all_inner_texts()]
@@ -148,7 +148,7 @@ def test_row_begins_as_asked_and_slides(widget):
 
 def balance_agrees(widget, on: bool) -> dict[str, float]:
     """Divided by its sum, or balanced."""
-    cost, shown = squared(widget.points()), widget.numbers()
+    cost, shown = squares(widget.points()), widget.numbers()
     K = np.exp(-cost)
     Q = len(K) * K / K.sum()
     if on:
@@ -179,7 +179,7 @@ def growth_agrees(widget, mode: str) -> tuple[float, float, float]:
     """Radius, KL per point and growth; what pulls each pair is plan less plan."""
     shown, P, loops = widget.numbers(), np.array(widget.given("plans")[mode]), mode == "on"
     square = shown["radius"] / 2**0.5 * np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]])
-    K = 1 / (1 + squared(square)) - (0 if loops else np.eye(4))
+    K = 1 / (1 + squares(square)) - (0 if loops else np.eye(4))
     Q = P.sum() * K / K.sum()
     Z = torch.from_numpy(square)
     found = drot.SNELoss(P, "student", diagonal="keep" if loops else "drop").evaluate(Z)

@@ -6,14 +6,14 @@ import re
 import drot
 import numpy as np
 import pytest
-from widget_page import squared
+from plans import squares
 
 WIDGET = "srgw"
 MARK = [[2.0, -3, 1], [-3, 2, 1], [1, 1, -2]]  # prp-soft-wins
 # points, clusters, pixels for one unit of length, similarity, steps that "Descend" takes at least
 STARTS = {
     "three clouds": (12, 3, 46, lambda X: (X - X.mean(axis=0)) @ (X - X.mean(axis=0)).T, 3),
-    "a ring and its middle": (12, 2, 50, squared, 3),
+    "a ring and its middle": (12, 2, 50, squares, 3),
     "three points": (3, 2, 46, lambda X: np.array(MARK), 0),
 }
 
@@ -59,7 +59,7 @@ def assert_agrees(widget, name: str) -> tuple[np.ndarray, np.ndarray, dict[str, 
     t, objective = shown["t"], value_of(C, T)
     assert shown["objective"] == pytest.approx(objective, rel=1e-9, abs=1e-9)
     kmeans = float(np.trace(C) / len(T) - T.sum(axis=0) @ np.diag(structure_of(C, T)))
-    sign = -1 if similarity is squared else 1  # distances: that of -C
+    sign = -1 if similarity is squares else 1  # distances: that of -C
     assert shown["kmeans"] == pytest.approx(sign * kmeans, rel=1e-9, abs=1e-9)
     assert shown["kmeans"] > 0 or name == "three points"
     assert shown["chord"] == pytest.approx((1 - t) * values[0] + t * values[-1], rel=1e-9)

@@ -5,8 +5,8 @@ import re
 import drot
 import numpy as np
 import pytest
+from plans import squares
 from scipy.stats import entropy
-from widget_page import squared
 
 WIDGET = "symmetric"
 LINE = [[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]]
@@ -33,7 +33,7 @@ def cloud(seed: int, n: int, *, decades: float = 0, apart: float = 0) -> np.ndar
     ],
 )
 def test_core_agrees_with_the_package(widget, points, xi, slack):
-    cost = squared(points)
+    cost = squares(points)
     got = widget.core("symmetricEntropicAffinity", cost, xi)
     want = drot.symmetric_entropic_affinity(cost, perplexity=xi, tol=1e-11)
     assert got["residual"] <= 1e-8
@@ -61,7 +61,7 @@ def assert_drawn(widget, panel: int, plan: np.ndarray) -> None:
 def assert_agrees(widget) -> dict[str, float]:
     """Both graphs and all numbers, against the package at the points that the page shows."""
     shown, points, i = widget.numbers(), widget.points(), widget.chosen()
-    cost, xi = squared(points), shown["xi"]
+    cost, xi = squares(points), shown["xi"]
     halved = drot.symmetrize(drot.entropic_affinity(cost, perplexity=xi, tol=1e-12).plan).numpy()
     symmetric = drot.symmetric_entropic_affinity(cost, perplexity=xi, tol=1e-11)
     plan = symmetric.plan.numpy()

@@ -30,17 +30,6 @@ def log_kernel(loss, Z: torch.Tensor) -> torch.Tensor:
     return -(math.log(curve.a) + curve.b * torch.log(d2 + curve.guard))
 
 
-@pytest.mark.parametrize("diagonal", ["drop", "keep"])
-@pytest.mark.parametrize("prior", PRIORS)
-def test_derivatives(prior, diagonal):
-    """First and second ones by differences."""
-    c, data = (torch.from_numpy(np.random.default_rng(s).normal(size=(6, 6))) for s in (0, 1))
-    P = drot.expected_graph(data, prior=prior, diagonal=diagonal)
-    loss = partial(drot.coupling_loss, P, prior=prior, diagonal=diagonal)
-    c.requires_grad_()
-    assert torch.autograd.gradcheck(loss, (c,)) and torch.autograd.gradgradcheck(loss, (c,))
-
-
 @pytest.mark.parametrize("prior", PRIORS)
 def test_impossible_edges(prior):
     """log K = -inf is fine where P = 0: the value is that of a vanishing kernel."""

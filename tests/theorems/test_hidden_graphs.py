@@ -106,7 +106,11 @@ def test_lem_laplacian_null():
     [
         ("gaussian", lambda x: -(x @ x) / 2),
         ("student", lambda x: -np.log1p(x @ x)),
-        (lambda x: 0.5 - x.abs().sum(dim=1), lambda x: 0.5 - np.abs(x).sum()),  # loops would show
+        # loops would show, and which end of an edge is taken from which
+        (
+            lambda x: 0.5 - x.abs().sum(dim=1) + x[:, 0] / 2,
+            lambda x: 0.5 - np.abs(x).sum() + x[0] / 2,
+        ),
     ],
 )
 def test_prp_mrf_shift(kernel, log_k):

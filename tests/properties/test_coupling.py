@@ -13,7 +13,7 @@ from drot.embeddings.losses import BernoulliLoss, SNEkhornLoss, SNELoss, attract
 from drot.embeddings.starts import random_start
 from hypothesis import given
 from hypothesis import strategies as st
-from objectives import BERNOULLI, OBJECTIVES, cost, objective, stochastic
+from objectives import BERNOULLI, OBJECTIVES, objective, stochastic
 
 PRIORS = ("binary", "row", "edges")
 OFF = ~torch.eye(12, dtype=torch.bool)
@@ -49,22 +49,12 @@ def test_coupling_loss_keeps_its_digits():
     assert value == pytest.approx(2 * math.log1p(math.exp(-30)), rel=1e-12)
 
 
-@pytest.mark.parametrize("prior", PRIORS)
-def test_coupling_loss_of_affinities(prior):
-    """Affinities stand for their plans: the law of Z may be one too."""
-    P, Q = (
-        drot.entropic_affinity(cost(9, seed=s), perplexity=3.0 + s, diagonal="drop") for s in (0, 1)
-    )
-    found = drot.coupling_loss(P, Q, prior=prior)
-    assert found == drot.coupling_loss(P.plan, Q.log_plan, prior=prior)
-    assert drot.coupling_loss(P, Q.log_plan.float(), prior=prior).dtype == torch.float32
-
-
-@pytest.mark.parametrize("scale", [1e-2, 1.0, 30.0])
+@pytest.mark.parametrize(("scale", "q"), [(1e-2, 2), (1.0, 3), (30.0, 1)])
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_two_routes(name, scale):
-    """Against the dense cross-entropy: value, and the gradient and its attraction by autograd."""
-    loss, Z = objective(name), scale * random_start(12)
+def test_two_routes(name, scale, q):
+    """Against the dense cross-entropy, which sees no shift, rotation or order of the points: value,
+    and the gradient and its attraction by autograd. The same Z gives the same after any other."""
+    loss, Z = objective(name), scale * random_start(12, n_components=q) + 3.0
     z = Z.clone().requires_grad_()
     c, P = log_kernel(loss, z), loss.plan
     if isinstance(loss, BernoulliLoss):
@@ -90,25 +80,8 @@ def test_two_routes(name, scale):
     attraction, repulsion = attraction_repulsion(loss, Z, tol=1e-12)
     torch.testing.assert_close(attraction, pull, rtol=1e-9, atol=1e-9)
     torch.testing.assert_close(attraction + repulsion, -wanted, **digits)
-
-
-@quick
-@given(name=st.sampled_from(sorted(OBJECTIVES)), seed=st.integers(0, 1000), q=st.integers(1, 3))
-def test_symmetries(name, seed, q):
-    """F sees no rotation, reflection or shift, nor the order of the points; its gradient turns.
-    It remembers nothing: the same Z gives the same bits after any other."""
-    rng = np.random.default_rng(seed)
-    loss, Z = objective(name), torch.from_numpy(rng.normal(size=(12, q)))
-    R = torch.from_numpy(np.linalg.qr(rng.normal(size=(q, q)))[0])
-    order = rng.permutation(12)
-    here, there = loss.evaluate(Z, tol=1e-12), loss.evaluate(Z @ R + 3.0, tol=1e-12)
-    other = objective(name, like=lambda P: P[order][:, order].contiguous())
-    mixed = other.evaluate(Z[order], tol=1e-12)
-    for found, gradient in ((there, here.gradient @ R), (mixed, here.gradient[order])):
-        assert found.value == pytest.approx(here.value, rel=1e-10, abs=1e-9)
-        torch.testing.assert_close(found.gradient, gradient, rtol=0, atol=1e-8)
-    again = loss.evaluate(Z, tol=1e-12)
-    assert again.value == here.value and torch.equal(again.gradient, here.gradient)
+    loss.evaluate(2 * Z)
+    assert torch.equal(loss.evaluate(Z, tol=1e-12).gradient, found.gradient)
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)

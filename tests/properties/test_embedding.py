@@ -290,19 +290,6 @@ def test_few_points():
     assert embed(alone, np.zeros((5, 2)), **LOOSE).n_iter > 0
 
 
-def test_starts_that_do_not_fit():
-    """An estimator's has n_components columns; of three points there is one spectral vector."""
-    start = drot.pca_start(points(), n_components=3)
-    with pytest.raises(ValueError, match=r"^init has 2 columns and n_components=3; make them eq"):
-        drot.TSNE(n_components=3, perplexity=8, init=start[:, :2]).fit(points())
-    found = drot.TSNE(n_components=3, perplexity=8, init=start)
-    assert found.fit(points().numpy()).embedding_.shape == (N, 3)
-    says = "^n_components=2 is too many for the spectral start of 3 points, which has up to 1; "
-    with pytest.raises(ValueError, match=says):
-        spectral_start(plan(3))
-    assert spectral_start(plan(4)).shape == (4, 2)
-
-
 @pytest.mark.parametrize("q", [N - 1, N + 5])
 def test_more_dimensions_than_points_span(q):
     """From a start by chance an embedding, if only in the dimensions that the points span."""

@@ -80,15 +80,6 @@ def nearness(ours: float, theirs: float, spread: float) -> str:
     return "holds" if away <= 2 else "near" if away <= 4 else "differs"
 
 
-def by_verdict(verdicts: dict[str, str]) -> str:
-    """All that hold, then all that do not, by their names."""
-    groups: dict[str, list[str]] = {}
-    for word in ("holds", "holds by one set", "near", "in part", "differs"):
-        if some := [name for name, verdict in verdicts.items() if verdict == word]:
-            groups[word] = some
-    return "; ".join(f"{word}: {', '.join(some)}" for word, some in groups.items())
-
-
 def grouped(n: int | str) -> str:
     """10 000, on one line."""
     return f"{int(n):,}".replace(",", "\u202f")

@@ -13,6 +13,7 @@ from drot.distributional.reduction import _ROUNDS as ROUNDS
 from drot.distributional.reduction import make_problem
 from drot.gromov.contraction import as_cost, refuse_distances
 from drot.gromov.starts import spectral_labels
+from plans import affinity as grouped
 from plans import cloud
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.datasets import make_blobs
@@ -21,12 +22,7 @@ from sklearn.metrics import adjusted_rand_score, pairwise_distances
 FAST = {"init": "cluster_then_reduce", "n_starts": 1}
 reduction = drot.distributional_reduction
 quietly = partial(reduction, on_failure="ignore")
-
-
-def affinity(n: int = 24, perplexity: float = 5.0) -> torch.Tensor:
-    X = cloud(n, 3)
-    X[: n // 2] += 4
-    return drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=perplexity).plan
+affinity = partial(grouped, 24, 5.0)
 
 
 def blobs() -> tuple[np.ndarray, np.ndarray]:

@@ -35,8 +35,6 @@ def test_dense_while_seven_arrays_fit_in_half_the_memory(bytes_here, dtype, size
         assert make(X, block=None).block is None and make(X, block=7).block == 7
     assert drot.pairwise(lambda x, y: torch.cdist(x, y), X).block == 2**18 // 50
     assert drot.sqeuclidean(X, torch.rand(10, 3, dtype=dtype)).block is None  # a fifth of it
-    with pytest.raises(ValueError, match="block='automatic' does not exist; choose from 'auto'"):
-        drot.sqeuclidean(X, block="automatic")
 
 
 def test_a_tile_has_sixteen_rows_at_least(bytes_here):

@@ -56,16 +56,11 @@ def test_a_loss_is_one_entry(graph):
     wrong = torch.full((n, n), 1.5).double()
     with pytest.raises(ValueError, match="none above 1"):
         drot.srgw_barycenter(wrong, 2, loss="binary")
-
-
-def test_a_kernel_meets_itself_at_one(graph):
-    """Why DistR refuses that loss for its kernels: K(z, z) = 1, and L(a, 1) is infinite, so any
-    plan that gives a prototype two points with C < 1 between them costs infinitely much."""
-    one = torch.eye(2).double() * 0.5 + 0.5
-    T = torch.full((14, 2), 1 / 28).double()
-    assert drot.gw_objective(graph, one, T, loss="binary") == float("inf")
+    # kernels of DistR have K(z, z) = 1, and L(a, 1) is infinite: of two points in one place too
+    T, one = torch.full((n, 2), 0.5 / n).double(), torch.eye(2).double() * 0.5 + 0.5
+    assert drot.gw_objective(C, one, T, loss="binary") == float("inf")
     with pytest.raises(ValueError, match="range"):
-        drot.distributional_reduction(graph, 3, loss="binary")
+        drot.distributional_reduction(C, 3, loss="binary")
 
 
 class Rational(Kernel):

@@ -1,15 +1,12 @@
 """The compiled loops of the plane give the numbers of PyTorch's sweeps, and of the formulas."""
 
-import math
-from decimal import Decimal
-
 import drot
 import drot.embeddings.losses
 import numpy as np
 import pytest
 import torch
 from drot import fuzzy_union
-from drot._core.kernels import exp, suits
+from drot._core.kernels import suits
 from drot.embeddings.losses import BernoulliLoss, KernelLoss, SNELoss
 from drot.embeddings.starts import random_start
 from objectives import A, B, fuzzy, joint, objective
@@ -100,27 +97,3 @@ def test_what_the_loops_leave_to_torch():
     assert not suits(Z, P.T) or P.T.is_contiguous()
     turned = SNELoss(P.T, "student").evaluate(Z)
     torch.testing.assert_close(turned.gradient, SNELoss(P, "student").evaluate(Z).gradient)
-
-
-LEAST = {torch.float64: 2.0**-1074, torch.float32: 2.0**-149}
-
-
-@pytest.mark.parametrize("dtype", LEAST)
-@pytest.mark.parametrize("factor", [1.0, -1.0, 0.5])
-def test_exponential(dtype, factor):
-    """Within 2 |factor x| + 4 roundings of e^(factor x), and near 0 within a small step."""
-    low, u = (-760.0 if dtype == torch.float64 else -110.0), torch.finfo(dtype).eps / 2
-    t = torch.cat([torch.linspace(low, 5.0, 3001), -torch.logspace(-8, 0, 200)]).to(dtype)
-    x = t / factor
-    found = exp(x, factor)
-    for value, power in zip(found.tolist(), (factor * x.double()).tolist(), strict=True):
-        right = Decimal(power).exp()
-        normal = right > torch.finfo(dtype).tiny * 2
-        share = Decimal((2 * abs(power) + 4) * u) if normal else Decimal("2e-4")
-        step = 0 if normal else 2 * Decimal(LEAST[dtype])
-        assert abs(Decimal(value) - right) <= right * share + step
-    special = torch.tensor([0.0, -torch.inf, torch.inf, -1e4, torch.nan], dtype=dtype) / factor
-    *numbers, none = exp(special, factor).tolist()
-    assert numbers == [1.0, 0.0, math.inf, 0.0] and math.isnan(none)
-    assert torch.equal(x, t / factor) and found.dtype == dtype
-    assert exp(x, factor, out=x) is x and torch.equal(x, found)

@@ -119,15 +119,23 @@ def test_one_less_the_adjacency(share, block):
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
 @each_block
 def test_plan_of_a_gram_cost_has_the_residual_that_is_stated(offset, block):
-    """The origin may lie far away: the plan handed out is that of the cost that was solved."""
+    """The origin may lie far away: the plan handed out is that of the cost that was solved, here
+    and with one bandwidth, of which f is half of lam."""
     X = torch.tensor(cloud("gaussian", 0, 60, 3)) + offset
     C = -(X @ X.T)
     C = (C + C.T) / 2
-    affinity = solve(tabled(C, block), perplexity=10.0)
-    assert errors(affinity, 10.0) <= affinity.residual + 1e-12 <= 1.1e-9
-    u, s = (v[:, None] + v for v in (affinity.lam, affinity.gamma))
-    digits = 20 * 2.3e-16 * float(C.abs().max() / affinity.gamma.min())
-    torch.testing.assert_close((u - 2 * C) / s, affinity.log_plan, rtol=1e-12, atol=digits)
+    found = solve(tabled(C, block), perplexity=10.0)
+    cases = [(found, found.lam, found.gamma, errors(found, 10.0))]
+    for ask in ({"bandwidth": 1.0}, {"perplexity": 10.0}):
+        found = drot.doubly_stochastic_affinity(tabled(C, block), **ask)
+        off = float((found.plan.sum(dim=1) - 1).abs().max())
+        cases.append((found, 2 * found.f, torch.full_like(found.f, found.nu), off))
+    for affinity, lam, gamma, off in cases:
+        assert off <= affinity.residual + 1e-12 <= 1.1e-9
+        assert torch.equal(affinity.plan, affinity.plan.T)
+        u, s = (v[:, None] + v for v in (lam, gamma))
+        digits = 20 * 2.3e-16 * float(C.abs().max() / gamma.min())
+        torch.testing.assert_close((u - 2 * C) / s, affinity.log_plan, rtol=1e-12, atol=digits)
 
 
 def test_perplexity_that_float32_takes_for_one():

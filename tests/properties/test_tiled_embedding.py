@@ -103,21 +103,17 @@ def test_symmetrized_in_tiles(offset):
         wanted / wanted.sum(dim=1, keepdim=True)).log(), rtol=0, atol=1e-9)  # fmt: skip
 
 
-def test_only_a_symmetric_cost_is_symmetrized_in_tiles():
-    """A cost of nearest neighbours lacks entries; another one may differ from its transpose."""
+def test_bad_plans():
+    """What a dense plan is refused for, a tiled one is refused for; and a cost that lacks entries,
+    or differs from its transpose, is not symmetrised."""
+    whole, wide = stochastic(45, 16), drot.sqeuclidean(random_start(9), random_start(7), block=4)
     C = cost(45).dense()
     lopsided = drot.costs.Pairwise((C + C[:, :1]).__getitem__, C.shape, C, block=7)
-    for one, says in (
-        (drot.nearest(cost(45, 7), n_neighbors=20), "finite for all pairs"),
-        (lopsided, "symmetric"),
-    ):
-        with pytest.raises(ValueError, match=says):
-            drot.entropic_affinity(one, perplexity=9.0, diagonal="drop").symmetrized()
+    few = drot.nearest(cost(45, 7), n_neighbors=20)
 
+    def symmetrized(cost):
+        return drot.entropic_affinity(cost, perplexity=9.0, diagonal="drop").symmetrized()
 
-def test_bad_plans():
-    """What a dense plan is refused for, a tiled one is refused for."""
-    whole, wide = stochastic(45, 16), drot.sqeuclidean(random_start(9), random_start(7), block=4)
     which = r"must be symmetric; .* drot.symmetric_entropic_aff"
     for call, plan, says in (
         (SNEkhornLoss, drot.entropic_affinity(cost(45, 16), perplexity=9.0), which),
@@ -130,6 +126,8 @@ def test_bad_plans():
         (BernoulliLoss, whole, "mass on its diagonal"),
         (SNELoss, dataclasses.replace(rows(9, 4), cost=wide), r"square .* got \(9, 7\)"),
         (partial(BernoulliLoss, repulsion=0.1), rows(45, 16), r"at row \d+, column \d+, above rep"),
+        (symmetrized, few, "finite for all pairs"),
+        (symmetrized, lopsided, "symmetric"),
     ):
         with pytest.raises(ValueError, match=says):
             call(plan)

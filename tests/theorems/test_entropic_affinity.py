@@ -80,20 +80,6 @@ def test_thm_ea_root_derivatives(t):
     assert found == pytest.approx([log_z, g(t), second, third - 2 * second], rel=1e-9, abs=1e-12)
 
 
-def test_thm_ea_root_average():
-    """The mean log perplexity of one bandwidth increases too: its root is the one returned."""
-    C = cloud_cost(4, 15)
-
-    def mean(nu: float) -> float:
-        return float(np.mean([oracles.log_perplexity(row) for row in softmax_rows(C, nu)]))
-
-    assert np.all(np.diff([mean(math.exp(t)) for t in np.linspace(-4, 8, 30)]) > 0)
-    for xi in (1.2, 3.0, 8.0, 14.0):
-        affinity = drot.gaussian_affinity(C, perplexity=xi)
-        assert mean(affinity.nu) == pytest.approx(math.log(xi), abs=2e-9)
-        assert_allclose(affinity.plan, softmax_rows(C, affinity.nu), rtol=1e-11, atol=1e-300)
-
-
 @each_cost
 @pytest.mark.parametrize("share", [0.1, 0.4, 0.9])
 def test_prp_ea_ot(name, share):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch  # noqa: F401  of the table
 from clouds import ordinary
+from drot import sqeuclidean as cost
 from faults import ROWS, check_sentence, is_estimator, leaves, thing
 from sklearn.metrics import homogeneity_score
 
@@ -32,14 +33,12 @@ def count(n: int, default: int) -> int:
     return min(default, max(2, n // 2))
 
 
-def counted(name: str) -> Callable:
-    return lambda n: getattr(drot, name)(perplexity=perplexity(n))
-
-
 ESTIMATORS: dict[str, Callable] = {
-    **{name: counted(name) for name in ("SNE", "TSNE", "LargeVis", "SNEkhorn", "TSNEkhorn")},
+    **{
+        name: lambda n, name=name: getattr(drot, name)(perplexity=perplexity(n))
+        for name in ("SNE", "TSNE", "LargeVis", "SNEkhorn", "TSNEkhorn", "CCPCA")
+    },
     "UMAP": lambda n: drot.UMAP(n_neighbors=count(n, 15)),
-    "CCPCA": counted("CCPCA"),
     "SemiRelaxedGWClustering": lambda n: drot.SemiRelaxedGWClustering(
         count(n, 8), perplexity=perplexity(n)
     ),
@@ -51,10 +50,6 @@ ESTIMATORS: dict[str, Callable] = {
 }
 
 
-def cost(X):
-    return drot.sqeuclidean(X)
-
-
 def rows(X):
     return drot.entropic_affinity(cost(X), perplexity=perplexity(len(X)), diagonal="drop")
 
@@ -63,11 +58,7 @@ def graph(X):
     return drot.symmetrize(rows(X))
 
 
-def membership(X):
-    return drot.umap_membership(cost(X), n_neighbors=count(len(X), 15))
-
-
-def symmetric(X):
+def similarity(X):
     return drot.symmetric_entropic_affinity(cost(X), perplexity=perplexity(len(X))).plan
 
 
@@ -89,7 +80,7 @@ expected_graph graphs.graph_log_normalizer :: f(-cost(X).dense())
 coupling_loss :: f(rows(X).plan, -drot.student_cost(X).dense(), prior="row")
 graphs.mrf_log_density :: f(X, graph(X))
 sne spectral.laplacian_eigenmaps spectral.diffusion_map :: f(graph(X))
-spectral_start :: f(drot.fuzzy_union(membership(X)))
+spectral_start :: f(drot.fuzzy_union(drot.umap_membership(cost(X), n_neighbors=count(len(X), 15))))
 pca_start spectral.pca spectral.precision_coupling_optimum :: f(X)
 spectral.classical_mds :: f(cost(X))
 spectral.isomap spectral.locally_linear_embedding :: f(X, n_neighbors=count(len(X), 5))
@@ -102,7 +93,7 @@ semi_relaxed_gw :: f(cost(X[::2]), cost(X[:6:2]))
 kernel_kmeans :: f(drot.gram(X), count(len(X), 8))
 gromov.coarsen :: f(cost(X), np.arange(len(X)) % 2)
 coot_clustering :: f(X, count(len(X), 8), n_components=1)
-hyperbolic.distributional_reduction :: f(symmetric(X), min(len(X), 3))
+hyperbolic.distributional_reduction :: f(similarity(X), min(len(X), 3))
 metrics.spectral_clustering_ari :: f(graph(X), np.arange(len(X)) % 2)
 neighborhood_preservation :: f(X, X[:, :1], 1)
 metrics.neighborhood_curve :: f(X, X[:, :1])

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 
 import drot
-import faults
 import numpy as np
 import pytest
 import torch
@@ -25,30 +24,32 @@ def changed(array: np.ndarray, i: int, j: int, entry: float) -> np.ndarray:
 X, C = points(8), squares(8)
 P = C / C.sum(axis=1, keepdims=True)  # rows of sum 1, diagonal 0
 TIED = changed(changed(changed(C, 4, 0, 0.0), 4, 4, 0.0), 4, 7, 0.0)  # three cheapest in row 4
-FEW = np.array([[0, 1, 5, 6], [3, 0, 5, 6], [5, 5, 0, 1e9], [6, 6, 1e9, 0]])
+FEW = np.array([[0, 1, 5, 6], [3, 0, 5, 6], [5, 5, 0, 1e9], [6, 6, 1e9, 0]])  # 1e9 rounds no other
 UNEVEN = np.array([[0, 1e9, 1], [1e9, 0, 0.5], [1.5, 0.9, 0]])
 COPIES = X[[0, 1, 2, 3, 4, 5, 3, 7]]
 TWINS = points(20)[[*range(13), 17, *range(14, 20)]]
 KERNEL = np.exp(-C)
 CYCLE = np.roll(np.eye(3), 1, axis=0)
 LARGE = torch.arange(2_000_000.0)[:, None]
-
-GIVEN = {  # what takes a cost, and with it
-    "entropic_affinity": {"perplexity": 3.0},
-    "gaussian_affinity": {"perplexity": 3.0},
-    "doubly_stochastic_affinity": {"perplexity": 3.0},
-    "symmetric_entropic_affinity": {"perplexity": 3.0},
-    "affinities.symmetric_dual_ascent": {"perplexity": 3.0},
-    "affinities.symmetric_alternating_projections": {"perplexity": 3.0, "bandwidth": 1.0},
-    "self_tuning_affinity": {"n_neighbors": 2},
-    "umap_membership": {"n_neighbors": 3},
-}
-EACH = [x for x in GIVEN if faults.ROWS[f"drot.{x}"].roles.get("perplexity") == "perplexities"]
-SYMMETRIC = [x for x in GIVEN if faults.ROWS[f"drot.{x}"].roles["cost"] == "symmetric"]
+FAR = drot.nearest(C, n_neighbors=3)
+ODD = [drot.pairwise(lambda x, y: x[:, :1] - y[:, 0], X, block=block) for block in (None, 3)]
 
 
-def solve(name: str, cost, **options):
-    return faults.thing(f"drot.{name}")(cost, **GIVEN[name] | options)
+def rowwise(cost, perplexity=3.0):
+    return drot.entropic_affinity(cost, perplexity=perplexity)
+
+
+def symmetric(cost, perplexity=3.0):
+    return drot.symmetric_entropic_affinity(cost, perplexity=perplexity)
+
+
+def doubly(cost, perplexity=3.0):
+    return drot.doubly_stochastic_affinity(cost, perplexity=perplexity)
+
+
+def other(entry: float) -> list[float]:
+    """The perplexity of row 5."""
+    return [3.0] * 5 + [entry] + [3.0] * 2
 
 
 def coupling(plan=P, log_kernel=-C, prior="row", **options):
@@ -60,7 +61,7 @@ def euclidean() -> drot.distributional.DistributionalReduction:
 
 
 def met(function: Callable):
-    return drot.entropic_affinity(drot.pairwise(function, X), perplexity=3.0)
+    return rowwise(drot.pairwise(function, X))
 
 
 def shared(similarity):
@@ -85,19 +86,30 @@ drot.spectral.laplacian_eigenmaps(UNEVEN, 1) :: entries \(0, 2\) and \(2, 0\) ar
 drot.self_tuning_affinity(drot.sqeuclidean(COPIES), n_neighbors=1)
     :: row 3 has 1 or more copies.*raise n_neighbors
 drot.sqeuclidean(LARGE, block=10).dense()
-    | solve("symmetric_entropic_affinity", drot.sqeuclidean(LARGE, block=None))
+    | symmetric(drot.sqeuclidean(LARGE, block=None))
     :: MemoryError: 2000000 x 2000000 .* 14901.2 GiB.*block=
 drot.entropic_affinity(C, perplexity=7.0, diagonal="drop")
     :: out of reach: row 0 has 7 points .* allows less than 7; lower
 drot.entropic_affinity(C, perplexity=5.0, n_neighbors=4)
     :: out of reach: row 0 has 4 points .* allows less than 4; lower
-drot.entropic_affinity(TIED, perplexity=3.0)
+rowwise(X) | symmetric(X) | drot.self_tuning_affinity(X) | drot.umap_membership(X, n_neighbors=3)
+    :: cost.*square.*\(8, 3\).*drot\.sqeuclidean\(X\)
+symmetric(ODD[0]) | symmetric(ODD[1]) | doubly(ODD[0]) | doubly(ODD[1]) :: must be symmetric
+symmetric(FAR) | doubly(FAR) :: must be finite for all pairs .* inf at row 0, col
+symmetric(FEW) | doubly(FEW) :: entries \(0, 1\) and \(1, 0\) are 1 and 3
+rowwise(C, other(0.5)) | symmetric(C, other(0.5))
+    :: out of reach: row 5 allows more than 1 only; raise
+rowwise(C, other(8.0)) | symmetric(C, other(8.0))
+    :: out of reach: row 5 has 8 points .* allows less than 8; lower
+rowwise(C, other(math.nan)) | symmetric(C, other(math.nan))
+    :: perplexity must be positive, and is NaN at row 5
+rowwise(TIED)
     :: row 4 allows more than 3 only, as 3 of its points are equally near \(copies, .*\); raise
-drot.entropic_affinity(drot.sqeuclidean(TWINS, block=3), perplexity=1.5)
+rowwise(drot.sqeuclidean(TWINS, block=3), 1.5)
     :: row 13 allows more than 2 only, as 2 of its points are equally near \(copies, .*\); raise
-drot.entropic_affinity(np.zeros((5, 5)), perplexity=2.0)
+rowwise(np.zeros((5, 5)), 2.0)
     :: out of reach: row 0 has 5 entries, all equal, .* remove copies .*, or add columns
-drot.entropic_affinity(C, perplexity=None) :: TypeError: perplexity
+rowwise(C, None) :: TypeError: perplexity
 drot.gaussian_affinity(TIED, perplexity=1.14) :: between 1.1472 .* and 8\b
 drot.gaussian_affinity(np.ones((4, 4)), perplexity=2.0)
     :: perplexity of 2 is out of reach: .* all equal, and it is 4 whatever the bandwidth; remove
@@ -122,7 +134,7 @@ drot.tsne(X) | drot.umap(X) | drot.snekhorn(X) | drot.SNELoss(X)
     :: plan must be a square .*\(8, 3\).* take an estimator, as drot\.TSNE\(\)
 drot.TSNE().fit(drot.sqeuclidean(X)) | drot.TSNE().fit(drot.gaussian_affinity(C, bandwidth=1.0))
     :: TypeError: TSNE takes an array of points.*pass
-drot.snekhorn(drot.entropic_affinity(C, perplexity=3.0)) | drot.snekhorn(P)
+drot.snekhorn(rowwise(C)) | drot.snekhorn(P)
     :: must be symmetric with rows of sum 1; column . sums to .*pass drot.symmetric_entropic
 drot.snekhorn(drot.symmetrize(P)) :: symmetric with rows of sum 1; row . sums to .*pass drot.symm
 drot.snekhorn(CYCLE) :: must be symmetric; .*drot.symmetrize gives the nearest
@@ -155,37 +167,9 @@ drot.datasets.load("coil20", n_components=51) :: number from 1 to 50; got 51
 drot.datasets.load("scgem", n_components=3) :: scgem is a table
 """
 SENTENCES = [
-    *(
-        (eval(f"lambda: {call}"), words)
-        for calls, words in (
-            re.split(r"\s+:: ", x) for x in re.split(r"\n(?! )", TABLE.strip("\n"))
-        )
-        for call in re.split(r"\s+\| ", calls)
-    ),
-    *(
-        (partial(solve, name, X), r"cost.*square.*\(8, 3\).*drot\.sqeuclidean\(X\)")
-        for name in GIVEN
-    ),
-    *(
-        (partial(solve, name, cost), words)
-        for name in SYMMETRIC
-        for cost, words in (
-            (drot.pairwise(lambda x, y: x[:, :1] - y[:, 0], X), "must be symmetric"),
-            (drot.pairwise(lambda x, y: x[:, :1] - y[:, 0], X, block=3), "must be symmetric"),
-            (drot.nearest(C, n_neighbors=3), r"must be finite for all pairs .* inf at row 0, col"),
-            # 1e9 says nothing of the rounding of others
-            (FEW, r"entries \(0, 1\) and \(1, 0\) are 1 and 3"),
-        )
-    ),
-    *(
-        (partial(solve, name, C, perplexity=[3.0] * 5 + [xi] + [3.0] * 2), words)
-        for name in EACH
-        for words, xi in (
-            ("out of reach: row 5 allows more than 1 only; raise", 0.5),
-            ("out of reach: row 5 has 8 points .* allows less than 8; lower", 8.0),
-            ("perplexity must be positive, and is NaN at row 5", math.nan),
-        )
-    ),
+    (eval(f"lambda: {call}"), words)
+    for calls, words in (re.split(r"\s+:: ", x) for x in re.split(r"\n(?! )", TABLE.strip("\n")))
+    for call in re.split(r"\s+\| ", calls)
 ]
 
 
@@ -211,11 +195,10 @@ def test_one_odd_row_of_many_tiles_is_noticed(size):
     def odd(x, y, more=size):
         return (x[:, None, 1:] - y[None, :, 1:]).square().sum(-1) + more * (x[:, :1] == 1)
 
-    for name in ("doubly_stochastic_affinity", "symmetric_entropic_affinity"):
+    for solve in (doubly, symmetric):
         with pytest.raises(ValueError, match=r"entries \((1, \d+|\d+, 1)\) and"):
-            solve(name, drot.pairwise(odd, Y, block=100), perplexity=30.0)
-        even = drot.pairwise(partial(odd, more=0.0), Y, block=100)
-        plan = solve(name, even, perplexity=30.0).plan
+            solve(drot.pairwise(odd, Y, block=100), 30.0)
+        plan = solve(drot.pairwise(partial(odd, more=0.0), Y, block=100), 30.0).plan
         assert torch.equal(plan, plan.T)
 
 

@@ -97,9 +97,6 @@ def sent(file: Path) -> int:
     return file.stat().st_size if packed else len(gzip.compress(file.read_bytes(), 6))
 
 
-# ---------------------------------------------------------------------- what a reader does
-
-
 @pytest.fixture(scope="module")
 def page(context, site_url):
     """One chapter, for all that follows."""

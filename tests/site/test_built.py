@@ -166,9 +166,6 @@ def test_concept_map_leads_to_every_chapter():
     assert sorted(found) == sorted((name[:2], f"{name}.html") for name in written)
 
 
-# ----------------------------------------- every chapter elsewhere: Binder, Colab, a notebook
-
-
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_page_offers_binder_colab_and_the_notebook(site: Path, chapters, name: str):
     html, page = site / f"{name}.html", chapters[name]

@@ -34,9 +34,6 @@ def nearest(X: np.ndarray, i: int) -> list[int]:
     return [j for j in order.tolist() if j != i][:K]
 
 
-# ------------------------------------------------------------------------------------ the data
-
-
 def test_every_setting_is_stored():
     """In at most half a megabyte, and five random starts are five maps."""
     assert MAKER.TARGET.stat().st_size < 500_000
@@ -59,9 +56,6 @@ def test_descents_are_at_rest(method):
         found = loss.evaluate(torch.from_numpy(unpack(case)))
         assert float(found.value) == pytest.approx(MAPS[case]["value"], rel=near)
         assert float(found.gradient.abs().max()) < flat  # positions are rounded
-
-
-# ---------------------------------------------------------------------------------- in the page
 
 
 def part(widget, side: str, what: str):

@@ -5,7 +5,6 @@ cloud, a cost, a count, ...) decides which faults can befall it, so a cell is a 
 row spoiled as the column says.
 """
 
-import ast
 import functools
 import importlib
 import inspect
@@ -62,13 +61,8 @@ def sheet(k: int = 6) -> np.ndarray:
 
 
 LABELS = [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
-VALUES = {  # what a row calls by a name
-    "six": lambda: points(6, 3, 1),
+VALUES = {  # what a row calls by a name; it may call the functions above too
     "plane": lambda: points(N, 2, 1),
-    "other": lambda: points(N, 3, 1),
-    "few": lambda: points(3, 2),
-    "squares3": lambda: squares(3),
-    "squares5": lambda: squares(5),
     "rows": lambda: plan(False).copy(),
     "graph": lambda: (plan(False) + plan(False).T) / 2,
     "doubly": lambda: plan(True).copy(),
@@ -77,8 +71,6 @@ VALUES = {  # what a row calls by a name
     "cycles": lambda: np.eye(N)[[1, 2, 3, 4, 0, 6, 7, 8, 9, 5]],
     "gaussian_log": lambda: -squares(),
     "hard": lambda: np.eye(3)[LABELS] / N,
-    "even3": lambda: even(3),
-    "sheet3": lambda: sheet(3),
     "loss": lambda: drot.SNELoss(VALUES["graph"]()),
     "cdist": lambda: torch.cdist,
 }
@@ -108,11 +100,11 @@ REDUCE = "similarity n_prototypes=3 max_iter=200 clustering=kmeans on_failure=ig
 # names :: parameter[:what it is][=its value][<=the largest count that is allowed]; what has neither
 # a value nor a sample of its kind is not passed.
 ARGUMENTS = f"""
-sqeuclidean :: X:metric Y=six
-student_cost :: X Y=six
-pairwise :: function=cdist X Y=six
+sqeuclidean :: X:metric Y=points(6,3,1)
+student_cost :: X Y=points(6,3,1)
+pairwise :: function=cdist X Y=points(6,3,1)
 nearest :: cost:matrix n_neighbors=3<=10
-costs.Factored :: left:factor right:factor=other points:other symmetric:other
+costs.Factored :: left:factor right:factor=points(10,3,1) points:other symmetric:other
 factored_sqeuclidean gram :: X:metric
 entropic_affinity :: cost perplexity n_neighbors=8<=10
 gaussian_affinity :: cost perplexity:average_perplexity
@@ -146,10 +138,10 @@ ccpca :: X log_kernel n_samples=5 n_components<=3
 spectral.precision_coupling_loss :: X Z=plane
 neighborhood_preservation :: X:ranked Z:ranked=plane n_neighbors=3<=8
 metrics.neighborhood_curve :: X:ranked Z:ranked=plane
-gw_objective gromov.gw_gradient :: cost_x cost_z=squares3 plan:coupling
-gromov.gromov_monge :: cost_x=squares5 cost_z=squares5
-gromov_wasserstein :: cost_x cost_z=squares3 weights_x weights_z=even3 init:start_plan
-semi_relaxed_gw :: cost_x cost_z=squares3 weights_x init:start_plan {QUICK}
+gw_objective gromov.gw_gradient :: cost_x cost_z=squares(3) plan:coupling
+gromov.gromov_monge :: cost_x=squares(5) cost_z=squares(5)
+gromov_wasserstein :: cost_x cost_z=squares(3) weights_x weights_z=even(3) init:start_plan
+semi_relaxed_gw :: cost_x cost_z=squares(3) weights_x init:start_plan {QUICK}
 srgw_barycenter :: similarity:symmetric n_clusters=3 weights init:start_plan {QUICK}
 kernel_kmeans :: similarity:symmetric n_clusters=3 weights init:start_plan=kmeans
 gromov.coarsen :: similarity:symmetric membership weights
@@ -158,8 +150,8 @@ cluster_then_reduce reduce_then_cluster :: {REDUCE}
 coot_clustering :: X:metric n_prototypes=3 weights n_components<=3
 metrics.constraint_errors :: plan=doubly perplexity:one_perplexity
 metrics.prototype_homogeneity :: plan:plan_of_prototypes y
-metrics.prototype_nmi :: Z=few plan:plan_of_prototypes y n_clusters=2<=3
-metrics.weighted_silhouette :: Z:metric=few plan:plan_of_prototypes=hard y
+metrics.prototype_nmi :: Z=points(3,2) plan:plan_of_prototypes y n_clusters=2<=3
+metrics.weighted_silhouette :: Z:metric=points(3,2) plan:plan_of_prototypes=hard y
 metrics.spectral_clustering_ari :: plan:symmetric_plan=doubly y n_clusters=3
 hyperbolic.distances hyperbolic.to_poincare :: Z:sheet
 hyperbolic.wrapped_normal :: n=3
@@ -279,7 +271,7 @@ def read(words: str) -> Row:
 def sample(word: str):
     if word in VALUES:
         return VALUES[word]()
-    return ast.literal_eval(word) if re.match(r"[\d(]", word) else word
+    return eval(word) if re.match(r"\w*\(|\d", word) else word
 
 
 ROWS = {

@@ -73,6 +73,12 @@ def balanced(seed: int, n: int) -> torch.Tensor:
     return doubly_stochastic_affinity(squares(cloud(n, 4, seed)), bandwidth=2.0, tol=1e-13).plan
 
 
+def same_points(A, B, atol: float) -> None:
+    """Equal up to an orthogonal matrix on the right."""
+    A, B = np.asarray(A), np.asarray(B)
+    np.testing.assert_allclose(A @ A.T, B @ B.T, atol=atol)
+
+
 def weights(n: int, seed: int = 0) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(seed).dirichlet(np.full(n, 3.0)))
 

@@ -53,11 +53,6 @@ def test_sqeuclidean_refuses_to_underflow(dtype, least):
     for Y in (None, X * least / 8):
         with pytest.raises(ValueError, match=r"^squared distances underflow torch.f.*; give X"):
             drot.sqeuclidean(X * least / 8, Y)
-    for make in (drot.factored_sqeuclidean, drot.gram):
-        with pytest.raises(ValueError, match=r"^squared distances underflow"):
-            make(X * least / 8)
-        with pytest.raises(ValueError, match=r"^squared distances overflow"):
-            make(X / least * 2.0**70)
 
 
 @pytest.mark.parametrize("block", BLOCKS)
@@ -123,26 +118,18 @@ def test_costs_are_copied_and_multiply(kind, block):
         assert torch.equal(pickle.loads(pickle.dumps(affinity)).plan, affinity.plan)
 
 
-def exact(X: np.ndarray, Y: np.ndarray | None = None) -> np.ndarray:
-    """Squared distances of whole coordinates, in whole numbers: (n, m) int64."""
-    return ((X[:, None] - (X if Y is None else Y)) ** 2).sum(axis=-1)
-
-
-def integers(n: int, p: int, low: int, high: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).integers(low, high, size=(n, p))
-
-
 @pytest.mark.parametrize("block", [None, 7])
 @pytest.mark.parametrize("step", [1.0, 2.0**-20, 2.0**30])
 @pytest.mark.parametrize(("dtype", "size"), [(torch.float32, 1000), (torch.float64, 23_000_000)])
 def test_distances_are_exact_up_to_the_last_digit(dtype, size, step, block):
     """Multiples of a power of two: just below 2^21 and 2^50 squares of it, between points far out,
     near one place, and the same."""
-    X = integers(50, 2, 0, size)
+    X = np.random.default_rng(0).integers(0, size, size=(50, 2))
     X[10:] //= 100
     X[0], X[1], X[3] = 0, size - 1, X[2]
     for Y in (X, X[10:], X[:3]):
-        for pair in ((X, Y), (Y, X)):
-            clouds = (torch.from_numpy(Z).to(dtype) * step for Z in pair)
+        for A, B in ((X, Y), (Y, X)):
+            clouds = (torch.from_numpy(Z).to(dtype) * step for Z in (A, B))
             C = drot.sqeuclidean(*clouds, block=block).dense() / step**2
-            np.testing.assert_array_equal(C.numpy().astype(np.int64), exact(*pair))
+            exact = ((A[:, None] - B) ** 2).sum(axis=-1)  # in whole numbers
+            np.testing.assert_array_equal(C.numpy().astype(np.int64), exact)

@@ -15,13 +15,9 @@ from drot.metrics import neighborhood_curve, neighborhood_preservation
 from drot.spectral.connected import ccpca, precision_coupling_loss, precision_coupling_optimum
 from hypothesis import given
 from hypothesis import strategies as st
+from plans import same_points
 from sklearn.decomposition import PCA
 from sklearn.utils.estimator_checks import check_estimator
-
-
-def same_points(A, B, atol: float) -> None:
-    A, B = np.asarray(A), np.asarray(B)
-    np.testing.assert_allclose(A @ A.T, B @ B.T, atol=atol)
 
 
 def weights_of(n: int = 12, seed: int = 0) -> np.ndarray:

@@ -12,16 +12,13 @@ from drot import symmetric_entropic_affinity as solve
 from drot.affinities import symmetric
 from drot.affinities.symmetric_dual import Dual
 from drot.costs.array import as_pairwise
+from plans import squares as line
 
 each_block = pytest.mark.parametrize("block", [None, 3])
 
 
 def squares(kind: str, seed: int, n: int, p: int = 3) -> np.ndarray:
     return oracles.exact_sqeuclidean(*[cloud(kind, seed, n, p)] * 2)
-
-
-def line(*x: float) -> np.ndarray:
-    return np.subtract.outer(x, x) ** 2.0
 
 
 def tabled(C, block: int | None) -> drot.costs.Pairwise:
@@ -47,7 +44,7 @@ def errors(affinity, xi) -> float:
 def test_certificate_of_an_unfinished_plan(kind, max_iter):
     """Stopped early, the residual is that of the plan that is handed back."""
     xi = 1.5 if kind == "triples" else 5.0
-    C = line(-1, 0, 1, 9, 10, 11) if kind == "triples" else squares(kind, 9, 20)
+    C = line([-1, 0, 1, 9, 10, 11]) if kind == "triples" else squares(kind, 9, 20)
     affinity = solve(C, perplexity=xi, tol=1e-15, max_iter=max_iter, on_failure="ignore")
     assert not affinity.converged and affinity.n_iter == max_iter == len(affinity.trace)
     assert (np.diff([0, *affinity.work]) > 0).all() and len(affinity.work) == max_iter
@@ -139,7 +136,7 @@ def test_plan_of_a_gram_cost_has_the_residual_that_is_stated(offset, block):
 
 
 def test_perplexity_that_float32_takes_for_one():
-    found = solve(line(0, 1, 3).astype(np.float32), perplexity=1 + 1e-9)
+    found = solve(line([0, 1, 3]).astype(np.float32), perplexity=1 + 1e-9)
     assert found.residual <= 1e-4
     np.testing.assert_allclose(found.plan, np.eye(3), atol=1e-3)
 
@@ -148,7 +145,7 @@ def test_entropy_of_a_row_in_debt_is_that_of_its_others():
     """There is no logarithm of a negative weight; entropy to spare is no offence."""
     lam = 5 * math.log(0.6) + 2
     given = (torch.tensor(x).double() for x in ([5, 0, 5], [lam, 0, lam]))
-    dual = Dual(as_pairwise(line(-1, 0, 1)), torch.ones(3).double())
+    dual = Dual(as_pairwise(line([-1, 0, 1])), torch.ones(3).double())
     point = dual.at(*given, torch.arange(3) == 1)
     assert float(point.free[1]) == pytest.approx(-0.2, rel=1e-7)
     assert float(point.entropy[1]) == pytest.approx(1 - 1.2 * math.log(0.6), rel=1e-7)

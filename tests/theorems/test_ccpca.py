@@ -11,7 +11,7 @@ from drot.graphs.graph import Graph, connected_components
 from drot.graphs.priors import sample_graphs
 from drot.metrics import neighborhood_curve, neighborhood_preservation
 from drot.spectral.connected import ccpca, precision_coupling_loss, precision_coupling_optimum
-from plans import reach
+from plans import reach, same_points
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, wishart
 from sklearn.decomposition import PCA
@@ -48,11 +48,6 @@ def eigen(X) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues of the Gram matrix, largest first, and their vectors."""
     d, V = np.linalg.eigh(X @ X.T)
     return d[::-1].copy(), V[:, ::-1].copy()
-
-
-def same_points(A, B, atol: float) -> None:
-    """Equal up to an orthogonal matrix on the right."""
-    np.testing.assert_allclose(A @ A.T, B @ B.T, atol=atol)
 
 
 def test_lem_wishart_posterior():

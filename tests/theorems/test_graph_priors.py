@@ -110,6 +110,10 @@ def test_lem_prior_laws(n, prior):
     assert float(graph_log_normalizer(log(w), prior=prior)) == pytest.approx(math.log(total))
     for found in (mean_graph(n, prior, w), expected_graph(log(w), prior=prior)):
         np.testing.assert_allclose(found, mean, rtol=0, atol=1e-12)
+    for shift in (-2000.0, 700.0) if prior != "binary" else ():  # a factor of all weights
+        normalizer = float(graph_log_normalizer(log(w) + shift, prior=prior))
+        assert normalizer == pytest.approx(math.log(total) + n * shift)
+        np.testing.assert_allclose(expected_graph(log(w) + shift, prior=prior), mean, atol=1e-9)
     for g in np.random.default_rng(0).choice(len(W), size=50):
         found = math.exp(graph_log_probability(W[g].astype(float), log(w), prior=prior))
         assert found == pytest.approx(p[g], rel=1e-10)

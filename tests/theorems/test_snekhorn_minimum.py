@@ -98,9 +98,10 @@ def test_prp_no_best_radius():
 
 
 @each_kernel
-@pytest.mark.parametrize("mass", [0.3, 1e-5])
+@pytest.mark.parametrize("mass", [0.3, 1e-7])
 def test_prp_no_best_two_points(kernel, mass):
-    """They exchange some mass: the best picture is exact, at a distance known in closed form."""
+    """They exchange some mass: the best picture is exact, at a distance known in closed form, and a
+    start there stays, however far its parts are."""
     P = torch.tensor([[1 - mass, mass], [mass, 1 - mass]], dtype=torch.float64)
     square = math.log(1 / mass - 1) if kernel == "gaussian" else 1 / mass - 2
     Z = torch.tensor([[0.0], [math.sqrt(square)]], dtype=torch.float64)
@@ -110,6 +111,9 @@ def test_prp_no_best_two_points(kernel, mass):
     torch.testing.assert_close(Q, P, rtol=1e-9, atol=0)
     for factor in (0.5, 0.9, 1.1, 2.0):
         assert value(P, factor * Z, kernel) > best.value
+    left = drot.embed(SNEkhornLoss(P, kernel), Z)
+    assert left.n_iter == 0 and left.converged
+    torch.testing.assert_close(left.Z, Z - Z.mean())
 
 
 def test_eq_snk_remainder():

@@ -70,8 +70,8 @@ def open_widget(browser, site, tmp_path_factory) -> Callable:
     return open_one
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def widget(request, open_widget) -> Iterator[Widget]:
-    """The widget of the module, in one page for all its tests."""
-    with open_widget(request.module.WIDGET) as found:
+    """The widget that a test is named after: ``test_WIDGET_...``."""
+    with open_widget(request.node.name.split("_")[1]) as found:
         yield found

@@ -13,7 +13,6 @@ import torch
 from plans import squares
 from widget_page import ROOT
 
-WIDGET = "explorer"
 MAKER = SimpleNamespace(**runpy.run_path(str(ROOT / "scripts" / "explorer_data.py")))
 DATA = json.loads(MAKER.TARGET.read_text("utf8").removeprefix(MAKER.HEAD).rstrip(";\n"))
 MAPS = {(m["method"], m["perplexity"], m["start"]): m for m in DATA["maps"]}
@@ -110,7 +109,7 @@ def assert_agrees(widget, cases: list[tuple[str, int, str]], i: int, at: int) ->
     assert f"{left} of the most similar are near on the left, {right}" in widget.says("kept")
 
 
-def test_first_view(widget):
+def test_explorer_first_view(widget):
     """As the book links it; nothing is written to the address before the reader acts."""
     view = [("tsne", 30, "r3"), ("tsne", 30, "r4")]
     assert_agrees(widget, view, 310, 0)
@@ -134,7 +133,7 @@ def middle(widget, side: str, i: int) -> tuple[float, float]:
     )
 
 
-def test_address_keeps_the_state(widget, open_widget):
+def test_explorer_address_keeps_the_state(widget, open_widget):
     """What one sees is in the address, and a link, or a word typed there, shows it again."""
     wishes = (("left", "method", "umap"), ("left", "xi", "5"), ("left", "start", "r2"))
     for side, name, value in (*wishes, ("right", "method", "ccpca")):
@@ -146,7 +145,7 @@ def test_address_keeps_the_state(widget, open_widget):
     widget.page.wait_for_function("word => location.hash === word", arg=word, timeout=5000)
     assert widget.page.evaluate("history.length") <= 2, "the way back is short"
 
-    with open_widget(WIDGET, word) as again:
+    with open_widget("explorer", word) as again:
         assert_agrees(again, [("umap", 5, "r2"), ("ccpca", 30, "")], i, 1)
         assert part(again, "left", "select").first.input_value() == "umap"
         seen = again.says("similar")

@@ -12,12 +12,6 @@ from plans import squares
 from scipy.special import rel_entr
 
 
-@pytest.fixture
-def widget(request, open_widget):
-    with open_widget(request.node.name.split("_")[1]) as found:
-        yield found
-
-
 def tsne_plan(X: torch.Tensor, xi: float) -> torch.Tensor:
     """Of mass n."""
     rows = drot.entropic_affinity(drot.sqeuclidean(X), perplexity=xi, diagonal="drop", tol=1e-11)

@@ -25,7 +25,8 @@ def key() -> str:
     """Digest of the package, the pins, the Python version and the data at hand."""
     digest = hashlib.sha256(f"{sys.version}\n".encode())
     plain = ("pkg/pyproject.toml", "pkg/constraints.txt", "book/conftest.py")
-    plain += tuple(f"benchmarks/{name}.py" for name in ("pages", "distr_record", "table3_verdicts"))
+    shared = "pages", "distr_record", "graph_coupling_verdicts", "table3_verdicts"
+    plain += tuple(f"benchmarks/{name}.py" for name in shared)
     files = [ROOT / name for name in plain]
     for folder in ("pkg/src", "benchmarks/results", "book/_static/widgets"):
         found = sorted(path for path in (ROOT / folder).rglob("*") if path.is_file())

@@ -1,5 +1,5 @@
 // A figure that is wider than a phone scrolls in its own box, and the keyboard must reach it; one that
-// is hardly wider shrinks instead.
+// is hardly wider shrinks instead. A table that is wider says so.
 (() => {
   const HARDLY = 1.2;
   const reach = () => {
@@ -10,6 +10,8 @@
       if (ratio >= HARDLY) figure.setAttribute("tabindex", "0");
       else figure.removeAttribute("tabindex");
     }
+    for (const box of document.querySelectorAll(".bd-article .pst-scrollable-table-container"))
+      box.classList.toggle("drot-scrolls", box.scrollWidth > box.clientWidth + 1);
   };
   window.addEventListener("load", reach);
   window.addEventListener("resize", reach);

@@ -94,7 +94,7 @@ def draw(data: str, method: str, tol: float) -> dict:
         "n": len(X),
         "cpu_s": f"{seconds:.2f}",
         "n_iter": model.n_iter_,
-        "kl": f"{model.kl_divergence_ / len(X):.4f}",
+        "kl": f"{model.kl_divergence_:.4f}",
         "classes": f"{classes:.4f}",
         "kept": f"{drot.neighborhood_preservation(X, Z, 10):.4f}",
         "converged": model.result_.converged,

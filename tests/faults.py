@@ -514,7 +514,7 @@ not finite :: NAME must be 10 positive numbers.*row 2
 negative :: NAME must be 10 positive numbers.*row 2 :: put(v, -0.25)
 wrong length :: NAME must be 10 positive numbers :: v[:2]
 [perplexities]
-too small :: NAME=1 is out of reach: row 0 allows more than 1 only; raise the perplexity$ :: 1.0
+too small :: NAME=1 is out of reach: row 0 needs more than 1; raise the perplexity$ :: 1.0
 too large :: NAME=10 is out of reach: row 0 has \d+ points .* less than \d+; lower :: 10.0
 not positive :: NAME must be positive, and is (-3|0|NaN) at row 0$ :: -3.0 | 0.0 | nan
 wrong length :: NAME must be one number or one per row \(10\) :: [3.0, 3.0] | []
@@ -578,6 +578,7 @@ wrong ndim :: Expected 2D array, got 1D|dim 3, while dim <= 2 is required :: v[:
 complex :: Complex data not supported :: v + 0j
 strings :: could not convert string :: v.astype(str).astype(object) + "a"
 objects :: inhomogeneous|sequence :: [[1.0, 2.0], [3.0]]
+AnnData :: TypeError: X is an AnnData; pass .*X_pca :: types.SimpleNamespace(obsm={})
 sparse :: TypeError: Sparse data.* for X.*\.toarray\(\)|Sparse .*\.to_dense\(\) :: csr(v) | coo(v)
 """
 

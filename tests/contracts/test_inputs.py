@@ -98,15 +98,15 @@ symmetric(ODD[0]) | symmetric(ODD[1]) | doubly(ODD[0]) | doubly(ODD[1]) :: must 
 symmetric(FAR) | doubly(FAR) :: must be finite for all pairs .* inf at row 0, col
 symmetric(FEW) | doubly(FEW) :: entries \(0, 1\) and \(1, 0\) are 1 and 3
 rowwise(C, other(0.5)) | symmetric(C, other(0.5))
-    :: out of reach: row 5 allows more than 1 only; raise
+    :: out of reach: row 5 needs more than 1; raise
 rowwise(C, other(8.0)) | symmetric(C, other(8.0))
     :: out of reach: row 5 has 8 points .* allows less than 8; lower
 rowwise(C, other(math.nan)) | symmetric(C, other(math.nan))
     :: perplexity must be positive, and is NaN at row 5
 rowwise(TIED)
-    :: row 4 allows more than 3 only, as 3 of its points are equally near \(copies, .*\); raise
+    :: row 4 needs more than 3, as 3 of its points are equally near \(copies, .*\); raise
 rowwise(drot.sqeuclidean(TWINS, block=3), 1.5)
-    :: row 13 allows more than 2 only, as 2 of its points are equally near \(copies, .*\); raise
+    :: row 13 needs more than 2, as 2 of its points are equally near \(copies, .*\); raise
 rowwise(np.zeros((5, 5)), 2.0)
     :: out of reach: row 0 has 5 entries, all equal, .* remove copies .*, or add columns
 rowwise(C, None) :: TypeError: perplexity

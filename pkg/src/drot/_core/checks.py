@@ -262,7 +262,7 @@ def check_reach(target: Tensor, ties: Tensor, usable: Tensor, first: int) -> Non
             says += cure if high > 1 else "give more points"
         elif xi <= low:
             near = f", as {low} of its points are equally near (copies, or counts that coincide)"
-            says = f"row {row} allows more than {low} only{near if low > 1 else ''}; raise the "
+            says = f"row {row} needs more than {low}{near if low > 1 else ''}; raise the "
             says += "perplexity" + (", or remove copies of points" if low > 1 else "")
         else:
             says = f"row {row} has {high} points to choose from and allows less than {high}; lower "

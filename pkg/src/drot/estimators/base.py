@@ -107,6 +107,8 @@ class Estimator(BaseEstimator):
                 f"{X!r}; pass the points, or give it to a function such as "
                 "drot.entropic_affinity or drot.tsne"
             )
+        if hasattr(X, "obsm"):
+            raise TypeError("X is an AnnData; pass an array of it, such as adata.obsm['X_pca']")
         X = validate_data(
             self,
             X.detach().cpu() if isinstance(X, Tensor) else X,

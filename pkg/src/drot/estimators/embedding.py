@@ -83,7 +83,7 @@ class EmbeddingEstimator(PlacesNewPoints):
     def _keep(self, found: Embedding) -> None:
         self.result_: Embedding = found
         self.embedding_ = found.Z.cpu().numpy()
-        self.kl_divergence_ = found.kl
+        self.kl_divergence_ = found.kl / len(found.Z)
         self.n_iter_ = max(1, found.n_iter)
 
     @property
@@ -215,7 +215,7 @@ class SNE(EmbeddingEstimator):
         P, rows of sum 1, diagonal 0. Where the fit met it in tiles it is formed when it is asked
         for, which raises ``MemoryError`` where it does not fit.
     kl_divergence_ : float
-        :math:`\sum_i \mathrm{KL}(P_i | Q_i)`, in nats.
+        Mean over the rows of :math:`\mathrm{KL}(P_i | Q_i)`, in nats: ``result_.kl`` by n.
     n_iter_ : int
     result_ : Embedding
         With the residual, the size and the trace.
@@ -284,7 +284,7 @@ class TSNE(SNE):
     affinity_ : ndarray, shape (n, n)
         :math:`P = (P^D + (P^D)^\top) / 2`, symmetric, of mass n; as in :class:`SNE`.
     kl_divergence_ : float
-        KL(P | Q) in nats, for mass n: n times that of scikit-learn.
+        KL(P | Q) in nats, for mass 1, as in scikit-learn: ``result_.kl`` by n.
     embedding_, n_iter_, result_, n_features_in_
         As in :class:`SNE`.
 
@@ -344,7 +344,7 @@ class LargeVis(SNE):
         unordered ones, with :math:`2 - \overline P` for the pairs not joined, and that of
         :math:`P^D` itself.
     kl_divergence_ : float
-        Divergence of the edges, in nats, summed over ordered pairs.
+        Divergence of the edges, in nats, summed over ordered pairs, by n.
     embedding_, n_iter_, result_, n_features_in_
         As in :class:`SNE`.
 
@@ -413,7 +413,7 @@ class UMAP(EmbeddingEstimator):
     affinity_ : ndarray, shape (n, n)
         :math:`\widetilde P`, symmetric, entries from 0 to 1, diagonal 0.
     kl_divergence_ : float
-        Divergence of the edges, in nats, summed over ordered pairs.
+        Divergence of the edges, in nats, summed over ordered pairs, by n.
     n_iter_, result_, n_features_in_
         As in :class:`SNE`.
 
@@ -501,7 +501,7 @@ class SNEkhorn(EmbeddingEstimator):
     affinity_ : ndarray, shape (n, n)
         P, rows of sum 1; formed when it is asked for where the fit met it in tiles.
     kl_divergence_ : float
-        Generalised :math:`\mathrm{KL}(P | Q_Z)`, in nats for total mass n.
+        Generalised :math:`\mathrm{KL}(P | Q_Z)`, in nats for mass 1: ``result_.kl`` by n.
     embedding_, n_iter_, result_, n_features_in_
         As in :class:`SNE`.
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 from drot import datasets as data
 from drot.datasets.fetch import ORIGINS
+from faults import ROWS, parameters, thing
 
 PAGE = Path(__file__).parents[2] / "book" / "datasets.md"
 # The checkout may lie elsewhere than the data; a test asks the environment only.
@@ -19,16 +20,7 @@ REAL = pytest.mark.skipif(
     not os.environ.get("DROT_DATA"), reason="DROT_DATA names no folder with the real data"
 )
 
-TOYS = {
-    "digits": partial(data.digits, 200),
-    "three_gaussians": data.three_gaussians,
-    "heteroscedastic_multinomials": partial(
-        data.heteroscedastic_multinomials, (6, 3, 3), dimension=200
-    ),
-    "circles": partial(data.circles, 20, radii=(1, 3)),
-    "unbalanced_clusters": data.unbalanced_clusters,
-    "stochastic_block_model": data.stochastic_block_model,
-}
+TOYS = [name for name in ROWS if ".datasets." in name and "random_state" in parameters(name)]
 
 
 @pytest.mark.parametrize("name", TOYS)
@@ -37,8 +29,8 @@ def test_container_and_seeds(name):
 
     A generator moves on, a number does not; 0 is the default.
     """
-    make, one = TOYS[name], np.random.default_rng(7)
-    toy = make(random_state=7)
+    make, one = partial(thing(name), **ROWS[name].good()), np.random.default_rng(7)
+    toy, name = make(random_state=7), name.rpartition(".")[2]
     n = len(toy.X)
     assert toy.name == name and toy.description.endswith(".")
     assert toy.X.dtype == torch.float64 and toy.X.ndim == 2 and torch.isfinite(toy.X).all()

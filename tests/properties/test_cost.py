@@ -34,7 +34,6 @@ def test_sqeuclidean_is_exact(X, offset, seed):
         assert C.dtype == A.dtype
         np.testing.assert_allclose(C, exact, rtol=rtol, atol=0)
         assert (C[exact == 0] == 0).all() and (C >= 0).all()
-        assert B is not None or (C == C.T).all()
         np.testing.assert_allclose(drot.student_cost(A, B).dense(), np.log1p(exact), rtol=rtol)
 
 

@@ -72,6 +72,7 @@ def test_two_routes(name, scale, q):
     found = loss.evaluate(Z, tol=1e-12)
     assert found.passes == 1.0  # over the kernel; products only where row sums are iterated on
     assert (found.products != 0) == ("snekhorn" in name) == (found.dual is not None)
+    assert found.products <= 18  # a damping without momentum takes 20 to 25
     assert found.value == pytest.approx(dense.item(), rel=1e-10, abs=1e-10)
     (wanted,) = torch.autograd.grad(dense, z, retain_graph=True)
     (pull,) = torch.autograd.grad((P * c).sum(), z)  # -<P, C>

@@ -12,15 +12,13 @@ import scipy.special
 import torch
 from clouds import cloud
 from drot.embeddings.descent import Step, _search, _without_idle_growth, lbfgs, radius
-from drot.embeddings.embed import Embedding, embed
+from drot.embeddings.embed import embed
 from drot.embeddings.losses import Evaluation, SNEkhornLoss, SNELoss
 from drot.embeddings.methods import snekhorn
 from drot.embeddings.starts import apart, random_start, spectral_start
-from objectives import METHODS, SOFTMAX, fuzzy, joint, objective, rows, run, stochastic
+from objectives import METHODS, SOFTMAX, joint, objective, run, stochastic
 
 LOOSE = {"on_failure": "ignore"}
-
-
 N = 60
 
 
@@ -91,7 +89,7 @@ def test_the_residual_of_next_to_no_attraction():
 @pytest.mark.parametrize("name", ["UMAP", "LargeVis", "TSNE"])
 def test_adam_arrives_at_its_defaults(name):
     """Maps of LargeVis and UMAP are wider: at a tenth of the rate they would be on their way."""
-    X = points().numpy() + 10 * np.eye(4)[np.arange(N) % 3]
+    X = cloud("gaussian", 3, N, 4) + 10 * np.eye(4)[np.arange(N) % 3]
     model = getattr(drot, name)(solver="adam", random_state=0).fit(X)
     assert model.result_.converged and model.result_.residual <= 0.02
 
@@ -226,39 +224,19 @@ def test_spectral_start_is_an_eigenvector():
     np.testing.assert_allclose(abs(cosines), np.linalg.norm(expected, axis=0), rtol=1e-8)
 
 
-def points() -> torch.Tensor:
-    X = torch.from_numpy(cloud("gaussian", 3, N, 4))
-    X[:, 0] += 4.0 * (torch.arange(N) % 3)
-    return X
-
-
-def picture(name: str, init) -> Embedding:
-    """A method on the plan of its kind, of three clusters in a row."""
-    C = drot.sqeuclidean(points())
-    by_rows = drot.entropic_affinity(C, perplexity=8.0, diagonal="drop")
-    kind, method = METHODS[name]
-    P = {
-        rows: lambda: by_rows.plan,
-        joint: lambda: drot.symmetrize(by_rows),
-        stochastic: lambda: drot.symmetric_entropic_affinity(C, perplexity=8.0).plan,
-        fuzzy: lambda: drot.fuzzy_union(drot.umap_membership(C, n_neighbors=8)),
-    }[kind]()
-    return method(P, init=init, tol=1e-3)
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_size_of_a_start(name):
     """From any size the picture is as good as from size 1, and its slope was small for a reason;
     and so it is from a line, which it leaves."""
-    shape = drot.pca_start(points())
+    shape = drot.pca_start(cloud("gaussian", 0, N, 5))  # of the cloud of the plan
     line = shape[:, :1] @ torch.tensor([[0.6, 0.8]]).double()
     starts = shape, 1e-30 * shape, (1e200 if "snekhorn" in name else 1e30) * shape, line
-    wanted, *others = (picture(name, start) for start in starts)
+    wanted, *others = (run(name, N, init=start, tol=1e-3) for start in starts)
     for found in others:
         assert found.converged and found.n_iter > 5
-        assert found.kl < 1.25 * wanted.kl + 0.2  # 1.06 times, when tried
+        assert found.kl < 1.25 * wanted.kl  # 1.15 times, when tried
     across, along = torch.linalg.svdvals(found.Z).flip(0)
-    assert across > 0.03 * along  # 0.09 to 0.38; the noise is 0.01
+    assert across > 0.3 * along  # 0.6 to 0.9; the noise is 0.01
 
 
 def test_few_points():

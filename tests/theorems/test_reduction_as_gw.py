@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 from drot import spectral
 from oracles import scaled
-from plans import energy, squares
+from plans import LOSSES, energy, squares
 from scipy.integrate import quad
 from scipy.optimize import linear_sum_assignment, minimize
-
-LOSSES = ("square", "kl")
 
 
 def balanced(n: int, seed: int) -> np.ndarray:

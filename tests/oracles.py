@@ -149,6 +149,10 @@ def log_perplexity(p: np.ndarray) -> float:
     return -sum(float(x) * float(np.log(x)) for x in p if x > 0)
 
 
+def row_perplexities(plan) -> np.ndarray:
+    return np.exp([log_perplexity(row) for row in np.asarray(plan)])
+
+
 def bandwidth_by_bisection(row: np.ndarray, perplexity: float, halvings: int = 200) -> float:
     """The eps at which softmax(-c / eps) has this perplexity: halve a bracket 200 times."""
     low, high = -800.0, 800.0  # of log eps

@@ -67,9 +67,6 @@ def test_the_numbers_are_given_back(three, error):
     with pytest.raises(error):
         drot.snekhorn(plan, callback=callback)
     assert set(seen) == {(1,) * len(three)} and now() == three
-    with pytest.raises(ValueError, match="square"):
-        drot.entropic_affinity(np.zeros((3, 2)), perplexity=2.0)
-    assert now() == three
 
 
 def test_a_choice_stands(three, monkeypatch):

@@ -14,6 +14,7 @@ from drot.affinities.symmetric import _Newton
 from drot.affinities.symmetric_dual import Dual
 from drot.costs.array import Pairwise, as_pairwise
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles import row_perplexities
 from plans import cloud_cost, squares
 
 
@@ -53,10 +54,6 @@ def solved(name: str, share: float):
     xi = 1 + share * (len(C) - 1)
     conic = oracles.symmetric_entropic_transport(C, xi)
     return C, xi, conic, drot.symmetric_entropic_affinity(C, perplexity=xi)
-
-
-def row_perplexities(plan) -> np.ndarray:
-    return np.exp([oracles.log_perplexity(row) for row in np.asarray(plan)])
 
 
 def dual_of(C, xi, block: int | None = None) -> Dual:

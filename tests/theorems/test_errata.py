@@ -14,6 +14,14 @@ from sklearn.manifold import spectral_embedding
 EYE = torch.eye(3, dtype=torch.float64)
 
 
+def test_err_sign():
+    C = drot.sqeuclidean(np.random.default_rng(0).normal(size=(12, 2))).dense()
+    affinity = drot.entropic_affinity(C, perplexity=3)
+    right, printed = (torch.exp(sign * C / affinity.eps[:, None]) for sign in (-1, 1))
+    torch.testing.assert_close(right / right.sum(dim=1)[:, None], affinity.plan, rtol=1e-8, atol=0)
+    assert abs(right.sum(dim=1) / printed.sum(dim=1) - 1).min() > 0.1
+
+
 def test_err_toy():
     """Batches of p_1, of p_2, and of p_2 with more trials."""
     X = drot.datasets.heteroscedastic_multinomials(n_high=10_000, random_state=0).X
@@ -88,6 +96,17 @@ def test_err_student():
     assert abs(drot.gw_objective(C_X, C_Z, plain[swap], loss="kl")) < 1e-12
 
 
+def test_err_connected():
+    cloud = np.random.default_rng(0).normal(size=(60, 2)) * [3, 1]
+    cloud -= cloud.mean(axis=0)
+    equal = drot.ccpca(cloud, np.zeros((60, 60)), n_samples=600)  # all pairs weigh the same
+    size = float(equal.Z.norm()) / np.linalg.norm(cloud)
+    expected = float(equal.n_connected.double().mean())
+    assert size / ((expected - 1) / 59) == pytest.approx(1, abs=0.1) and size < 0.03
+    U = np.ones((60, 1)) / math.sqrt(60)  # of a connected graph
+    assert abs(U @ U.T @ cloud).max() < 1e-12
+
+
 def test_err_crossing():
     """In scikit-learn's digits edges cross more often than pairs are joined."""
     source = drot.datasets.digits()
@@ -119,11 +138,23 @@ def test_err_ties_rank():
     assert drot.neighborhood_preservation(line, line, 1) == 1
 
 
+def test_err_sampling_time():
+    for n in (10, 100):
+        graph = drot.sample_graph(torch.zeros(n, n).double(), prior="edges", random_state=0)
+        assert graph.weights.sum() == n
+
+
 def test_err_isomap():
     line = np.array([0.0, 1.0, 3.0, 6.0])
     geodesic, H, centred = abs(line[:, None] - line), np.eye(4) - 0.25, line - line.mean()
     np.testing.assert_allclose(-H @ geodesic**2 @ H / 2, np.outer(centred, centred), atol=1e-12)
     assert np.linalg.matrix_rank(-H @ geodesic @ H / 2, tol=1e-6) == 3  # not the line
+
+
+def test_err_sne_input():
+    rows = drot.entropic_affinity(drot.sqeuclidean([[0.0], [1.0], [3.0]]), perplexity=2)
+    assert abs(rows.plan.sum(dim=1) - 1).max() < 1e-9
+    assert abs(drot.symmetrize(rows).sum(dim=1) - 1).max() > 0.01
 
 
 def test_err_larger():
@@ -182,6 +213,14 @@ def test_err_cpd_affinity():
     assert np.linalg.eigvalsh(H @ P.numpy() @ H).min() < -5e-4
     v = np.array([1.0, -2, 1, 0])
     assert v @ P.numpy() @ v == pytest.approx(-3.54e-3, abs=1e-5)
+
+
+def test_err_eta():
+    identity = torch.eye(12, dtype=torch.float64)  # costs 0, and no plan is cheaper
+    # at eta = 6, in the printed range, it is feasible and not saturated
+    assert drot.row_entropy(identity).sum() == 12 > 6
+    constant = torch.full_like(identity, 1 / 12)
+    assert abs(drot.row_entropy(constant).sum() - 12 * (math.log(12) + 1)) < 1e-9
 
 
 def test_err_mrf_markov():

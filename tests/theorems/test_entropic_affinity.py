@@ -104,7 +104,7 @@ def test_err_ties():
     assert_allclose(optima @ row[0], 0.0)  # all of them cost nothing: the least
     coldest = oracles.softmax(row[0], math.exp(-20))  # softmax rows start at the number of ties
     assert oracles.log_perplexity(coldest) > math.log(3) - 1e-9
-    with pytest.raises(ValueError, match="more than 3 only, as 3 of its points are equally near"):
+    with pytest.raises(ValueError, match="more than 3, as 3 of its points are equally near"):
         drot.entropic_affinity(np.tile(row, (4, 1)), perplexity=2.0)
 
 

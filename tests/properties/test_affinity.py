@@ -50,6 +50,8 @@ def test_neighbours(diagonal):
     allowed = C.clone().fill_diagonal_(math.inf) if diagonal == "drop" else C
     log_plan = (exact.lam[:, None] - allowed) / exact.eps[:, None]
     torch.testing.assert_close(log_plan, exact.log_plan, rtol=1e-11, atol=1e-11)
+    two = solve(perplexity=1.5, n_neighbors=2).perplexity  # the fewest
+    torch.testing.assert_close(two, torch.full((20,), 1.5).double())
     few = solve(n_neighbors=k)
     expected = np.zeros((20, 20))
     for i, row in enumerate(C.numpy()):

@@ -144,21 +144,8 @@ def test_prp_small_sets_plans(xi):
 
 
 def test_cor_no_lonely_point():
-    """Outliers at any distance: P^se keeps the bound, and the conic solver's plan does too."""
-    X = np.random.default_rng(0).normal(size=(12, 2))
-    X[0] = (40.0, 0.0)
-    C = oracles.exact_sqeuclidean(X, X)
-    xi = 3.0
-    bound = 1 - least_leak(12, 1, xi)
-    conic = oracles.symmetric_entropic_transport(C, xi).plan
-    ours = drot.symmetric_entropic_affinity(C, perplexity=xi).plan.numpy()
-    np.testing.assert_allclose(ours, conic, atol=1e-5)
-    assert ours.diagonal().max() <= bound + 1e-9
-    assert ours[0, 0] > bound - 0.1  # the outlier is as alone as it may be
-
-
-def test_cor_no_lonely_point_counterexample():
-    """P^ds: as the outlier moves away, its self-weight tends to 1 as the proof's bound says."""
+    """P^se: at any distance an outlier is as alone as the bound lets it be. P^ds: as it moves away,
+    its self-weight tends to 1 as the proof's bound says; both are the conic solver's plans."""
     rest, n, xi = np.random.default_rng(1).normal(size=(9, 2)), 10, 5.0
     assert xi <= (n - 1) ** ((n - 1) / n)
     B = oracles.exact_sqeuclidean(rest, rest).sum() / (n - 1)
@@ -167,6 +154,10 @@ def test_cor_no_lonely_point_counterexample():
         C = oracles.exact_sqeuclidean(X, X)
         plan = drot.doubly_stochastic_affinity(C, perplexity=xi).plan.numpy()
         assert C[0, 1:].min() >= r**2 and 1 - plan[0, 0] <= B / r**2
+        kept = drot.symmetric_entropic_affinity(C, perplexity=xi).plan.numpy()
+        assert 0 < 1 - least_leak(n, 1, xi) - kept.diagonal().max() + 1e-9 < 0.1
+        conic = oracles.symmetric_entropic_transport(C / r**2, xi).plan
+        np.testing.assert_allclose(kept, conic, atol=1e-4)
         conic = oracles.symmetric_transport(C / r**2, n * (math.log(xi) + 1)).plan
         np.testing.assert_allclose(plan, conic, atol=1e-4)
     # above the stated range the point must spread: all rows near the constant one

@@ -91,7 +91,7 @@ def test_adam_arrives_at_its_defaults(name):
     """Maps of LargeVis and UMAP are wider: at a tenth of the rate they would be on their way."""
     X = cloud("gaussian", 3, N, 4) + 10 * np.eye(4)[np.arange(N) % 3]
     model = getattr(drot, name)(solver="adam", random_state=0).fit(X)
-    assert model.result_.converged and model.result_.residual <= 0.02
+    assert model.result_.residual <= 0.02 and model.n_iter_ < 1000
 
 
 def test_descent_ends_where_no_step_lowers():

@@ -176,6 +176,10 @@ def test_prp_mirror_descent(loss):
     # small steps: the sign decides
     down, up = (energy(A, B, steps(T, log_T - s * G / 50), loss) for s in (1, -1))
     assert down < energy(A, B, T, loss) < up
+    # the adapted epsilon descends as far as one cares to go
+    path = mirror_descent(quadratic, quadratic.state(T))
+    trace = np.array([state.value for state, _ in itertools.islice(path, 100)])
+    assert (np.diff(trace) <= 1e-12).all() and trace[-1] < trace[0] - 1e-3
 
 
 @pytest.mark.parametrize("loss", LOSSES)

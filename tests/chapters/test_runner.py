@@ -33,14 +33,14 @@ def page(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Path:
-    """A copy of the runner, whose cells have 3 s, not 600."""
+    """A copy of the runner, whose cells have 5 s, not 600."""
     root = tmp_path_factory.mktemp("project")
     own = (".pytest.ini", "_config.yml", "conftest.py")
     for name in (*own, "book/conftest.py", "book/_ext/executions.py"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, root / name)
     runner = root / ".pytest.ini"
-    text = runner.read_text("utf8").replace("--nbval-cell-timeout=600", "--nbval-cell-timeout=3")
+    text = runner.read_text("utf8").replace("--nbval-cell-timeout=600", "--nbval-cell-timeout=5")
     runner.write_text(text, "utf8")
     (root / "tests").mkdir()
     (root / "pkg" / "src" / "toy").mkdir(parents=True)
@@ -93,7 +93,7 @@ def stored(executions) -> dict[str, object]:
         ("failing", ["FAILED", "SKIPPED"], "json.loads('{')"),
         ("quiet", ["FAILED"], "nothing was raised"),
         ("unfinished", ["FAILED"], "UserWarning: stopped at a residual"),
-        ("stuck", ["FAILED", "SKIPPED"], "Timeout of 3 seconds"),
+        ("stuck", ["FAILED", "SKIPPED"], "Timeout of 5 seconds"),
     ],
 )
 def test_a_failure_skips_the_rest(report: str, name: str, verdicts: list[str], said: str):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import as_perplexity, as_positive, check_choice, check_fits, check_reach
@@ -26,7 +27,7 @@ Optimizer = Literal["adam", "lbfgs"]
 def symmetric_dual_ascent(
     cost,
     *,
-    perplexity,
+    perplexity: ArrayLike,
     optimizer: Optimizer = "adam",
     learning_rate: float = 0.1,
     tol: float = 1e-3,
@@ -130,7 +131,7 @@ def symmetric_dual_ascent(
 def symmetric_alternating_projections(
     cost,
     *,
-    perplexity,
+    perplexity: ArrayLike,
     bandwidth: float,
     tol: float = 1e-6,
     max_iter: int = 5000,

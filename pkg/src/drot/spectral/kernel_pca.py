@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.algebra import signs
@@ -33,7 +34,9 @@ class SpectralEmbedding:
 
 
 @by_size
-def kernel_pca(similarity, n_components: int = 2, *, weights=None) -> SpectralEmbedding:
+def kernel_pca(
+    similarity, n_components: int = 2, *, weights: ArrayLike | None = None
+) -> SpectralEmbedding:
     r"""Kernel PCA: the points whose inner products are closest to a centred kernel.
 
     .. math::

@@ -25,11 +25,6 @@ quietly = partial(reduction, on_failure="ignore")
 affinity = partial(grouped, 24, 5.0)
 
 
-def blobs() -> tuple[np.ndarray, np.ndarray]:
-    y = np.repeat([0, 1, 2], 10)
-    return np.random.default_rng(0).normal(size=(30, 4)) + 8 * y[:, None] * [1, -1, 1, 0], y
-
-
 @pytest.mark.parametrize("n", [60, 480])  # all eigenvectors, and Lanczos iteration
 def test_spectral_clusters_are_those_of_scikit_learn(n):
     """Four clusters with a weak link between each two, and a point that knows only itself."""
@@ -95,16 +90,13 @@ def test_plans_of_single_precision_keep_their_mass(normalization):
     assert value == pytest.approx(found.objective, rel=1e-5)
 
 
-NORMALIZATIONS = ("sum", "rows", "doubly_stochastic")
-
-
 def entropic() -> torch.Tensor:
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(12, 4)) + 4 * rng.normal(size=4) for _ in range(3)])
     return drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=8.0).plan
 
 
-@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+@pytest.mark.parametrize("normalization", ["sum", "rows", "doubly_stochastic"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_far_ones_leave_the_others_alone(normalization, dtype):
     """Objective, similarities and gradient are those of the prototypes with weight alone."""
@@ -153,7 +145,8 @@ def test_reductions_end_with_numbers(normalization, init):
 )
 def test_estimator_is_the_functions(similarity):
     """Each name is the function it says; inner products and their kernel imply each other."""
-    X, y = blobs()
+    y = np.repeat([0, 1, 2], 10)
+    X = np.random.default_rng(0).normal(size=(30, 4)) + 8 * y[:, None] * [1, -1, 1, 0]
     D, G = drot.sqeuclidean(X), drot.gram(torch.from_numpy(X - X.mean(axis=0)))
     symmetric = drot.symmetric_entropic_affinity(D, perplexity=6.0).plan
     C = {
@@ -184,10 +177,9 @@ def test_estimator_is_the_functions(similarity):
     assert again.objective_ == pytest.approx(found.objective, rel=1e-6)
 
 
-METRICS = ["euclidean", "sqeuclidean", "cityblock", "cosine", "correlation"]
-
-
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(
+    "metric", ["euclidean", "sqeuclidean", "cityblock", "cosine", "correlation"]
+)
 @pytest.mark.parametrize("n", [13, 150])
 def test_distances_are_no_similarity(metric, n):
     """They are refused; kernel k-means takes inner products, or minus halves of their squares."""

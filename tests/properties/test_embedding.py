@@ -261,11 +261,11 @@ def test_more_dimensions_than_points_span(q):
 
 
 CLOUD = np.random.default_rng(0).normal(size=(36, 4)) + 5 * np.repeat(np.eye(4)[:3], 12, axis=0)
-FIT = {"n_neighbors": 6, "random_state": 0}
 
 
 def fit(spread: float, **options) -> drot.UMAP:
-    return drot.UMAP(spread=spread, min_dist=0.125 * spread, **{**FIT, **options}).fit(CLOUD)
+    ask = {"spread": spread, "min_dist": 0.125 * spread, "n_neighbors": 6, "random_state": 0}
+    return drot.UMAP(**ask, **options).fit(CLOUD)
 
 
 # powers of 2 scale without rounding

@@ -16,8 +16,6 @@ matplotlib.use("Agg")
 RNG = np.random.default_rng(0)
 Z = RNG.normal(size=(40, 2)) + 9 * np.repeat([0, 1], 20)[:, None]
 WORDS = np.repeat(["B cell", "T cell"], 20)
-
-
 # What pandas calls a Categorical, its third category unused.
 CATEGORIES = SimpleNamespace(categories=("T cell", "B cell", "other"), codes=np.repeat([1, 0], 20))
 

@@ -15,7 +15,7 @@ from drot.metrics import neighborhood_curve, neighborhood_preservation
 from drot.spectral.connected import ccpca, precision_coupling_loss, precision_coupling_optimum
 from hypothesis import given
 from hypothesis import strategies as st
-from plans import same_points
+from plans import same_points, squares
 from sklearn.decomposition import PCA
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -26,19 +26,6 @@ def weights_of(n: int = 12, seed: int = 0) -> np.ndarray:
     W = W + W.T
     np.fill_diagonal(W, 0)
     return W
-
-
-def swiss(n: int = 200, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    t, h = rng.uniform(0, 3, size=n), rng.uniform(0, 1, size=n)
-    return np.stack([np.cos(t), np.sin(t), h], axis=1)
-
-
-def ranks(X) -> np.ndarray:
-    """Rank of j among the neighbours of i, 0 for i itself; ties by number."""
-    gaps = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-    np.fill_diagonal(gaps, -1)
-    return gaps.argsort(axis=1, kind="stable").argsort(axis=1)
 
 
 def test_prp_kernel_pca():
@@ -209,7 +196,7 @@ METHODS = {
 @pytest.mark.parametrize("name", METHODS)
 def test_spectral_signs_and_layout(name):
     """One sign, not the solver's; rows in a row, as L-BFGS wants them."""
-    X = torch.from_numpy(swiss(50))
+    X = torch.randn(50, 3, dtype=torch.float64)
     D = drot.sqeuclidean(X).dense()
     given = X if name in list(METHODS)[:3] else D if name == "classical_mds" else torch.exp(-D)
     found = getattr(spectral, name)(given, **METHODS[name])
@@ -260,7 +247,10 @@ def test_def_preservation(seed, n, ties):
     rng = np.random.default_rng(seed)
     X = grids(seed, n, 2) if ties else rng.normal(size=(n, 3))
     Z = grids(seed + 1, n, 1) if ties else rng.normal(size=(n, 2))
-    x, z, off = ranks(X), ranks(Z), ~np.eye(n, dtype=bool)
+    # rank of j among the neighbours of i, 0 for i itself; ties by number
+    gaps = (squares(Y) - np.eye(n) for Y in (X, Z))
+    x, z = (gap.argsort(axis=1, kind="stable").argsort(axis=1) for gap in gaps)
+    off = ~np.eye(n, dtype=bool)
     curve = neighborhood_curve(X, Z)
     for K in range(1, n - 1):
         overlap = ((x <= K) & (z <= K) & off).sum() / (n * K)

@@ -30,15 +30,6 @@ def total_entropy(plan) -> float:
     return float(drot.row_entropy(plan).sum())
 
 
-def sweep(C: np.ndarray, nu: float, theta: float):
-    """The map that the solver iterates, written again from the statement."""
-
-    def image(f: np.ndarray) -> np.ndarray:
-        return (1 - theta) * f - theta * nu * np.log(np.exp((f[None] - C) / nu).sum(axis=1))
-
-    return image
-
-
 @each_cost
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
 def test_prp_eot(name, share):
@@ -67,7 +58,12 @@ def test_thm_sinkhorn_rate(theta):
     """The Jacobian of the damped map at its fixed point is I - theta (I + P)."""
     C, nu = cloud_cost(6, 9), 1.3
     affinity = at_bandwidth(C, nu, tol=1e-13)
-    f, step = affinity.f.numpy(), sweep(C, nu, theta)
+    f = affinity.f.numpy()
+
+    def step(f: np.ndarray) -> np.ndarray:
+        """The map that the solver iterates, written again from the statement."""
+        return (1 - theta) * f - theta * nu * np.log(np.exp((f[None] - C) / nu).sum(axis=1))
+
     assert_allclose(step(f), f, atol=1e-12)
     stated = np.eye(9) - theta * (np.eye(9) + affinity.plan.numpy())
     assert_allclose(oracles.jacobian(step, f, 1e-5), stated, atol=1e-9)

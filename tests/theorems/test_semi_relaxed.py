@@ -19,11 +19,6 @@ def steps(plan, logits) -> np.ndarray:
     return np.asarray(plan).sum(axis=1, keepdims=True) * K / K.sum(axis=1, keepdims=True)
 
 
-def parts(B, loss: str):
-    """f_2 and h_2 of the losses."""
-    return (B**2, 2 * B) if loss == "square" else (B, np.log(B))
-
-
 def test_lem_srgw_weights():
     """GW at any second marginal lies above srGW, and at the learned one they are equal."""
     A, B = problem(1, 3, 2)
@@ -76,7 +71,7 @@ def test_prp_srgw_asymmetric(loss):
 
     def slopes(A, B, T):
         """Of any matrices, and the short formula of symmetric ones."""
-        (f2, h2), q = parts(B, loss), T.sum(axis=0)
+        (f2, h2), q = (B**2, 2 * B) if loss == "square" else (B, np.log(B)), T.sum(axis=0)
         one, other = A @ T @ h2.T, A.T @ T @ h2
         return (f2 + f2.T) @ q - one - other, 2 * (f2 @ q - one)
 

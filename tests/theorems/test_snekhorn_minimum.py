@@ -139,8 +139,6 @@ def test_eq_snk_remainder():
 
 
 CORNERS = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]).double()
-
-
 SQUARE = torch.tensor([[0.0, 2, 1, 2], [2, 0, 2, 1], [1, 2, 0, 2], [2, 1, 2, 0]]).double() / 5
 
 

@@ -61,6 +61,13 @@ def cloud_cost(seed: int, n: int, p: int = 3) -> np.ndarray:
     return squares(rng.normal(size=(n, p)) * rng.uniform(0.3, 3, size=(n, 1)))
 
 
+def graph_cost(seed: int, n: int, decades: float) -> np.ndarray:
+    """A cost in D over some decades, which no Euclidean space gives: its Gibbs kernel may be
+    indefinite, and many rows slack."""
+    C = 10 ** np.random.default_rng(seed).uniform(-decades / 2, decades / 2, size=(n, n))
+    return (C + C.T) / 2 * (1 - np.eye(n))
+
+
 def latent_cost(Z, kernel: str) -> np.ndarray:
     """C_Z: minus the logarithm of the kernel of the points."""
     return squares(Z) if kernel == "gaussian" else np.log1p(squares(Z))

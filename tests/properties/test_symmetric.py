@@ -12,13 +12,9 @@ from drot import symmetric_entropic_affinity as solve
 from drot.affinities import symmetric
 from drot.affinities.symmetric_dual import Dual
 from drot.costs.array import as_pairwise
-from plans import squares as line
+from plans import squares
 
 each_block = pytest.mark.parametrize("block", [None, 3])
-
-
-def squares(kind: str, seed: int, n: int, p: int = 3) -> np.ndarray:
-    return oracles.exact_sqeuclidean(*[cloud(kind, seed, n, p)] * 2)
 
 
 def tabled(C, block: int | None) -> drot.costs.Pairwise:
@@ -44,7 +40,7 @@ def errors(affinity, xi) -> float:
 def test_certificate_of_an_unfinished_plan(kind, max_iter):
     """Stopped early, the residual is that of the plan that is handed back."""
     xi = 1.5 if kind == "triples" else 5.0
-    C = line([-1, 0, 1, 9, 10, 11]) if kind == "triples" else squares(kind, 9, 20)
+    C = squares([-1, 0, 1, 9, 10, 11]) if kind == "triples" else squares(cloud(kind, 9, 20, 3))
     affinity = solve(C, perplexity=xi, tol=1e-15, max_iter=max_iter, on_failure="ignore")
     assert not affinity.converged and affinity.n_iter == max_iter == len(affinity.trace)
     assert (np.diff([0, *affinity.work]) > 0).all() and len(affinity.work) == max_iter
@@ -70,7 +66,7 @@ def test_a_step_that_leads_down_is_damped(kind, seed, n, monkeypatch):
 
     monkeypatch.setattr(symmetric._Newton, "_try", noted)
     xi = 1 + 0.97 * (n - 1)
-    assert errors(solve(squares(kind, seed, n), perplexity=xi), xi) <= 2e-9
+    assert errors(solve(squares(cloud(kind, seed, n, 3)), perplexity=xi), xi) <= 2e-9
     assert min(slopes) < 0
 
 
@@ -136,7 +132,7 @@ def test_plan_of_a_gram_cost_has_the_residual_that_is_stated(offset, block):
 
 
 def test_perplexity_that_float32_takes_for_one():
-    found = solve(line([0, 1, 3]).astype(np.float32), perplexity=1 + 1e-9)
+    found = solve(squares([0, 1, 3]).astype(np.float32), perplexity=1 + 1e-9)
     assert found.residual <= 1e-4
     np.testing.assert_allclose(found.plan, np.eye(3), atol=1e-3)
 
@@ -145,7 +141,7 @@ def test_entropy_of_a_row_in_debt_is_that_of_its_others():
     """There is no logarithm of a negative weight; entropy to spare is no offence."""
     lam = 5 * math.log(0.6) + 2
     given = (torch.tensor(x).double() for x in ([5, 0, 5], [lam, 0, lam]))
-    dual = Dual(as_pairwise(line([-1, 0, 1])), torch.ones(3).double())
+    dual = Dual(as_pairwise(squares([-1, 0, 1])), torch.ones(3).double())
     point = dual.at(*given, torch.arange(3) == 1)
     assert float(point.free[1]) == pytest.approx(-0.2, rel=1e-7)
     assert float(point.entropy[1]) == pytest.approx(1 - 1.2 * math.log(0.6), rel=1e-7)

@@ -8,16 +8,9 @@ import oracles
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
-from plans import cloud_cost
+from plans import cloud_cost, graph_cost
 
-
-def graph_cost(seed: int, n: int) -> np.ndarray:
-    """A cost in D that no Euclidean space gives: its Gibbs kernel may be indefinite."""
-    C = np.random.default_rng(seed).uniform(0.2, 2, size=(n, n))
-    return (C + C.T) / 2 * (1 - np.eye(n))
-
-
-COSTS = {"cloud": cloud_cost(1, 16), "graph": graph_cost(2, 10)}
+COSTS = {"cloud": cloud_cost(1, 16), "graph": graph_cost(2, 10, 1.0)}
 RANDOM = np.random.default_rng(0).normal(size=(9, 9))
 each_cost = pytest.mark.parametrize("name", COSTS)
 

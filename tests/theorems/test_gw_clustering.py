@@ -14,7 +14,7 @@ from drot.gromov.barycenter import Reduced, merges, splits, upper_halves
 from drot.gromov.contraction import Contraction, as_cost
 from plans import LOSSES, cloud, cut, energy, kmeans, problem, soft, weights
 from scipy.optimize import minimize
-from scipy.special import xlogy
+from scipy.special import softmax, xlogy
 from sklearn.metrics import adjusted_rand_score
 
 MIXED = np.array([[2.0, -3, 1], [-3, 2, 1], [1, 1, -2]])  # rows sum to 0, both signs
@@ -69,16 +69,11 @@ KINDS = {  # negative definite on vectors of sum 0, positive definite, positive 
 }
 
 
-def rows_of(z, h):
-    z = np.exp(z - z.max(axis=-1, keepdims=True))
-    return h[:, None] * z / z.sum(axis=-1, keepdims=True)
-
-
 def best_soft(C, h, k, rng, tries):
     """Least reduced objective that a local search over plans finds."""
 
     def objective(x):
-        return value(C, rows_of(x.reshape(len(h), k), h))
+        return value(C, h[:, None] * softmax(x.reshape(len(h), k), axis=1))
 
     return min(minimize(objective, 2 * rng.normal(size=len(h) * k)).fun for _ in range(tries))
 

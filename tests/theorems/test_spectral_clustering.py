@@ -11,13 +11,6 @@ import pytest
 from plans import balanced, cut, kmeans
 
 
-def kernel(seed: int, n: int) -> np.ndarray:
-    """A symmetric positive affinity whose degrees differ by much."""
-    rng = np.random.default_rng(seed)
-    P = np.exp(rng.normal(scale=1.2, size=(n, n)))
-    return P + P.T
-
-
 def partitions(n: int, c: int):
     """Every labelling of n points by exactly c groups, up to the names of the groups."""
     for labels in itertools.product(range(c), repeat=n):
@@ -42,7 +35,8 @@ def test_prp_cut_trace(seed):
     """U is orthonormal and its trace is the cut, for degrees that are far from equal."""
     rng = np.random.default_rng(seed)
     n, c = 11, 2 + seed % 3
-    P = kernel(seed, n)
+    P = np.exp(rng.normal(scale=1.2, size=(n, n)))
+    P = P + P.T  # degrees differ by much
     P[rng.random((n, n)) < 0.2] = 0
     P = np.minimum(P, P.T) + np.diag(rng.uniform(0.1, 3, n))  # zeros, and self-loops of all sizes
     labels = rng.permutation(np.arange(n) % c)

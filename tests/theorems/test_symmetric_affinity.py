@@ -15,15 +15,7 @@ from drot.affinities.symmetric_dual import Dual
 from drot.costs.array import Pairwise, as_pairwise
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles import row_perplexities
-from plans import cloud_cost, squares
-
-
-def graph_cost(seed: int, n: int, decades: float) -> np.ndarray:
-    """A cost in D over some decades, which no Euclidean space gives; many rows are slack."""
-    C = 10 ** np.random.default_rng(seed).uniform(-decades / 2, decades / 2, size=(n, n))
-    C = (C + C.T) / 2
-    np.fill_diagonal(C, 0)
-    return C
+from plans import cloud_cost, graph_cost, squares
 
 
 def star_cost(leaves: int) -> np.ndarray:

@@ -272,6 +272,8 @@ put(
     "t3_",
     unit_snekhorn=one(mean(unit["t-SNEkhorn"])),
     unit_sne=one(mean(unit["t-SNE"])),
+    raw_snekhorn=one(rest["t-SNEkhorn"][4]),
+    raw_sne=one(bare["t-SNE"][4]),
     coil_snekhorn=one(coil["t-SNEkhorn, Adam 1"]),
     coil_sne=one(coil["t-SNE with loops, Adam 1"]),
 )

@@ -13,7 +13,7 @@ from drot.embeddings.losses import BernoulliLoss, SNEkhornLoss, SNELoss, attract
 from drot.embeddings.starts import random_start
 from hypothesis import given
 from hypothesis import strategies as st
-from objectives import BERNOULLI, OBJECTIVES, objective, stochastic
+from objectives import BERNOULLI, OBJECTIVES, cost, objective, stochastic
 
 OFF = ~torch.eye(12, dtype=torch.bool)
 
@@ -46,6 +46,15 @@ def test_coupling_loss_keeps_its_digits():
     c, P = torch.tensor([[[0.0, 30.0], [-30.0, 0.0]], [[0.0, 1.0], [0.0, 0.0]]]).double()
     value = drot.coupling_loss(P, c, prior="binary").item()
     assert value == pytest.approx(2 * math.log1p(math.exp(-30)), rel=1e-12)
+
+
+def test_coupling_loss_of_affinities():
+    """They stand for their plans: the law of Z may be one too."""
+    P, Q = (
+        drot.entropic_affinity(cost(9, seed=s), perplexity=3.0 + s, diagonal="drop") for s in (0, 1)
+    )
+    found = drot.coupling_loss(P, Q, prior="row")
+    assert found == drot.coupling_loss(P.plan, Q.log_plan, prior="row")
 
 
 @pytest.mark.parametrize(("scale", "q"), [(1e-2, 2), (1.0, 3), (30.0, 1)])

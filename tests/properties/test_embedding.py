@@ -22,11 +22,6 @@ LOOSE = {"on_failure": "ignore"}
 N = 60
 
 
-def plan(n: int = 40) -> torch.Tensor:
-    """Doubly stochastic."""
-    return stochastic(n).plan
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_descent_is_monotone(name):
     """F falls at every iteration, in steps of at most a tenth of the size of the map."""
@@ -214,11 +209,11 @@ def test_starts():
 
 def test_spectral_start_is_an_eigenvector():
     """W z = nu D z for the two largest nu below 1, W the plan without its diagonal."""
-    W = plan(30).fill_diagonal_(0).numpy()
+    W = stochastic(30).plan.fill_diagonal_(0).numpy()
     values, vectors = scipy.linalg.eigh(W, np.diag(W.sum(axis=1)))
     assert values[-1] == pytest.approx(1)
     expected = vectors[:, [-2, -3]] - vectors[:, [-2, -3]].mean(axis=0)
-    Z = spectral_start(plan(30)).numpy()
+    Z = spectral_start(stochastic(30).plan).numpy()
     np.testing.assert_allclose(Z.mean(axis=0), 0, atol=1e-10)
     assert np.square(Z[:, 0]).mean() == pytest.approx(1)
     cosines = (Z * expected).sum(axis=0) / np.linalg.norm(Z, axis=0)

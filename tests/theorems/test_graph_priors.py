@@ -226,14 +226,9 @@ def test_prp_cross_entropy(n, x, z):
     assert [formula, found] == pytest.approx([value, value], rel=1e-10)
 
 
-def mean_row(w: np.ndarray) -> np.ndarray:
-    off = np.where(np.eye(len(w)) > 0, 0, w)
-    return off / off.sum(axis=1, keepdims=True)
-
-
 def test_prp_ce_sne():
     n, w, K = 4, rough(2, 4), rough(3, 4)
-    P, Q, p = mean_row(w), mean_row(K), law(n, "row", w)
+    P, Q, p = mean_graph(n, "row", w), mean_graph(n, "row", K), law(n, "row", w)
     value = cross_entropy(graphs(n, "row"), p, K, "row")
     assert value == pytest.approx(-scipy.special.xlogy(P, Q).sum(), rel=1e-10)
     divergence = scipy.stats.entropy(P.T + np.eye(n), Q.T + np.eye(n)).sum() * 2
@@ -243,7 +238,7 @@ def test_prp_ce_sne():
 def test_prp_ce_symmetric():
     """t-SNE's divergence is this cross-entropy over n, but for constants; log n! is one."""
     n, w, K = 4, rough(2, 4), kernel(3, 4)
-    P, Q = mean_row(w), np.where(OFF[n], K, 0) / K[OFF[n]].sum()
+    P, Q = mean_graph(n, "row", w), np.where(OFF[n], K, 0) / K[OFF[n]].sum()
     value = cross_entropy(graphs(n, "row"), law(n, "row", w), K, "edges")
     factor = math.log(math.factorial(n))
     assert value == pytest.approx(-scipy.special.xlogy(P, Q).sum() - factor, rel=1e-10)
@@ -254,7 +249,7 @@ def test_prp_ce_symmetric():
 
 def test_prp_ce_largevis():
     n, w, K = 4, rough(2, 4), kernel(3, 4)
-    P, Q = mean_row(w), K / (1 + K)
+    P, Q = mean_graph(n, "row", w), K / (1 + K)
     value = cross_entropy(graphs(n, "row"), law(n, "row", w), K, "binary")
     terms = P * np.log(Q) + (1 - P) * np.log(1 - Q)
     assert value == pytest.approx(-terms[OFF[n]].sum(), rel=1e-10)
@@ -300,7 +295,7 @@ def test_prp_ce_chain():
         assert more == pytest.approx(-math.log(chance), rel=1e-9)
     assert -math.log(closed["edges"]) > -math.log(all_equal) + 1e-3  # unequal sums of rows
     # equal sums are enough, the entries need not be
-    equal = 5 * mean_row(K)
+    equal = 5 * mean_graph(n, "row", K)
     least = cross_entropy(W, p, equal, "edges") - cross_entropy(W, p, equal, "row")
     assert least == pytest.approx(-math.log(all_equal), rel=1e-9)
 

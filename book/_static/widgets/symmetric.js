@@ -132,7 +132,7 @@
         ["xi", ["target ", element("i", {}, "ξ")]],
         ["before", [symbol("e")]],
         ["after", "symmetrised"],
-        ["mass", "of mass"],
+        ["mass", "row sum"],
         ["symmetric", [symbol("se")]],
         ["verdict", 1],
         ["solver", 2],
@@ -202,7 +202,7 @@
           : trouble,
       });
       listed.update(
-        ["point", symbol("e"), "symmetrised", "mass", symbol("se"), "entropy"],
+        ["point", symbol("e"), "symmetrised", "row sum", symbol("se"), "entropy"],
         points.map((_, i) => [
           String(i + 1),
           ...NUMBERS.map((name) => decimals(number(name, i))),

@@ -468,7 +468,7 @@ negative :: needs a NAME without negative .*; entry \(1, 2\) is -0\.25 :: both(v
 [similarity < symmetric]
 a cost :: ^NAME holds distances, small where .*; pass an affinity of it, or drot.gram :: COST
 [log_kernel < cost - one point]
-a cost :: TypeError: NAME is of type Pairwise, .*; pass an affinity of it, or an array :: COST
+a cost :: TypeError: NAME is of type Pairwise, .*; pass an affinity of it, or its dense\(\) :: COST
 not finite :: NAME is (nan|NaN|inf) at row 2, column 1; .* or -inf
 [rows < array]
 not finite :: NAME .*(non-negative|finite).*(nan|NaN|inf) at row 2, column 1

@@ -199,3 +199,11 @@ def test_trace_does_not_see_the_tiles(n_neighbors, diagonal):
         torch.testing.assert_close(parts.plan, whole.plan, rtol=1e-12, atol=1e-12)
         for rows, tile in parts.log_tiles(2):
             assert len(tile) <= min(2, block) and torch.equal(tile, parts.log_plan[rows])
+
+
+def test_bandwidth_of_two_scales():
+    """Two distances that differ by rounding alone leave a flat stretch below the bandwidth."""
+    cost = drot.sqeuclidean(np.array([[0.0], [-512.21061336], [-1024.42122672]]))
+    found = drot.gaussian_affinity(cost, perplexity=1.618, diagonal="drop")
+    reached = np.log(oracles.row_perplexities(found.plan.numpy())).mean()
+    assert found.passes < 20 and reached == pytest.approx(np.log(1.618), abs=3e-9)

@@ -170,6 +170,16 @@ def test_two_clusters_of_a_graph_are_dealt_anew(graph):
             assert barycenter(A, 2, random_state=seed, **ask).objective > least + 1e-12
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_objective_is_in_the_unit_of_the_similarity(dtype):
+    """Where the largest of |C - m| is a power of two, to which float32 may round another one."""
+    C = 3 * np.kron(np.eye(3), np.ones((3, 3))).astype(dtype)
+    for k in (1, 2):
+        found = barycenter(C, k)
+        assert found.objective == pytest.approx(3.0 - k, rel=1e-6)  # 2 for one cluster, 1 for two
+        assert found.objective == drot.gw_objective(C, found.structure, found.plan)
+
+
 BLOBS = cloud(60, 4).numpy() + 9 * np.eye(4)[np.arange(60) % 3]
 
 

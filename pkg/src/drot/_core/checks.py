@@ -28,7 +28,7 @@ def as_real(value, name: str) -> Tensor:
         raise TypeError(f"{name} is sparse ({value.layout}); pass {name}.to_dense()")
     if type(value).__module__.startswith("drot."):
         parts = " or ".join(part for part in ("plan", "Z", "X", "result_") if part in dir(value))
-        whole = "an affinity of it, or an array" if "dense" in dir(value) else "numbers"
+        whole = "an affinity of it, or its dense()" if "dense" in dir(value) else "numbers"
         says = f"its {parts}" if parts else whole
         raise TypeError(f"{name} is of type {type(value).__name__}, no array; pass {says}")
     try:

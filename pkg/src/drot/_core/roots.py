@@ -56,7 +56,7 @@ def halley(
     """One step towards a root, of at most ``most``, kept inside the bracket.
 
     Halves the bracket instead, once it has two ends, where the step would leave it or the value
-    has not halved since ``last``.
+    has not halved since ``last``; with one end it goes all of ``most`` where the function is flat.
     """
     (gap, slope, curvature), (low, high) = at_t, bracket
     newton = -gap / slope
@@ -67,6 +67,7 @@ def halley(
     new = t + step
     middle = (low + high) / 2
     halve = (new <= low) | (new >= high) | (gap.abs() > last / 2)
+    new = torch.where(gap.abs() > 0.99 * last, t - most * gap.sign(), new)
     return torch.where(halve & middle.isfinite(), middle, new)
 
 

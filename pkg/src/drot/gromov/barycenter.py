@@ -25,10 +25,11 @@ from .._core.algebra import ratio, total
 from .._core.checks import Seed, as_count, as_rng
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
-from .contraction import Contraction, Coupling, as_cost, as_weights, hard_plan, in_double, standard
+from .contraction import Contraction, Coupling, as_cost, as_weights, hard_plan, standard
 from .descent import SMALL, Moves, Problem, Steps, descent, end_of
 from .loss import LossName
 from .moves import row_moves
+from .objective import exact_objective
 from .semirelaxed import Callback, SemiRelaxedGW
 from .starts import HardInit, as_init, clusters, dealt, features, lower_by, starts
 
@@ -171,12 +172,11 @@ def srgw_barycenter(
     plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
     found = lowest("srgw_barycenter", plans, descend, max_iter, callback, finish)
     cell = problem.cell(found.state.T)  # without the rounding of the steps
-    v = cell.T.double().sum(dim=1)
-    exact = Reduced(standard(in_double(cost, seen.loss), v, loss)[0], v, k).cell(cell.T.double())
-    (objective,) = unit.objectives([exact.value])
+    structure = torch.where(torch.outer(cell.q, cell.q) > 0, unit.entries(cell.structure), 0)
+    objective = exact_objective(Contraction(cost, structure, seen.loss), cell.T)
     result = SemiRelaxedBarycenter(
         plan=cell.T,
-        structure=torch.where(torch.outer(cell.q, cell.q) > 0, unit.entries(cell.structure), 0),
+        structure=structure,
         objective=objective,
         trace=unit.objectives(found.trace, found.state.value, objective),
         ends=unit.objectives(found.ends, found.state.value, objective),

@@ -138,3 +138,18 @@ def test_check_estimator(model):
     results = check_estimator(model, on_skip=None, expected_failed_checks=known)
     assert {result["status"] for result in results} <= {"passed", "skipped", "xfail"}
     assert {r["check_name"] for r in results if r["status"] == "xfail"} == known.keys()
+
+
+def test_a_column_with_mass_that_is_no_label():
+    """Of a soft plan, as a stopped run has it, such a column comes before those without mass."""
+    T = torch.zeros(6, 4).double()
+    T[:3, 0] = T[3:, 1] = 0.6
+    T[:, 3] = 0.4
+    ask = dict(similarity="precomputed", callback=lambda *_: True, random_state=0)
+    C = np.eye(6) + np.kron(np.eye(2), np.ones((3, 3)))
+    model = drot.DistR(4, init=T / 6, **ask).fit(C)
+    assert (model.weights_[:3] > 0).all() and model.weights_[3] == 0
+    new = np.ones((1, 6))
+    np.testing.assert_array_equal(model.transform(new), model.prototypes_[model.predict(new)])
+    clusters = drot.SemiRelaxedGWClustering(4, init=T / 6, **ask).fit(C)
+    assert clusters.weights_.sum() == pytest.approx(1) and len(clusters.structure_) == 3

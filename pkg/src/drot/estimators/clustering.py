@@ -207,7 +207,7 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
         self.result_: SemiRelaxedBarycenter = found
         order = _by_first_points(found)
         self.labels_ = np.argsort(order)[found.labels.cpu().numpy()]
-        self._columns = used = np.array(order[: 1 + self.labels_.max()])
+        self._columns = used = np.array(order[: np.count_nonzero(found.weights.cpu())])
         self.structure_ = found.structure.cpu().numpy()[np.ix_(used, used)]
         self.weights_ = found.weights.cpu().numpy()[used]
         self.objective_, self.n_iter_ = found.objective, max(1, found.n_iter)
@@ -359,5 +359,6 @@ class DistR(SimilarityEstimator, BaseEmbedding):
 
 
 def _by_first_points(found: SemiRelaxedGW) -> list[int]:
-    """Columns of a plan in the order of their first points; those of no point at the end."""
-    return list(dict.fromkeys([*found.labels.tolist(), *range(found.plan.shape[1])]))
+    """Columns of a plan, those of first points in their order, then others with mass, then none."""
+    weighted = found.weights.nonzero()[:, 0].tolist()
+    return list(dict.fromkeys([*found.labels.tolist(), *weighted, *range(found.plan.shape[1])]))

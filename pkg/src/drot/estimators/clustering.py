@@ -359,6 +359,6 @@ class DistR(SimilarityEstimator, BaseEmbedding):
 
 
 def _by_first_points(found: SemiRelaxedGW) -> list[int]:
-    """Columns of a plan, those of first points in their order, then others with mass, then none."""
+    """Columns of a plan: those of first points in their order, others with mass, the rest."""
     weighted = found.weights.nonzero()[:, 0].tolist()
     return list(dict.fromkeys([*found.labels.tolist(), *weighted, *range(found.plan.shape[1])]))

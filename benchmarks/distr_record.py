@@ -415,16 +415,11 @@ def in_the_mean(gain):
 
 
 gap = {m: max(abs(lead(n, m, "homogeneity")) for n in TITLES) for m in METHODS}
-gains = {score: [lead(n, "DistR", score) for n in TITLES] for score in THREE[1:]}
-for score, gain in gains.items():
-    put(
-        "dit_",
-        **{
-            f"mean_{score[:3]}": signed(statistics.fmean(gain)),
-            f"less_{score[:3]}": signed(statistics.fmean(sorted(gain)[:-1])),
-        },
-    )
-helps = {f"verdict_how_{score[:3]}": in_the_mean(gain) for score, gain in gains.items()}
+gains = {score[:3]: [lead(n, "DistR", score) for n in TITLES] for score in THREE[1:]}
+both = [sum(gain) for gain in zip(*gains.values(), strict=True)]  # the trade-off of the two
+put("dit_", **{f"mean_{score}": signed(statistics.fmean(gain)) for score, gain in gains.items()})
+put("dit_", mean_both=signed(statistics.fmean(both)))
+put("dit_", less_both=signed(statistics.fmean(sorted(both)[:-1])))
 own = {score: [lead(n, "CDR", score) for n in TITLES] for score in THREE}
 put(
     "dit_cdr_",
@@ -445,8 +440,7 @@ put(
     how_CDR=f"{gap['CDR']:.0f}",
     how_DistR=up_to(gap["DistR"]),
     how_drc=words(purer),
-    **helps,
-    verdict_how=in_all(*helps.values()),
+    verdict_how=in_the_mean(both),
     mean_hom=signed(same),
     verdict_similar="holds" if abs(same) <= 1 else "differs",
     verdict_drc=judged(purer, 8),

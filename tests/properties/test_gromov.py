@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+from functools import partial
 
 import drot
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import torch
 from drot.estimators.clustering import SemiRelaxedGWClustering
 from drot.gromov.contraction import hard_plan
-from plans import LOSSES, cloud, energy, hard_plans, problem, weights
+from plans import LOSSES, cloud, energy, hard_plans, kmeans, problem, weights
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
@@ -131,8 +132,8 @@ def test_structure_of_a_kl_barycentre(kind, dtype):
 
 def test_kernel_kmeans_that_is_not_done():
     """It says so as asked; the residual is what the best move of one point would gain."""
-    G = cloud(80, 3) @ cloud(80, 3).T
-    ask = dict(init="random", n_starts=1, random_state=0)
+    X = cloud(80, 3).numpy()
+    G, ask = X @ X.T, dict(init="random", n_starts=1, random_state=0)
     with pytest.raises(drot.NotConverged, match=r"kernel_kmeans: the residual is .* after 1 iter"):
         drot.kernel_kmeans(G, 5, max_iter=1, **ask)
     with pytest.warns(RuntimeWarning, match="kernel_kmeans: the residual"):
@@ -140,15 +141,10 @@ def test_kernel_kmeans_that_is_not_done():
     done = drot.kernel_kmeans(G, 5, **ask)
     assert not short.converged and done.converged and done.residual <= 1e-9
     assert drot.kernel_kmeans(torch.ones(6, 6).double(), 2).converged  # of points at one place
-    spread = float((G.diagonal() - G.mean()).mean())
-    labels = short.labels.numpy()
-
-    def objective(labels):
-        parts = [cloud(80, 3)[labels == c] for c in range(5)]
-        return sum(float((part - part.mean(dim=0)).square().sum()) for part in parts if len(part))
-
+    spread = G.diagonal().mean() - G.mean()
+    labels, objective = short.labels.numpy(), partial(kmeans, X, np.full(80, 1 / 80))
     moved = (np.where(np.arange(80) == i, c, labels) for i in range(80) for c in range(5))
-    gain = (objective(labels) - min(map(objective, moved))) / 80
+    gain = objective(labels) - min(map(objective, moved))
     assert short.residual == pytest.approx(gain / spread, rel=1e-9)
 
 

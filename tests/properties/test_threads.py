@@ -70,23 +70,20 @@ def test_the_numbers_are_given_back(three, error):
 
 
 def test_a_choice_stands(three, monkeypatch):
-    """Another number than the default, one thread included; the variables of the environment."""
+    """Another number than the default, or within a call; the variables of the environment."""
     for count in (1, 2, 4):
         torch.set_num_threads(count)
         with threads_for(1):
             assert now() == (count, *three[1:])
         assert now() == (count, *three[1:])
     torch.set_num_threads(3)
+    with threads_for(1):
+        torch.set_num_threads(2)  # as a callback may
+    assert now() == (2, *three[1:])
+    torch.set_num_threads(3)
     monkeypatch.setattr(threads, "_DEFAULT", 0)  # what a variable makes of it
     with threads_for(1):
         assert now() == three
-
-
-def test_a_callback_may_choose(three):
-    """What is set within a call stays."""
-    with threads_for(1):
-        torch.set_num_threads(2)
-    assert now() == (2, *three[1:])
 
 
 @pytest.mark.parametrize(
@@ -98,9 +95,8 @@ def test_variables_are_choices(name, monkeypatch):
         monkeypatch.delenv(one, raising=False)
     if name:
         monkeypatch.setenv(name, "3")
-    assert runpy.run_path(threads.__file__, run_name="drot._core.threads")["_DEFAULT"] == (
-        0 if name else 3
-    )
+    found = runpy.run_path(threads.__file__, run_name="drot._core.threads")
+    assert found["_DEFAULT"] == (0 if name else 3)
 
 
 def test_python_threads_share_one_blas(three):

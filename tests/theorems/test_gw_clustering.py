@@ -402,10 +402,6 @@ def test_out_of_a_local_minimum(loss, dtype):
     assert adjusted_rand_score(found.labels, y) == 1 and found.plan.dtype == dtype
     assert found.objective < 0.7 * found.ends[0] and len(found.ends) == 1 and found.converged
     assert (np.diff(found.trace) <= 0).all()
-    exact = drot.gw_objective(C, found.structure, found.plan, loss=loss)
-    assert [found.trace[-1], exact] == pytest.approx([found.objective] * 2, rel=1e-5)
-    again = drot.srgw_barycenter(C, 4, loss=loss, init=found)
-    assert torch.equal(again.labels, found.labels)
 
 
 def test_rounding_below_zero_is_no_loss_of_moves():

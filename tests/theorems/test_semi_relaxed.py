@@ -30,8 +30,6 @@ def test_lem_srgw_weights():
     values = np.einsum("ijkl,bik,bjl->b", pointwise(A, B, "square"), T, T, optimize=True)
     assert found.objective <= values.min() + 1e-12
     assert found.objective == pytest.approx(values.min(), abs=5e-2)
-    assert found.objective == pytest.approx(energy(A, B, found.plan), abs=1e-12)
-    torch.testing.assert_close(found.plan.sum(dim=1), w)
     # POT with the learned marginal stays there; with others it stays above
     q = found.weights
     same = drot.gromov_wasserstein(A, B, weights_x=w, weights_z=q, init=found.plan)

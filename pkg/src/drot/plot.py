@@ -30,9 +30,12 @@ def __dir__() -> list[str]:
     return __all__
 
 
-# Told apart by colour-blind readers and on a grey printer (Okabe and Ito, darkened).
-COLORS = ("#0b6176", "#c0571a", "#5b4a9c", "#4f7f2a", "#b23a6b", "#8a6d00", "#3d7fb0", "#6b6b6b")
-_MARKERS = "oD^"  # a colour that comes again has another form: 24 classes are told apart
+# Eight told apart by colour-blind readers and on a grey printer (Okabe and Ito, darkened), and two.
+COLORS = (
+    *("#0b6176", "#c0571a", "#5b4a9c", "#4f7f2a", "#b23a6b", "#8a6d00", "#3d7fb0", "#6b6b6b"),
+    *("#8a2be2", "#1d1d1d"),
+)
+_MARKERS = "oD^"  # a colour that comes again has another form: 30 classes are told apart
 
 
 @contextmanager
@@ -201,7 +204,7 @@ def scatter(
 ) -> Axes:
     r"""Draw a map of points or prototypes, with its classes named on it.
 
-    Axes have no numbers: a map is determined up to a rotation at most. Classes have the eight
+    Axes have no numbers: a map is determined up to a rotation at most. Classes have the ten
     :data:`COLORS`, lighter on a dark ground, and another marker when these come again.
 
     Parameters

@@ -6,6 +6,7 @@
 - Counts the figures of each page at the front from 1, those of chapter 0 as 0.1, 0.2.
 - Drops scripts that are emitted twice, and mends the markup of signatures and of the bibliography.
 - Keeps words with a hyphen, and formulas with the comma behind them, in one line.
+- Says on the button of a folded cell that it holds a page's imports.
 - Lets exercises say whether an answer is right (``answers.py``).
 - Shows every figure in one place (``gallery.py``).
 - Ships every chapter as an executed notebook, and links it to Colab (``notebooks.py``).
@@ -178,6 +179,13 @@ def package_of(module: str) -> str:
     return ".".join(module.split(".")[:2]) if module.startswith("drot.") else ""
 
 
+def name_the_imports(app, doctree) -> None:
+    """Say on its button what a folded cell holds that begins with imports."""
+    for cell in doctree.findall(nodes.container):
+        if cell.get("hide_mode") == "all" and cell.astext().startswith(("import ", "from ")):
+            cell["prompt_show"], cell["prompt_hide"] = "Imports of this page", "Hide the imports"
+
+
 def turn_to_the_next_chapter(app, pagename, templatename, context, doctree):
     """Previous and Next of a chapter, and of the first page, pass over all that stands between.
 
@@ -209,6 +217,7 @@ def count_figures_by_page(app, env) -> list[str]:
 def setup(app):
     app.connect("env-get-updated", count_figures_by_page, priority=900)  # after Sphinx itself
     app.connect("doctree-read", name_by_package, priority=900)
+    app.connect("doctree-read", name_the_imports)
     app.connect("autodoc-process-docstring", link_labels)
     app.connect("autodoc-process-signature", shorten_types)
     app.connect("builder-inited", check_cache)

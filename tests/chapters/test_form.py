@@ -1,6 +1,8 @@
 """Pages fit together and lead a reader: headers, labels, exercises, neighbours, words, index."""
 
+import builtins
 import re
+import symtable
 from pathlib import Path
 
 import pytest
@@ -130,6 +132,32 @@ def test_code_that_is_shown_fits_the_page(name: str):
         if not re.search("(?:hide|remove)-(?:input|cell)", options):
             width = 81 if "from drot.exercises import check" in cell else 86
             assert max(map(len, cell[len(options) :].splitlines()), default=0) <= width
+
+
+def names(cell: str) -> tuple[set[str], set[str]]:
+    """What a cell defines at its top level, and what it takes from there, in functions too."""
+    made, taken, tables = set(), set(), [symtable.symtable(cell, "cell", "exec")]
+    for name in tables[0].get_symbols():
+        if name.is_assigned() or name.is_imported():
+            made.add(name.get_name())
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        found = (s for s in table.get_symbols() if s.is_referenced())
+        taken |= {s.get_name() for s in found if s.is_global() or table.get_type() == "module"}
+    return made, taken
+
+
+@pytest.mark.parametrize("name", [*CHAPTERS, *FURTHER, "book/quickstart"])
+def test_code_that_is_shown_runs_without_what_is_not(name: str):
+    """A reader can copy a page's code: names come from cells that are shown, or can be unfolded."""
+    known = {*dir(builtins), "get_ipython"}
+    for cell in CELL.findall(PAGES[name]):
+        options = re.match(r"(?:---\n.*?\n---\n|:[^\n]*\n)*", cell, re.S)[0]
+        if not re.search("remove-(?:input|cell)", options):
+            made, taken = names(cell[len(options) :])
+            assert not taken - made - known
+            known |= made
 
 
 def label(name: str) -> str:

@@ -57,6 +57,7 @@ FRONT = {
     "book/00_one_picture": (0,),
     "book/quickstart": (),
     "book/reading_maps": (),
+    "book/single_cells": (),
 }
 
 # A word or number with a hyphen at which no line may end, and where it may stand.

@@ -144,7 +144,8 @@ def test_previews_on_hover_come_from_this_site(pages, site: Path):
 def test_figures_are_counted_from_one_on_each_page(chapters):
     """Those of chapters, 0 among them, behind the number of the chapter."""
     numbered = [name for name in TOC if re.match(r"book/\d\d_", name)]
-    for name in [*numbered, "book/index", "book/quickstart", "book/reading_maps"]:
+    front = ("index", "quickstart", "reading_maps", "single_cells")
+    for name in [*numbered, *(f"book/{name}" for name in front)]:
         titles = [tag.text.strip() for tag in chapters[name].select("figcaption .caption-number")]
         chapter = re.match(r"book/(\d\d)_", name)
         first = f"{int(chapter[1])}." if chapter else ""

@@ -132,3 +132,24 @@ def test_distances_are_exact_up_to_the_last_digit(dtype, size, step, block):
             C = drot.sqeuclidean(*clouds, block=block).dense() / step**2
             exact = ((A[:, None] - B) ** 2).sum(axis=-1)  # in whole numbers
             np.testing.assert_array_equal(C.numpy().astype(np.int64), exact)
+
+
+@pytest.mark.parametrize("block", [None, 7, 300])
+def test_map_meets_each_row_once_and_gives_no_view(block):
+    """In working tiles, of one as of several: the 600 points are more than a tile has."""
+    for n in (20, 600):
+        X = np.random.default_rng(0).normal(size=(n, 2))
+        cost, sizes = drot.sqeuclidean(X, block=block), []
+
+        def sums(rows, tile, cost=cost, sizes=sizes):
+            sizes.append(len(tile))
+            assert torch.equal(tile, cost.rows(rows))
+            return tile.sum(dim=1)
+
+        np.testing.assert_allclose(cost.map(sums), cost.dense().sum(dim=1), rtol=1e-13)
+        most = min(block or n, 2**18 // n)
+        assert sum(sizes) == n and max(sizes) <= most and len(sizes) == -(-n // most)
+        diagonal = cost.diagonal()
+        assert diagonal.untyped_storage().nbytes() == 8 * n
+        diagonal.fill_(1.0)
+        assert (cost.diagonal() == 0).all()

@@ -86,8 +86,7 @@ class Affinity(Saved):
     def tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:
         """Yield ``(rows, P[rows])`` in row tiles of at most ``most`` rows."""
         for rows, tile in self.log_tiles(most):
-            # not _core.kernels.exp: its last bit depends on the place, P = P^T
-            yield rows, tile.exp_()
+            yield rows, tile.exp_()  # as `plan` has them, to the bit
 
     @property
     def log_plan(self) -> Tensor:
@@ -98,7 +97,8 @@ class Affinity(Saved):
     def plan(self) -> Tensor:
         """P itself, shape (n, m)."""
         check_fits(self.shape, self.dtype, self.device)
-        return self.cost.join(tile for _, tile in self.tiles())
+        # not _core.kernels.exp: its last bit depends on the place, P = P^T
+        return self.logs.map(lambda _, log_p: log_p.exp_())
 
     def dense(self) -> Tensor:
         """The plan, as costs and graphs give their arrays."""
@@ -107,7 +107,7 @@ class Affinity(Saved):
     @property
     def perplexity(self) -> Tensor:
         """Exponential of Shannon's entropy of each row divided by its mass, shape (n,)."""
-        return self.logs.join(_entropies(log_p) for _, log_p in self.log_tiles()).exp()
+        return self.logs.map(lambda _, log_p: _entropies(log_p)).exp()
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the duals, the certificate and what the cost is made of to an ``.npz`` file.

@@ -15,7 +15,7 @@ from .._core.roots import halley
 from .._core.run import OnFailure, iterate, read_limits
 from .._core.sinkhorn import symmetric_sinkhorn
 from .._core.threads import by_size
-from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
+from ..costs.array import Pairwise, as_pairwise, check_symmetric
 from .base import Callback, SymmetricAffinity, less_base
 from .rows import mean_bandwidth, one_bandwidth
 
@@ -123,7 +123,7 @@ def doubly_stochastic_affinity(
     # less the diagonal, and then the least of each row, f is of the size of nu and has its digits
     base = cost.diagonal() / 2
     plain = less_base(cost, base)
-    least = cost.join(tile.amin(dim=1) for _, tile in plain.tiles(tile_rows(cost)))
+    least = plain.map(lambda _, tile: tile.amin(dim=1))
     base = base + least.clamp_max(0.0) / 2
     plain = less_base(cost, base)
     nu, extra = bandwidth, 0.0
@@ -186,16 +186,15 @@ def _sinkhorn(
 def _log_sums(cost: Pairwise, f: Tensor, nu: float, entropies: bool) -> tuple[Tensor, Tensor]:
     """Logarithms of the row sums, (n,), and Shannon's entropies of the rows made to sum to 1."""
 
-    def tiles() -> Iterator[Tensor]:
-        for rows, tile in cost.tiles(tile_rows(cost)):
-            x = _exponents(tile, rows, f, nu)
-            top = x.amax(dim=1)
-            x.sub_(top[:, None])
-            weight = exp(x, out=None if entropies else x)
-            total = weight.sum(dim=1)
-            log_total = total.log()
-            mean = x.clamp_min_(-1e4).mul_(weight).sum(dim=1) / total if entropies else total
-            yield torch.stack([log_total + top, log_total - mean], dim=1)
+    def both(rows: slice, tile: Tensor) -> Tensor:
+        x = _exponents(tile, rows, f, nu)
+        top = x.amax(dim=1)
+        x.sub_(top[:, None])
+        weight = exp(x, out=None if entropies else x)
+        total = weight.sum(dim=1)
+        log_total = total.log()
+        mean = x.clamp_min_(-1e4).mul_(weight).sum(dim=1) / total if entropies else total
+        return torch.stack([log_total + top, log_total - mean], dim=1)
 
-    sums, entropy = cost.join(tiles()).unbind(dim=1)
+    sums, entropy = cost.map(both).unbind(dim=1)
     return sums, entropy

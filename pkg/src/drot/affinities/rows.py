@@ -48,17 +48,13 @@ class EntropicAffinity(Affinity):
         as_pairwise(self.cost)  # square
         # self-loops that are not allowed have an infinite cost
         check_symmetric(self.cost.derive(lambda i: fill_diagonal(self.cost.rows(i).clone(), i, 0)))
-        least = self.cost.join(tile.amin(dim=1) for _, tile in self._tiles())
+        least = self.cost.map(lambda _, tile: tile.amin(dim=1))
 
-        def masses() -> Iterator[Tensor]:
-            for rows, tile in self._tiles():
-                yield log_sum_exp((least[rows, None] - tile).div_(self.eps[rows, None]))
+        def masses(rows: slice, tile: Tensor) -> Tensor:
+            return log_sum_exp((least[rows, None] - tile).div_(self.eps[rows, None]))
 
         known = {name: value for name, value in vars(self).items() if name != "lam"}
-        return SymmetrizedAffinity(**known, least=least, mass=self.cost.join(masses()))
-
-    def _tiles(self) -> Iterator[tuple[slice, Tensor]]:
-        return self.cost.tiles(tile_rows(self.cost))
+        return SymmetrizedAffinity(**known, least=least, mass=self.cost.map(masses))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -291,7 +287,7 @@ def gaussian_affinity(
     if perplexity is not None:
         log_nu, trace = mean_bandwidth(cost, perplexity, tol, max_iter)
         nu, residual, passes = math.exp(log_nu), trace[-1], len(trace) + 1
-    lam = cost.join(log_sum_exp(tile / -nu).mul_(-nu) for _, tile in cost.tiles(tile_rows(cost)))
+    lam = cost.map(lambda _, tile: log_sum_exp(tile / -nu).mul_(-nu))
     refuse_rows(
         ~lam.isfinite(),
         f"of this cost leaves the range of {lam.dtype} at bandwidth={nu:g}; pass a bandwidth "
@@ -401,9 +397,10 @@ def self_tuning_affinity(
     n = cost.shape[0]
     n_neighbors = as_count("n_neighbors", n_neighbors, 1, n - 1)
 
-    tiles = WithoutDiagonal(cost).tiles(tile_rows(cost))
-    smallest = (torch.topk(tile, n_neighbors, largest=False).values for _, tile in tiles)
-    least, kth = cost.join(values[:, [0, -1]] for values in smallest).unbind(dim=1)
+    def ends(_: slice, tile: Tensor) -> Tensor:
+        return torch.topk(tile, n_neighbors, largest=False).values[:, [0, -1]]
+
+    least, kth = WithoutDiagonal(cost).map(ends).unbind(dim=1)
     refuse_rows(least < 0, "of the cost has a negative entry; pass costs that are not negative")
     sigma = kth.sqrt()  # (n,)
     refuse_rows(

@@ -17,7 +17,6 @@ long as lam_i + lam_j <= 2 C_ij, and P_ij is then set by the row sums instead of
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -132,16 +131,13 @@ class Dual:
 
     def _extremes(self, cost: Pairwise) -> Tensor:
         """C_ii, the least and largest entry of each row, its first column at no cost; (4, n)."""
-        columns = (
-            (
-                tile.diagonal(rows.start),
-                tile.amin(dim=1),
-                tile.amax(dim=1),
-                (tile <= 0).to(torch.uint8).argmax(dim=1).to(tile.dtype),
-            )
-            for rows, tile in cost.tiles(tile_rows(cost))
-        )
-        return cost.join(torch.stack(some, dim=1) for some in columns).T.contiguous()
+
+        def columns(rows: slice, tile: Tensor) -> Tensor:
+            first = (tile <= 0).to(torch.uint8).argmax(dim=1).to(tile.dtype)
+            ends = tile.diagonal(rows.start), tile.amin(dim=1), tile.amax(dim=1), first
+            return torch.stack(ends, dim=1)
+
+        return cost.map(columns).T.contiguous()
 
     def _check_pairs(self, least: Tensor, most: Tensor) -> None:
         """Refuse two points that cost less than on their own, or as much and are no copies."""
@@ -168,9 +164,11 @@ class Dual:
         kept = None
         if self._rooms:
             kept = self._rooms[beside is not None and beside.kept is self._rooms[0]]
-        matrices = self._matrices(gamma, lam, kept)
-        moments = self.cost.join(_moments(*some, gamma) for some in matrices)
-        d1, b1, bg, a1, ag, agg = moments.T.contiguous()
+
+        def moments(rows: slice, tile: Tensor) -> Tensor:
+            return _moments(*_weights(tile, rows, gamma, lam, self._part(kept, rows)), gamma)
+
+        d1, b1, bg, a1, ag, agg = self.cost.map(moments).T.contiguous()
         self.passes += 1
         row_sum = gamma * a1 + ag  # sum_j s_ij A_ij
         shannon = gamma * b1 + bg  # -sum_j P_ij log P_ij
@@ -190,14 +188,10 @@ class Dual:
             kept=kept,
         )
 
-    def _matrices(
-        self, gamma: Tensor, lam: Tensor, kept: Tensor | None = None
-    ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield D, B and A of some rows, (b, n) each, which go to ``kept``, if there is any."""
+    def _part(self, kept: Tensor | None, rows: slice) -> Tensor | None:
+        """The place of D, B and A of some rows, (3, b, n), where they are kept."""
         first = self.cost.own.start
-        for rows, tile in self.cost.tiles(tile_rows(self.cost)):
-            out = None if kept is None else kept[:, rows.start - first : rows.stop - first]
-            yield _weights(tile, rows, gamma, lam, out)
+        return None if kept is None else kept[:, rows.start - first : rows.stop - first]
 
     def _share(self, left: Tensor) -> tuple[Tensor, Tensor]:
         """P_ii and Shannon's entropies of what pinned rows, ``left`` (n,), keep in their group.
@@ -217,14 +211,14 @@ class Dual:
 
     def hessian_product(self, point: Point, step: Tensor) -> Tensor:
         """The negative Hessian at ``point`` times a step (dg, dl), (2, n)."""
-        if point.kept is None:
-            matrices = self._matrices(point.gamma, point.lam)
-        else:
-            parts = (matrix.split(tile_rows(self.cost)) for matrix in point.kept)
-            matrices = zip(*parts, strict=True)
+
+        def beside(rows: slice, tile: Tensor) -> Tensor:
+            kept = self._part(point.kept, rows)
+            d, b, a = _weights(tile, rows, point.gamma, point.lam) if kept is None else kept
+            return _product(d, b, a, step)
+
         self.products += 1
-        beside = self.cost.join(_product(*some, step) for some in matrices).T
-        return beside + times(point.sums, step)
+        return self.cost.map(beside).T + times(point.sums, step)
 
     def residual(self, point: Point) -> float:
         return float(self.violation(point).max())

@@ -145,6 +145,15 @@ class Pairwise:
         """What the tiles gave, (b, ...) each, row after row, from all processes."""
         return self.ranks.join(gather(parts, self.own.stop - self.own.start), self.shape[0])
 
+    def map(self, function: Callable[[slice, Tensor], Tensor]) -> Tensor:
+        """``function(rows, tile)``, (b, ...), of every working tile, row after row, from all
+        processes; a tile may be a view of a kept array, and the result is none.
+        """
+        step, own = tile_rows(self), self.own
+        if own.stop - own.start <= min(self.block or step, step):  # one tile, with nothing to join
+            return self.ranks.join(function(own, self.rows(own)), self.shape[0])
+        return self.join(function(rows, tile) for rows, tile in self.tiles(step))
+
     def dense(self) -> Tensor:
         """The whole array, shape (n, m)."""
         check_fits(self.shape, self.dtype, self.device)
@@ -152,13 +161,14 @@ class Pairwise:
 
     def __matmul__(self, V: Tensor) -> Tensor:
         """A V, (n, ...), for V (m, ...)."""
+        if self.block is None:
+            return self.ranks.join(self.rows(self.own) @ V, self.shape[0])
         return self.join(tile @ V for _, tile in self.tiles())
 
     def diagonal(self) -> Tensor:
         """The entries (i, i) of a square array, (n,)."""
         # a view would keep the whole tile
-        tiles = self.tiles(tile_rows(self))
-        return self.join(tile.diagonal(rows.start).clone() for rows, tile in tiles)
+        return self.map(lambda rows, tile: tile.diagonal(rows.start).clone())
 
     def entries(self, index: Tensor) -> Tensor:
         """A[index, index], (b, b)."""
@@ -167,7 +177,7 @@ class Pairwise:
 
     def centred(self, w: Tensor) -> Pairwise:
         """J A J^T with J = I - 1 w^T: inner products of points less their mean."""
-        mean = self.join(tile @ w for _, tile in self.tiles(tile_rows(self)))  # (n,)
+        mean = self.map(lambda _, tile: tile @ w)  # (n,)
         rest = mean - w @ mean
         return self.derive(lambda rows: (self.rows(rows) - mean[rows, None]).sub_(rest))
 
@@ -308,19 +318,18 @@ def check_symmetric(cost: Pairwise, name: str = "the cost") -> None:
     z = 0.5 + (0.618034 * torch.arange(n, dtype=cost.dtype, device=cost.device)) % 1  # generic
     back = torch.zeros_like(z)  # C^T z
 
-    def products() -> Iterator[Tensor]:
-        for rows, tile in cost.tiles(tile_rows(cost)):
-            back.add_(z[rows] @ tile)
-            yield torch.stack([tile @ z, tile.abs() @ z], dim=1)
+    def products(rows: slice, tile: Tensor) -> Tensor:
+        back.add_(z[rows] @ tile)
+        return torch.stack([tile @ z, tile.abs() @ z], dim=1)
 
-    along, size = cost.join(products()).unbind(dim=1)
+    along, size = cost.map(products).unbind(dim=1)
     _check_all_finite(size, name)
     rtol = max(1e-8, 64 * torch.finfo(cost.dtype).eps)
     excess = (along - cost.ranks.total(back)).abs() - rtol * size
     i = int(excess.argmax())
     if excess[i] > 0:
         row = cost.rows(slice(i, i + 1))[0]
-        column = cost.join(tile[:, i].clone() for _, tile in cost.tiles(tile_rows(cost)))
+        column = cost.map(lambda _, tile: tile[:, i].clone())
         j = int((row - column).abs().argmax())
         raise_unequal(name, (i, j), float(row[j]), float(column[j]))
 

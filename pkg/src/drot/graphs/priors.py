@@ -74,8 +74,8 @@ def log_weights(log_kernel, prior: Prior, diagonal: Diagonal) -> Pairwise:
 def _totals(weights: Pairwise, prior: Prior, most: float = torch.inf) -> Tensor:
     """By row, float64: log of the sum of w, or for binary graphs sum of min(log(1+w), most)."""
     if prior == "binary":
-        return weights.join(_rates(tile, most).sum(dim=1) for _, tile in weights.tiles())
-    totals = weights.join(torch.logsumexp(tile.double(), dim=1) for _, tile in weights.tiles())
+        return weights.map(lambda _, tile: _rates(tile, most).sum(dim=1))
+    totals = weights.map(lambda _, tile: torch.logsumexp(tile.double(), dim=1))
     if (totals == -torch.inf).all():
         raise ValueError("no edge is possible, but prior='edges' has n of them")
     return totals
@@ -122,13 +122,11 @@ def expected_graph(log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "dr
     weights = log_weights(log_kernel, prior, diagonal)
     check_fits(weights.shape, weights.dtype, weights.device)
     if prior == "binary":
-        return weights.join(torch.sigmoid(tile) for _, tile in weights.tiles())
+        return weights.map(lambda _, tile: torch.sigmoid(tile))
     shift = _totals(weights, prior)[:, None]  # (n, 1)
     if prior == "edges":
         shift = (torch.logsumexp(shift, dim=0) - math.log(len(shift))).expand_as(shift)
-    return weights.join(
-        (tile.double() - shift[rows]).exp().to(weights.dtype) for rows, tile in weights.tiles()
-    )
+    return weights.map(lambda rows, tile: (tile.double() - shift[rows]).exp().to(weights.dtype))
 
 
 def graph_log_normalizer(log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop") -> float:

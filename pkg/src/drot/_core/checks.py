@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .memory import free_memory, physical_memory
 
-_SMALL = 2**26  # bytes of an array that fits wherever the package does
+_FITS = 2**26  # bytes of an array that fits wherever the package does
 
 Seed = int | np.random.Generator | torch.Generator
 
@@ -274,7 +274,7 @@ def check_fits(shape: tuple[int, int], dtype: torch.dtype, device: torch.device)
     """Refuse a dense array that memory cannot hold, and name the way around."""
     size = shape[0] * shape[1] * torch.finfo(dtype).bits // 8
     room = physical_memory(device)
-    free = free_memory(device) if size > _SMALL else room
+    free = free_memory(device) if size > _FITS else room
     if 2 * size > room or size > free:
         raise MemoryError(
             f"a dense {shape[0]} x {shape[1]} array takes {size / 2**30:.1f} GiB; of the "

@@ -30,7 +30,7 @@ from ..costs.array import Nearest, Pairwise, WithoutDiagonal, as_pairwise, tile_
 from ..costs.distances import sqeuclidean, student_cost
 from ..costs.factored import Factored
 
-Callback = Callable[[int, float], bool | None]
+AffinityCallback = Callable[[int, float], bool | None]
 Convention = Literal["generalized", "papers"]
 
 

@@ -16,7 +16,7 @@ from .._core.roots import solve_rows
 from .._core.run import OnFailure, iterate
 from .._core.threads import by_size
 from ..costs.array import as_pairwise
-from .base import Callback
+from .base import AffinityCallback
 from .rows import entropic_affinity
 from .symmetric_dual import Point, SymmetricEntropicAffinity, read_dual
 
@@ -32,7 +32,7 @@ def symmetric_dual_ascent(
     learning_rate: float = 0.1,
     tol: float = 1e-3,
     max_iter: int = 5000,
-    callback: Callback | None = None,
+    callback: AffinityCallback | None = None,
     on_failure: OnFailure = "raise",
 ) -> SymmetricEntropicAffinity:
     r"""Symmetric entropic affinity by ascent along first derivatives, as the papers do it.
@@ -135,7 +135,7 @@ def symmetric_alternating_projections(
     bandwidth: float,
     tol: float = 1e-6,
     max_iter: int = 5000,
-    callback: Callback | None = None,
+    callback: AffinityCallback | None = None,
     on_failure: OnFailure = "raise",
 ) -> SymmetricEntropicAffinity:
     r"""Symmetric entropic affinity by alternating KL projections of a Gaussian kernel.

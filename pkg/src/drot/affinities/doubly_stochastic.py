@@ -16,7 +16,7 @@ from .._core.run import OnFailure, iterate, read_limits
 from .._core.sinkhorn import symmetric_sinkhorn
 from .._core.threads import by_size
 from ..costs.array import Pairwise, as_pairwise, check_symmetric
-from .base import Callback, SymmetricAffinity, less_base
+from .base import AffinityCallback, SymmetricAffinity, less_base
 from .rows import mean_bandwidth, one_bandwidth
 
 
@@ -49,7 +49,7 @@ def doubly_stochastic_affinity(
     damping: float = 2 / 3,
     tol: float | None = None,
     max_iter: int = 1000,
-    callback: Callback | None = None,
+    callback: AffinityCallback | None = None,
     on_failure: OnFailure = "raise",
 ) -> DoublyStochasticAffinity:
     r"""Doubly stochastic affinity: symmetric entropic transport of unit masses at one bandwidth.
@@ -141,14 +141,14 @@ def doubly_stochastic_affinity(
     return course.give(found)
 
 
-Steps = Iterator[tuple[tuple[Tensor, float], float]]  # f / nu (n,) and nu; the residual
-
-
 def _sinkhorn(
     cost: Pairwise, nu: float, perplexity: float | None, damping: float, tol: float
-) -> Steps:
+) -> Iterator[tuple[tuple[Tensor, float], float]]:
     """Symmetric Sinkhorn iterations from f = 0, at ``nu`` for ever if no perplexity is given, else
-    at bandwidths of a bracketed secant method on t = log nu."""
+    at bandwidths of a bracketed secant method on t = log nu.
+
+    Yields f / nu (n,) and nu, and the residual.
+    """
     t, low, high, slope, last = torch.tensor(
         [[math.log(nu)], [-math.inf], [math.inf], [1.0], [math.inf]], dtype=torch.float64
     )

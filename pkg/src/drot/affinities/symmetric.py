@@ -11,7 +11,7 @@ from torch import Tensor
 from .._core.algebra import total
 from .._core.run import OnFailure, iterate
 from .._core.threads import by_size
-from .base import Callback
+from .base import AffinityCallback
 from .rows import entropic_affinity
 from .symmetric_dual import Dual, Point, SymmetricEntropicAffinity, read_dual, times
 
@@ -25,7 +25,7 @@ def symmetric_entropic_affinity(
     perplexity: ArrayLike,
     tol: float | None = None,
     max_iter: int = 100,
-    callback: Callback | None = None,
+    callback: AffinityCallback | None = None,
     on_failure: OnFailure = "raise",
 ) -> SymmetricEntropicAffinity:
     r"""Symmetric entropic affinity: a symmetric plan with unit rows of a perplexity or more each.

@@ -13,7 +13,7 @@ from torch import Tensor
 from .._core.checks import Seed, as_count, as_rng, check_choice
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
-from ..embeddings.embed import TOL as ALL_TOL
+from ..embeddings.embed import MAP_TOL as ALL_TOL
 from ..gromov.loss import LossName
 from ..gromov.semirelaxed import Callback
 from ..gromov.starts import as_init

@@ -15,11 +15,11 @@ from .._core.saving import Saved
 from .._core.threads import by_size
 from .descent import Step, adam, lbfgs, metric_of, radius
 from .losses import Evaluation, KernelLoss, as_objective
-from .starts import SMALL, apart, at_scale, random_start, spectral_start
+from .starts import START_SIZE, apart, at_scale, random_start, spectral_start
 
-Solver = Literal["lbfgs", "adam"]
+MapSolver = Literal["lbfgs", "adam"]
 
-TOL = 0.02  # in either dtype
+MAP_TOL = 0.02  # in either dtype
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -52,36 +52,36 @@ class Embedding(Saved):
         )
 
 
-Init = ArrayLike | Embedding
-Callback = Callable[[int, float, Tensor, float], bool | None]
+MapInit = ArrayLike | Embedding
+MapCallback = Callable[[int, float, Tensor, float], bool | None]
 
 
 class Options(TypedDict, total=False):
     """What each method takes by name, as :func:`embed` has it, defaults included."""
 
     n_components: int | None
-    init: Init
-    solver: Solver
+    init: MapInit
+    solver: MapSolver
     learning_rate: float | None
     tol: float | None
     max_iter: int
     random_state: Seed
-    callback: Callback | None
+    callback: MapCallback | None
     on_failure: OnFailure
 
 
 @by_size
 def embed(
     objective: KernelLoss,
-    init: Init = "spectral",
+    init: MapInit = "spectral",
     *,
     n_components: int | None = None,
-    solver: Solver = "lbfgs",
+    solver: MapSolver = "lbfgs",
     learning_rate: float | None = None,
     tol: float | None = None,
     max_iter: int = 2000,
     random_state: Seed = 0,
-    callback: Callback | None = None,
+    callback: MapCallback | None = None,
     on_failure: OnFailure = "raise",
 ) -> Embedding:
     r"""Minimise an embedding objective F until attraction and repulsion balance.
@@ -175,9 +175,9 @@ def embed(
     (0.0, True)
     """
     objective = as_objective(objective)
-    check_choice("solver", solver, get_args(Solver))
+    check_choice("solver", solver, get_args(MapSolver))
     rate = as_positive("learning_rate", objective.rate if learning_rate is None else learning_rate)
-    tol, dtype = TOL if tol is None else tol, objective.plan.dtype
+    tol, dtype = MAP_TOL if tol is None else tol, objective.plan.dtype
     tol, max_iter = read_limits(tol, max_iter, on_failure, dtype)
     first = _start(objective, init, n_components, random_state)
     passes, products = [], []  # of each evaluation, line search included
@@ -221,7 +221,7 @@ def embed(
 
 
 def _start(
-    objective: KernelLoss, init: Init, n_components: int | None, random_state: Seed
+    objective: KernelLoss, init: MapInit, n_components: int | None, random_state: Seed
 ) -> Tensor:
     """The first Z, centred."""
     plan, q = objective.plan, 2 if n_components is None else n_components
@@ -230,7 +230,7 @@ def _start(
         if init == "spectral":
             Z = spectral_start(plan, n_components=q, random_state=random_state)
         else:
-            Z = SMALL * random_start(objective.n, n_components=q, random_state=random_state)
+            Z = START_SIZE * random_start(objective.n, n_components=q, random_state=random_state)
     else:
         Z = read_positions(init, objective.n, n_components)
     Z = Z.to(plan.device, plan.dtype)

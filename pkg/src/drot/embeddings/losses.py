@@ -33,7 +33,7 @@ from .kernels import KernelMatrix, TiledKernel
 from .plans import as_plan
 
 PairKernel = Literal["student", "curve"]
-Normalization = Literal["sum", "rows"]
+SNENormalization = Literal["sum", "rows"]
 
 GUARD = 1e-3  # squared distance, of a curve of spread 1
 _ONE_PLACE = 1e-3  # radius in bandwidths of the kernel: F is within 1e-5 of its value there
@@ -272,10 +272,10 @@ class SNELoss(KernelLoss):
         plan,
         kernel: KernelName = "gaussian",
         *,
-        normalization: Normalization = "sum",
+        normalization: SNENormalization = "sum",
         diagonal: Diagonal = "drop",
     ):
-        check_choice("normalization", normalization, get_args(Normalization))
+        check_choice("normalization", normalization, get_args(SNENormalization))
         check_choice("diagonal", diagonal, get_args(Diagonal))
         self.normalization, symmetric = normalization, normalization == "sum"
         if symmetric and isinstance(plan, EntropicAffinity):

@@ -10,7 +10,7 @@ from ..affinities.umap import umap_curve
 from ..costs.array import Diagonal
 from ..costs.kernels import KernelName
 from .embed import Embedding, Options, embed
-from .losses import BernoulliLoss, Normalization, PairKernel, SNEkhornLoss, SNELoss
+from .losses import BernoulliLoss, PairKernel, SNEkhornLoss, SNELoss, SNENormalization
 
 _embeds = takes_options_of(embed, Options)
 
@@ -88,7 +88,7 @@ def snekhorn(
 def sne(
     plan,
     *,
-    normalization: Normalization = "sum",
+    normalization: SNENormalization = "sum",
     diagonal: Diagonal = "drop",
     **options: Unpack[Options],
 ) -> Embedding:

@@ -17,7 +17,7 @@ from ..spectral.kernel_pca import at_unit_variance
 from .descent import inverse
 from .plans import as_plan
 
-SMALL = 0.1  # spread of a start by chance, which attraction is to sort before it has grown
+START_SIZE = 0.1  # spread of a start by chance, which attraction is to sort before it has grown
 _SHIFT = 1e-5  # mu: well below what is slow, well above rounding
 _CLOSE = 1e-2  # distance to all neighbours, in units of the spread, that counts as none
 _FLAT = 1e-6  # extent across, in units of that along, that counts as none
@@ -166,7 +166,7 @@ def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:
         return unit * float((Z / unit).double().square().mean().sqrt())
 
     if 0 < spread(Z) < _SHAPES[0]:
-        return Z * (SMALL / spread(Z))
+        return Z * (START_SIZE / spread(Z))
     lowest = value(Z) if spread(Z) > _SHAPES[1] else 0.0
     noise = torch.finfo(Z.dtype).eps ** 0.5  # t-SNE's objective is all but level far out
     while spread(Z) > _SHAPES[1] and not (found := value(Z / 10)) > lowest + noise * abs(lowest):
@@ -198,5 +198,5 @@ def apart(Z: Tensor, weights: Tensor | Pairwise, random_state: Seed) -> Tensor:
         return Z
     noise = random_start(n, n_components=q, random_state=random_state).to(Z)
     if spread == 0:  # nothing is known but the scale, that of the kernel
-        return SMALL * (noise - noise.mean(dim=0))
+        return START_SIZE * (noise - noise.mean(dim=0))
     return Z + _CLOSE * spread * torch.where(together, noise, noise @ across @ across.T)

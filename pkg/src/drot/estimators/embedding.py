@@ -19,7 +19,7 @@ from ..affinities.umap import membership_rows, umap_membership, unit_curve
 from ..costs.array import Pairwise, as_pairwise, check_symmetric
 from ..costs.distances import sqeuclidean
 from ..costs.kernels import KernelName
-from ..embeddings.embed import Embedding, Init, Solver, embed, read_positions
+from ..embeddings.embed import Embedding, MapInit, MapSolver, embed, read_positions
 from ..embeddings.losses import BernoulliLoss, KernelLoss, PairKernel, SNEkhornLoss, SNELoss
 from ..embeddings.place import place
 from ..graphs.graph import fuzzy_union
@@ -47,11 +47,11 @@ class EmbeddingEstimator(PlacesNewPoints):
     _tol: ClassVar[float] = 0.01  # where none is given: benchmarks/results/defaults_maps.csv
     n_components: int = 2
     _: KW_ONLY
-    init: Init = "spectral"
+    init: MapInit = "spectral"
     metric: str = "euclidean"
     max_iter: int = 2000
     tol: float | None = None
-    solver: Solver = "lbfgs"
+    solver: MapSolver = "lbfgs"
     keep_affinity: bool = True
 
     def fit(self, X, y=None):

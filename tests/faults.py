@@ -376,8 +376,8 @@ def choices(name: str, parameter: str) -> tuple[str, ...]:
 
 def kind(name: str, parameter: str) -> str:
     """What a parameter is: as the row says, of scikit-learn, one of several names, or as named."""
-    if is_estimator(name) and parameter in ("X", "random_state"):
-        return {"X": "table", "random_state": "plain_seed"}[parameter]
+    if is_estimator(name) and parameter == "X":
+        return "table"
     if parameter in ROWS[name].roles and not (is_estimator(name) and choices(name, parameter)):
         return ROWS[name].roles[parameter]
     if parameter not in ("init", "block") and choices(name, parameter):
@@ -559,8 +559,6 @@ negative :: NAME must be positive and finite; got (-1|nan) :: (1.0, 1.0, -1.0)
 empty :: NAME must list .*; got \(\) :: ()
 [seed]
 no seed :: AnyError: NAME must be (an integer seed|a whole number) :: -1 | 0.5 | True | "0"
-[plain_seed]
-no seed :: AnyError: (NAME|[Ss]eed) :: -1 | 0.5 | "0"
 [dtype]
 no float :: AnyError: float32'?(,| or) .*float64 :: torch.float16 | np.int64 | "int64" | 3
 unknown name :: AnyError: NAME :: "nonsense"

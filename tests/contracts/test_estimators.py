@@ -105,6 +105,22 @@ def test_options(estimator, options):
     assert other.embedding_.shape == (30, options.get("n_components", 2))
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: 2**40,  # more than scikit-learn's own generators take
+        lambda: np.random.default_rng(3),
+        lambda: torch.Generator().manual_seed(3),
+        lambda: np.random.RandomState(3),
+    ],
+)
+def test_seeds(make):
+    """What functions take, and scikit-learn's: made anew, each gives the same bits again."""
+    one, other = (fit(TSNE, init="random", random_state=make()) for _ in range(2))
+    np.testing.assert_array_equal(one.embedding_, other.embedding_)
+    assert (fit(TSNE, init="random", random_state=4).embedding_ != one.embedding_).any()
+
+
 @pytest.mark.parametrize("init", ["spectral", "pca", "random", "ccpca", "array"])
 @each
 def test_starts(estimator, init):

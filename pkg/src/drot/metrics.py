@@ -22,12 +22,12 @@ from ._core.checks import (
     as_points,
     as_positive,
     as_real,
-    as_rng,
     as_square,
     as_symmetric,
     check_finite,
     check_non_negative,
     check_squares,
+    seed_number,
 )
 from .affinities.base import row_entropy
 from .costs.array import Pairwise, as_pairwise, ranks_of, tile_rows
@@ -131,7 +131,7 @@ def spectral_clustering_ari(
         n_clusters = len(np.unique(classes))
     n_clusters = as_count("n_clusters", n_clusters, 1, len(plan))
     model = SpectralClustering(
-        n_clusters, affinity="precomputed", random_state=_as_int(random_state)
+        n_clusters, affinity="precomputed", random_state=seed_number(random_state)
     )
     with warnings.catch_warnings():
         # a graph that falls into its clusters is a success here, not a reason to warn
@@ -291,17 +291,9 @@ def prototype_nmi(Z, plan, y, *, n_clusters: int | None = None, random_state: Se
     if n_clusters is None:
         n_clusters = min(most, len(np.unique(classes[counts])))
     n_clusters = as_count("n_clusters", n_clusters, 1, most)
-    model = KMeans(n_clusters, n_init=10, random_state=_as_int(random_state)).fit(Z[used])
+    model = KMeans(n_clusters, n_init=10, random_state=seed_number(random_state)).fit(Z[used])
     cluster = model.labels_[T[counts][:, used].argmax(axis=1)]
     return float(normalized_mutual_info_score(classes[counts], cluster))
-
-
-def _as_int(random_state: Seed) -> int:
-    """A seed as scikit-learn takes one: a number is its own."""
-    rng = as_rng(random_state)  # which checks it
-    if isinstance(random_state, np.random.Generator | torch.Generator):
-        return int(rng.integers(2**31))
-    return random_state
 
 
 def _plan_and_classes(plan, y, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -297,3 +297,11 @@ def as_rng(random_state: Seed) -> np.random.Generator:
             f"got {random_state!r}"
         )
     return np.random.default_rng(as_count("random_state", random_state, 0))
+
+
+def seed_number(random_state: Seed) -> int:
+    """A seed as scikit-learn takes one: a number below 2^32, which is its own."""
+    rng = as_rng(random_state)  # which checks it
+    if isinstance(random_state, Integral) and random_state < 2**32:
+        return int(random_state)
+    return int(rng.integers(2**31))

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from .._core.checks import as_device, as_number, as_points, check_choice
+from .._core.checks import Seed, as_device, as_number, as_points, check_choice, seed_number
 from .._core.memory import tile_entries
 from .._core.run import Interrupted, NotConverged, outside
 from .._core.threads import by_size
@@ -71,7 +71,7 @@ class Estimator(BaseEstimator):
     """
 
     _: KW_ONLY
-    random_state: int | RandomState | None = None
+    random_state: Seed | RandomState | None = None
     device: str | torch.device | None = None
     dtype: str | torch.dtype | type | None = None
     verbose: int = 0
@@ -126,7 +126,10 @@ class Estimator(BaseEstimator):
             check_choice("dtype", name, _DTYPES)
             dtype = _DTYPES[name]
         points = as_points(X, "X", least=1).to(device=device, dtype=dtype)
-        return points, check_random_state(self.random_state).randint(2**31 - 1)
+        state = self.random_state
+        if not (state is None or isinstance(state, RandomState)):
+            state = seed_number(state)
+        return points, check_random_state(state).randint(2**31 - 1)
 
     def _distances(self, points: Tensor) -> Pairwise:
         """Squared distances; a warning where they are many or met in tiles, and that takes long."""

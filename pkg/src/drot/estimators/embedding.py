@@ -187,7 +187,7 @@ class SNE(EmbeddingEstimator):
         ``"canberra"``, ``"braycurtis"`` or ``"hamming"``, as scikit-learn has them, or
         ``"precomputed"``: X are distances (n, n), and (b, n) for ``transform``. The cost is the
         squared distance.
-    random_state : int, RandomState or None
+    random_state : int, Generator of NumPy or torch, RandomState or None
         Seed of the start. The same seed gives the same bits, on one device with one number of
         threads.
     max_iter : int

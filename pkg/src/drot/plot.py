@@ -100,6 +100,15 @@ def draw_graph(
     ------
     ValueError
         If the points are not in the plane, or the weights are not those of as many.
+
+    Examples
+    --------
+    >>> ax = panels(1)[0]
+    >>> X, path = [[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]], [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+    >>> points = draw_graph(ax, X, path)
+    >>> len(points.get_offsets()), len(ax.collections[0].get_segments())  # and two edges
+    (3, 2)
+    >>> plt.close(ax.figure)
     """
     X = as_points(X, "X").cpu().numpy()
     weights = weights.dense() if hasattr(weights, "dense") else weights
@@ -171,6 +180,11 @@ def scale_bar(ax: Axes, model) -> None:
         Where the map is drawn.
     model : estimator, result or array_like of shape (n, 2)
         As for :func:`scatter`.
+
+    Raises
+    ------
+    ValueError
+        If the map is not in the plane, or all its points coincide.
 
     Examples
     --------
@@ -258,41 +272,19 @@ def scatter(
     area = size or float(np.clip(0.2 * side**2 / len(Z), 2, 30 if weights is None else 300))
     areas = np.full(len(Z), area) if weights is None else area * weights / weights.mean()
     seen = areas > 0
-    ground, ink, font = _look_of(ax)
+    ground, _, font = _look_of(ax)
     look: dict[str, Any] = {"linewidths": 0.3, "edgecolors": ground, "alpha": 0.85}
-    above = "center" if weights is None else "bottom"
-    stroke = withStroke(linewidth=2, foreground=ground, alpha=0.8)
-    halo: dict[str, Any] = {"ha": "center", "path_effects": [stroke]}
     if images is not None:
         _place_images(ax, Z, images, plan, areas)
     elif numbers is not None:
         shown = ax.scatter(Z[seen, 0], Z[seen, 1], s=areas[seen], c=numbers[seen], **look)
         ax.figure.colorbar(shown, ax=ax, shrink=0.7)
-    named: list[tuple[str, np.ndarray]] = []  # a class and a point of it
-    for c in np.unique(kind[seen]).tolist():
-        here = (kind == c) & seen
-        if images is None and numbers is None:
-            given = "#9a9a9a" if c < 0 and y is not None else COLORS[max(c, 0) % len(COLORS)]
-            color = [(part + 0.8) / 1.8 if ground == "black" else part for part in to_rgb(given)]
-            marker = _MARKERS[max(c, 0) // len(COLORS) % len(_MARKERS)]
-            label = classes[c] if c >= 0 else None
-            kind_of: dict[str, Any] = {"color": [color], "marker": marker, "label": label}
-            ax.scatter(Z[here, 0], Z[here, 1], s=areas[here], **kind_of, **look)
-        if c >= 0 and not legend:
-            middle = np.median(Z[here], axis=0)
-            place = Z[here][np.linalg.norm(Z[here] - middle, axis=1).argmin()]  # on a point of it
-            named.append((classes[c], place))
-    free = _free_places(Z[seen]) if beside and named else np.empty((0, 2))
-    for name, place in named:
-        write: dict[str, Any] = {"color": ink, "fontsize": font, **halo}
-        if len(free):
-            at = free[np.linalg.norm(free - place, axis=1).argmin()]
-            free = free[np.linalg.norm(free - at, axis=1) > 0.12 * np.ptp(Z[seen], axis=0).max()]
-            line = {"arrowstyle": "-", "lw": 0.8, "color": ink, "shrinkA": 1, "shrinkB": 0}
-            ax.annotate(name, tuple(place), tuple(at), va="center", arrowprops=line, **write)
-        else:
-            ax.text(place[0], place[1], name, va=above, **write)
-    if legend and len(classes):
+    else:
+        other = COLORS[0] if y is None else "#9a9a9a"
+        _place_classes(ax, Z[seen], areas[seen], kind[seen], classes, other, look)
+    if not legend:
+        _write_names(ax, Z[seen], kind[seen], classes, beside, weights is not None)
+    elif classes:
         below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0)}
         below |= {"handletextpad": 0.2, "columnspacing": 0.8, "ncols": 2 + (len(classes) > 8)}
         ax.legend(fontsize=font, frameon=False, **below)
@@ -304,6 +296,44 @@ def scatter(
     ax.set_aspect("equal", adjustable="datalim")  # titles of a row keep one height
     ax.spines[:].set_visible(False)
     return ax
+
+
+def _place_classes(
+    ax: Axes, Z: np.ndarray, areas: np.ndarray, kind: np.ndarray, classes: list[str], other: str,
+    look: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Each class in a colour and a form of its own; what has none (-1) in the colour ``other``."""
+    for c in np.unique(kind).tolist():
+        here = kind == c
+        given = other if c < 0 else COLORS[c % len(COLORS)]
+        on_black = look["edgecolors"] == "black"
+        color = [(part + 0.8) / 1.8 if on_black else part for part in to_rgb(given)]
+        marker = _MARKERS[max(c, 0) // len(COLORS) % len(_MARKERS)]
+        label = classes[c] if c >= 0 else None
+        kind_of: dict[str, Any] = {"color": [color], "marker": marker, "label": label}
+        ax.scatter(Z[here, 0], Z[here, 1], s=areas[here], **kind_of, **look)
+
+
+def _write_names(
+    ax: Axes, Z: np.ndarray, kind: np.ndarray, classes: list[str], beside: bool, discs: bool
+) -> None:
+    """The name of each class at a point in its middle, above a disc, or where no point lies."""
+    ground, ink, font = _look_of(ax)
+    stroke = withStroke(linewidth=2, foreground=ground, alpha=0.8)
+    write: dict[str, Any] = {"color": ink, "fontsize": font, "ha": "center"}
+    write["path_effects"] = [stroke]
+    free = _free_places(Z) if beside and (kind >= 0).any() else np.empty((0, 2))
+    for c in np.unique(kind[kind >= 0]).tolist():
+        here = Z[kind == c]
+        place = here[np.linalg.norm(here - np.median(here, axis=0), axis=1).argmin()]
+        if len(free):
+            at = free[np.linalg.norm(free - place, axis=1).argmin()]
+            free = free[np.linalg.norm(free - at, axis=1) > 0.12 * np.ptp(Z, axis=0).max()]
+            line = {"arrowstyle": "-", "lw": 0.8, "color": ink, "shrinkA": 1, "shrinkB": 0}
+            ax.annotate(classes[c], tuple(place), tuple(at), va="center", arrowprops=line, **write)
+        else:
+            va = "bottom" if discs else "center"
+            ax.text(place[0], place[1], classes[c], va=va, **write)
 
 
 def _free_places(Z: np.ndarray) -> np.ndarray:

@@ -131,7 +131,7 @@ def as_symmetric(value, name: str, least: int = 2) -> Tensor:
 
 
 def as_device(device) -> torch.device | None:
-    """A device that holds numbers here."""
+    """A device of torch that can hold float64 on this machine; None stays None."""
     if device is None:
         return None
     if str(device).startswith("mps"):

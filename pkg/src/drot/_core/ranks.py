@@ -14,7 +14,7 @@ from torch import Tensor
 
 
 class Alone:
-    """One process that owns all rows."""
+    """The usual case: one process, which owns all rows and has nobody to ask."""
 
     rank, size = 0, 1
 

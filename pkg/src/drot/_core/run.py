@@ -45,7 +45,7 @@ def read_limits(
 
 @dataclass(frozen=True)
 class Ended:
-    """What a run left; a function hands over what it makes of it by :meth:`give`."""
+    """The last state of a run, and who ended it; :meth:`give` returns what was made of it."""
 
     state: Any
     stopped: bool  # by the callback, or from the keyboard
@@ -61,7 +61,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Course(Ended):
-    """Where an iteration ended, and how it got there."""
+    """An iteration that has ended: its last state, its residuals, and whether it converged."""
 
     trace: tuple[float, ...]  # residual at the start and after each iteration
     n_iter: int
@@ -73,7 +73,7 @@ class Course(Ended):
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What every result says of how it was found."""
+        """The fields ``residual``, ``n_iter``, ``trace`` and ``converged`` of a result."""
         names = ("residual", "n_iter", "trace", "converged")
         return {name: getattr(self, name) for name in names}
 
@@ -117,7 +117,7 @@ def iterate(
 def certificate(
     where: str, residual: float, trace: list[float], tol: float, on_failure: OnFailure
 ) -> dict[str, Any]:
-    """What a result says of how it was found, where nothing was iterated on as a whole."""
+    """The fields of :attr:`Course.summary`, where rows were solved and not iterated on as a whole."""
     converged = settle(where, residual, tol, len(trace), on_failure)
     n_iter = len(trace)
     return dict(residual=residual, n_iter=n_iter, trace=tuple(trace), converged=converged)
@@ -132,7 +132,7 @@ def _value(end: _End) -> float:
 
 @dataclass(frozen=True)
 class Lowest(Ended):
-    """The lowest of several ends."""
+    """The descent that ended lowest, among those from several starts."""
 
     where: str
     residual: float
@@ -140,7 +140,9 @@ class Lowest(Ended):
     ends: tuple[float, ...]  # the values reached from each start
 
     def settled(self, tol: float, on_failure: OnFailure) -> dict[str, Any]:
-        """What every result says of how it was found; a chosen end is no failure."""
+        """The fields ``residual``, ``n_iter`` and ``converged`` of a result, which fails where
+        ``residual`` is above ``tol``, unless somebody chose this end.
+        """
         n_iter, on_failure = len(self.trace) - 1, "ignore" if self.stopped else on_failure
         converged = settle(self.where, self.residual, tol, n_iter, on_failure)
         return dict(residual=self.residual, n_iter=n_iter, converged=converged)

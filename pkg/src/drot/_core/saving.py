@@ -14,7 +14,7 @@ _TUPLES = ("trace", "values", "ends", "work")  # fields that are tuples of numbe
 
 
 class Saved:
-    """The base of results that can be kept on disk."""
+    """A result that ``save`` writes and :func:`load` reads, known by the name of its class."""
 
     kinds: ClassVar[dict[str, type[Saved]]] = {}
 
@@ -87,7 +87,7 @@ def load(path: str | os.PathLike) -> Any:
 
 
 def _field(name: str, array: np.ndarray) -> Any:
-    """A field again: a tensor on the CPU, a number, or a tuple of numbers."""
+    """A field as it was before ``save``: a tensor on the CPU, a number, or a tuple of numbers."""
     if name in _TUPLES:
         return tuple(array.tolist())
     return torch.from_numpy(array) if array.ndim else array.item()

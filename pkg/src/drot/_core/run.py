@@ -117,7 +117,7 @@ def iterate(
 def certificate(
     where: str, residual: float, trace: list[float], tol: float, on_failure: OnFailure
 ) -> dict[str, Any]:
-    """The fields of :attr:`Course.summary`, where rows were solved and not iterated on as a whole."""
+    """The fields of :attr:`Course.summary`, where rows were solved one by one."""
     converged = settle(where, residual, tol, len(trace), on_failure)
     n_iter = len(trace)
     return dict(residual=residual, n_iter=n_iter, trace=tuple(trace), converged=converged)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import drot
+import networkx
 import numpy as np
 import torch
 from scipy.sparse import csr_matrix as csr  # noqa: F401  of the table
@@ -205,7 +206,9 @@ NAMED = {
     "n_per_cluster n_per_circle n_trials n_high dimension",
     "positive": "tol bandwidth learning_rate gamma scale spread time repulsion a b separation",
     # not data: a wrong one fails in the reader's own code, or is a plain yes or no
-    "other": "callback function centres refine normalized download verbose keep_affinity",
+    "other": "function centres verbose refine",
+    "callback": "callback",
+    "flag": "normalized download keep_affinity",
     **{kind: kind for kind in ("y", "cost", "log_kernel", "init", "sizes", "dtype")},
     **{kind: kind for kind in ("device", "objective")},
     "block": "block",
@@ -425,6 +428,7 @@ def coo(value):
 
 
 COST, ONES = drot.sqeuclidean(points()), np.ones(8)
+RING, DRAWN = networkx.cycle_graph(10), drot.sample_graph(-squares())
 # [kind < kind whose columns it has - but for one]; column :: Error: sentence :: ways to be wrong,
 # expressions of v, the value. A sentence is of a ValueError where it names no other; a column alone
 # is that of an array.
@@ -435,12 +439,16 @@ half precision :: TypeError: NAME is torch.float16.*pass float32 or float64 :: n
 complex :: TypeError: NAME is complex .*; pass real numbers :: v + 0j
 strings :: TypeError: NAME cannot be read as an array of numbers :: np.array(v, str) | "data"
 a data set :: TypeError: NAME is of type DataSet, no array; pass its X$ :: drot.datasets.circles(3)
-objects :: TypeError: NAME cannot be read as an array of numbers :: [None] | [[1], [2, 3]] | {}
+objects :: TypeError: NAME cannot be read as an array of numbers: it holds objects :: [None] | {}
+ragged :: TypeError: NAME cannot be read as .* numbers: its rows differ in length$ :: [[1], [2, 3]]
+a graph :: TypeError: NAME is a NetworkX graph; pass networkx.to_numpy_array\(G\)$ :: RING
 sparse :: TypeError: ^NAME is sparse \(.*(csr\).*\.toarray|coo\).*to_dense)\(\)$ :: csr(v) | coo(v)
 [cloud < array]
 few points :: NAME needs at least 2 points .*shape \([01], \d\) :: v[:1] | v[:0]
 empty :: NAME needs .*1 coordinate; got shape \(\d+, 0\) :: v[:, :0]
 wrong ndim :: NAME must be an \(n, p\) array .* \((\d+,|1, \d+, \d|)\) :: v[:, 0] | v[None] | 3.0
+drot graph :: TypeError: NAME is of type Graph, no array; pass its dense\(\)$ :: DRAWN
+AnnData :: TypeError: NAME is an AnnData; pass .*X_pca :: types.SimpleNamespace(obsm={})
 [metric < cloud]
 too large :: ^squared distances overflow torch.float64; give NAME in larger units :: 1e200 * v
 too small :: ^squared distances underflow torch.float64; give NAME in smaller units :: 1e-200 * v
@@ -453,8 +461,10 @@ wrong ndim :: NAME must be .*got.* \((\d+,|1, \d+, \d+)\) :: v[0] | v[None]
 not square :: NAME must be .*(square|\(n, n\)).*\(\d+, \d\) :: v[:, :-1]
 [signed < cost]
 [symmetric < cost]
+drot graph :: TypeError: NAME is of type Graph, no array; pass its dense\(\)$ :: DRAWN
 not symmetric :: must be symmetric;.*entries \(\d, \d\) and \(\d, \d\) :: lopsided(v)
 [distances < cost]
+drot graph :: TypeError: NAME is of type Graph, no array; pass its dense\(\)$ :: DRAWN
 negative :: NAME.*negative :: put(v, -0.25)
 [graph < cost]
 a cost :: NAME holds distances, small where :: COST
@@ -465,7 +475,7 @@ not symmetric :: must be symmetric :: lopsided(v)
 negative :: (NAME|weights).*negative :: both(v)
 [kl < symmetric]
 negative :: needs a NAME without negative .*; entry \(1, 2\) is -0\.25 :: both(v)
-[similarity < symmetric]
+[similarity < symmetric - drot graph]
 a cost :: ^NAME holds distances, small where .*; pass an affinity of it, or drot.gram :: COST
 [log_kernel < cost - one point]
 a cost :: TypeError: NAME is of type Pairwise, .*; pass an affinity of it, or its dense\(\) :: COST
@@ -496,6 +506,7 @@ other columns :: NAME has 1 columns and n_components=2; make them equal :: v[:, 
 [start_plan < array - strings]
 negative :: NAME .*(non-)?negative :: put(v, -0.01)
 wrong length :: NAME must be .*\(10, .\).*got.*\(5, .\) :: v[:5]
+labels :: NAME must be a .* plan; .*; of labels numpy.eye\(.\)\[labels\] / 10 is one$ :: LABELS
 wrong sum :: NAME must be a plan whose row sums :: 2 * v
 [membership]
 no label :: NAME must be 10 whole labels from 0 :: put(v, -1) | v[:5] | put(v, nan) | []
@@ -567,6 +578,10 @@ unknown name :: NAME='nonsense' cannot be used :: "nonsense"
 no float64 :: NAME='mps' has no float64, .*; pass None for the CPU :: "mps"
 [objective]
 no loss :: TypeError: NAME is a \w+Affinity, and must :: drot.gaussian_affinity(COST, bandwidth=1)
+[callback]
+no function :: TypeError: NAME must be a function, or None; got (3|'print') :: 3 | "print"
+[flag]
+no flag :: TypeError: NAME must be True or False; got ('no'|1|None) :: "no" | 1 | None
 [other]
 [table]
 not finite :: X has a .* entry .(nan|NaN|inf). at row 2, column 1
@@ -575,9 +590,12 @@ empty :: 0 (sample|feature) :: v[:0] | v[:, :0]
 wrong ndim :: Expected 2D array, got 1D|dim 3, while dim <= 2 is required :: v[:, 0] | v[None]
 complex :: Complex data not supported :: v + 0j
 strings :: could not convert string :: v.astype(str).astype(object) + "a"
-objects :: inhomogeneous|sequence :: [[1.0, 2.0], [3.0]]
+ragged :: TypeError: X cannot be read as .* numbers: its rows differ in length$ :: [[1], [2, 3]]
+a graph :: TypeError: X is a NetworkX graph; pass networkx.to_numpy_array\(G\)$ :: RING
+drot graph :: TypeError: X is of type Graph, no array; pass its dense\(\)$ :: DRAWN
 AnnData :: TypeError: X is an AnnData; pass .*X_pca :: types.SimpleNamespace(obsm={})
-sparse :: TypeError: Sparse data.* for X.*\.toarray\(\)|Sparse .*\.to_dense\(\) :: csr(v) | coo(v)
+sparse :: TypeError: X is sparse \(.*(csr\).*\.toarray|coo\).*to_dense)\(\)$ :: csr(v) | coo(v)
+genes :: TypeError: X is sparse \(csr\); pass sklearn.*PCA\(30\).*, or X.toar.*$ :: csr((40, 99))
 """
 
 

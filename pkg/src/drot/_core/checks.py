@@ -15,6 +15,7 @@ from torch import Tensor
 
 from .memory import free_memory, physical_memory
 
+_FEW = 30  # components that a sparse table is best reduced to
 _FITS = 2**26  # bytes of an array that fits wherever the package does
 
 Seed = int | np.random.Generator | torch.Generator
@@ -22,20 +23,14 @@ Seed = int | np.random.Generator | torch.Generator
 
 def as_real(value, name: str) -> Tensor:
     """A float32 or float64 tensor that carries no gradient; integers become float64."""
-    if issparse(value):
-        raise TypeError(f"{name} is sparse ({value.format}); pass {name}.toarray()")
-    if isinstance(value, Tensor) and value.layout != torch.strided:
-        raise TypeError(f"{name} is sparse ({value.layout}); pass {name}.to_dense()")
-    if type(value).__module__.startswith("drot."):
-        parts = " or ".join(part for part in ("plan", "Z", "X", "result_") if part in dir(value))
-        whole = "an affinity of it, or its dense()" if "dense" in dir(value) else "numbers"
-        says = f"its {parts}" if parts else whole
-        raise TypeError(f"{name} is of type {type(value).__name__}, no array; pass {says}")
+    refuse_other_forms(value, name)
     try:
         # through NumPy, Python numbers are float64; torch alone would make them float32
         tensor = value if isinstance(value, Tensor) else torch.as_tensor(_native(value))
     except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(f"{name} cannot be read as an array of numbers: {error}") from None
+        uneven = "inhomogeneous" in str(error)
+        why = "its rows differ in length" if uneven else error
+        raise TypeError(f"{name} cannot be read as an array of numbers: {why}") from None
     if tensor.is_complex():
         raise TypeError(f"{name} is complex ({tensor.dtype}); pass real numbers")
     if tensor.dtype in (torch.float16, torch.bfloat16):
@@ -45,6 +40,26 @@ def as_real(value, name: str) -> Tensor:
     if not tensor.is_floating_point():
         tensor = tensor.to(torch.float64)
     return tensor.detach()
+
+
+def refuse_other_forms(value, name: str) -> None:
+    """Refuse what holds numbers and is no array of them, and name the array to pass."""
+    if issparse(value):
+        wide = value.shape != value.T.shape and min(value.shape) > _FEW
+        first = f"sklearn.decomposition.PCA({_FEW}).fit_transform({name}), or " if wide else ""
+        raise TypeError(f"{name} is sparse ({value.format}); pass {first}{name}.toarray()")
+    if isinstance(value, Tensor) and value.layout != torch.strided:
+        raise TypeError(f"{name} is sparse ({value.layout}); pass {name}.to_dense()")
+    if hasattr(value, "obsm"):
+        raise TypeError(f"{name} is an AnnData; pass an array of it, such as adata.obsm['X_pca']")
+    if hasattr(value, "adjacency"):
+        raise TypeError(f"{name} is a NetworkX graph; pass networkx.to_numpy_array(G)")
+    if type(value).__module__.startswith("drot."):
+        has = dir(value)
+        parts = " or ".join(part for part in ("plan", "Z", "X", "result_") if part in has)
+        whole = ("an affinity of it, or " if "block" in has else "") + "its dense()"
+        says = f"its {parts}" if parts else whole if "dense" in has else "numbers"
+        raise TypeError(f"{name} is of type {type(value).__name__}, no array; pass {says}")
 
 
 def _native(value) -> np.ndarray:
@@ -203,6 +218,18 @@ def check_choice(name: str, value, options: Iterable) -> None:
     if not any(isinstance(value, type(one)) and value == one for one in options):
         names = ", ".join(map(repr, options))
         raise ValueError(f"{name}={reprlib.repr(value)} does not exist; choose from {names}")
+
+
+def check_flag(name: str, value) -> None:
+    """Refuse what is neither True nor False: ``"no"`` would count as true."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False; got {value!r}")
+
+
+def check_callback(callback) -> None:
+    """Refuse what cannot be called, before there is anything to tell it."""
+    if not (callback is None or callable(callback)):
+        raise TypeError(f"callback must be a function, or None; got {callback!r}")
 
 
 def as_count(name: str, value, low: int, high: int | None = None) -> int:

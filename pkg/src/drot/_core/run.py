@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import torch
 
-from .checks import as_count, as_positive, check_choice
+from .checks import as_count, as_positive, check_callback, check_choice
 
 OnFailure = Literal["raise", "warn", "ignore"]
 
@@ -95,6 +95,7 @@ def iterate(
     keyboard, which :meth:`Ended.give` sends on. A chosen end is no failure. The start is number
     ``first``: 1 where it counts as one.
     """
+    check_callback(callback)
     trace: list[float] = []
     state, stopped, interrupt, number = None, False, None, first - 1
     try:

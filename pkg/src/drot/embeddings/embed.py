@@ -9,7 +9,7 @@ from typing import Literal, TypedDict, get_args
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import Seed, as_points, as_positive, check_choice
+from .._core.checks import Seed, as_points, as_positive, check_callback, check_choice
 from .._core.run import OnFailure, iterate, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
@@ -179,6 +179,7 @@ def embed(
     rate = as_positive("learning_rate", objective.rate if learning_rate is None else learning_rate)
     tol, dtype = MAP_TOL if tol is None else tol, objective.plan.dtype
     tol, max_iter = read_limits(tol, max_iter, on_failure, dtype)
+    check_callback(callback)
     first = _start(objective, init, n_components, random_state)
     passes, products = [], []  # of each evaluation, line search included
     values: list[float] = []

@@ -17,7 +17,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from .._core.checks import Seed, as_device, as_number, as_points, check_choice, seed_number
+from .._core.checks import (
+    Seed,
+    as_device,
+    as_number,
+    as_points,
+    as_real,
+    check_callback,
+    check_choice,
+    refuse_other_forms,
+    seed_number,
+)
 from .._core.memory import tile_entries
 from .._core.run import Interrupted, NotConverged, outside
 from .._core.threads import by_size
@@ -107,8 +117,10 @@ class Estimator(BaseEstimator):
                 f"{X!r}; pass the points, or give it to a function such as "
                 "drot.entropic_affinity or drot.tsne"
             )
-        if hasattr(X, "obsm"):
-            raise TypeError("X is an AnnData; pass an array of it, such as adata.obsm['X_pca']")
+        refuse_other_forms(X, "X")
+        check_callback(self.callback)
+        if isinstance(X, list):  # scikit-learn has no words for rows that differ in length
+            as_real(X, "X")
         X = validate_data(
             self,
             X.detach().cpu() if isinstance(X, Tensor) else X,

@@ -12,7 +12,7 @@ import torch
 from sklearn.metrics import pairwise_distances
 from torch import Tensor
 
-from .._core.checks import as_points, check_choice
+from .._core.checks import as_points, check_choice, check_flag
 from ..affinities.base import symmetrize
 from ..affinities.rows import entropic_affinity
 from ..affinities.umap import membership_rows, umap_membership, unit_curve
@@ -56,6 +56,7 @@ class EmbeddingEstimator(PlacesNewPoints):
 
     def fit(self, X, y=None):
         """Compute the affinity of X (n, p) and its embedding; ``y`` is not used."""
+        check_flag("keep_affinity", self.keep_affinity)
         points, seed = self._read(X)
         self._points = points.cpu().numpy()
         cost = self._distances(points)

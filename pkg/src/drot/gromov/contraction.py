@@ -270,7 +270,8 @@ def as_coupling(
     """A plan of mass 1, with given sums of its rows, made exact, and of its columns."""
     T = as_real(plan, name).to(like.device, like.dtype)
     if T.shape != (n, k):
-        raise ValueError(f"{name} must be a ({n}, {k}) plan; got shape {tuple(T.shape)}")
+        cure = f"; of labels numpy.eye({k})[labels] / {n} is one" if T.shape == (n,) else ""
+        raise ValueError(f"{name} must be a ({n}, {k}) plan; got shape {tuple(T.shape)}{cure}")
     check_finite(T, name)
     refuse_entries(T < 0, T, f"{name} has negative entries, {{entry}} at {{at}}")
     for line, dim, wanted in (("row", 1, rows), ("column", 0, columns)):

@@ -11,7 +11,7 @@ import torch
 from scipy.sparse import csr_array, hstack
 from torch import Tensor
 
-from .._core.checks import Seed, as_count, as_points, as_positive, check_same_device
+from .._core.checks import Seed, as_count, as_points, as_positive, check_callback, check_same_device
 from .._core.saving import Saved
 from .._core.threads import by_size
 from ..graphs.graph import connected_components
@@ -226,6 +226,7 @@ def ccpca(
     X = as_points(X, "X")
     n, p = X.shape
     n_components = as_count("n_components", n_components, 1, min(n, p))
+    check_callback(callback)
     graphs = sample_graphs(log_kernel, n_samples, prior=prior, random_state=random_state)
     if graphs[0].n != n:
         raise ValueError(f"X has {n} points and log_kernel {graphs[0].n} rows; one row for each")

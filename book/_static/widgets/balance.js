@@ -35,7 +35,7 @@
     const hint = element("p", { class: "drot-finding", id: id + "-hint" }, [
       "Drag a point, or focus it and press the arrow keys (with Shift: small steps). ",
       "Its number is its mass, the sum of its row. ",
-      "A teal point has more than one unit, an open orange one less.",
+      "A teal point has more than one unit, an open orange one less, a grey one just one.",
     ]);
     const names = { off: "Balance off", on: "Balance on" };
     const chooser = buttons(names, "Plan of the picture", (key) => {

@@ -144,6 +144,11 @@ drot.umap_membership(drot.nearest(C, n_neighbors=3), n_neighbors=5)
     :: row 0.*fewer than 4 finite entries
 drot.distributional_reduction(C, 3, init=None) | drot.srgw_barycenter(C, 3, init=None)
     :: TypeError: ^init is a NoneType; pass '.*, a plan or a res
+drot.srgw_barycenter(1e-170 * C, 3)
+    | drot.semi_relaxed_gw(1e-170 * C, 1e-170 * C[:3, :3])
+    | drot.gw_objective(1e-170 * C, 1e-170 * C, P / 8)
+    | drot.distributional_reduction(1e-170 * C, 3, kernel="gram", loss="square")
+    :: ^squares of these similarities underflow; give them in smaller units$
 drot.distributional_reduction(0 * C, 2) :: ^similarity is zero everywhere
 drot.hyperbolic.distributional_reduction(KERNEL, 3, init=euclidean())
     :: ^row . of init is not on the hyperboloid

@@ -16,6 +16,8 @@ from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
 from ..costs.factored import Factored
 from .loss import Loss, LossName, as_loss
 
+_LEAST = 1e-146  # whose square is the least of float64 that has all its digits
+
 
 @dataclass(eq=False)
 class Coupling:
@@ -192,6 +194,8 @@ def standard(
     limits = torch.finfo(cost.dtype)
     if not largest < min(2.0**500, limits.max / 4):
         raise ValueError("squares of these similarities overflow; give them in larger units")
+    if 0 < largest < _LEAST:
+        raise ValueError("squares of these similarities underflow; give them in smaller units")
     unit = Unit(m, math.ldexp(1.0, math.frexp(max(largest, limits.tiny))[1]))
     seen = (
         cost.divided(unit.size)

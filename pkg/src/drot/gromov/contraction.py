@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -58,14 +58,17 @@ class Contraction:
         self.f2 = loss.f2(structure)  # (k, k)
         self.h2 = loss.h2(structure) if h2 is None else h2  # (k, k)
 
-    def tiles(self) -> Iterator[tuple[slice, Tensor]]:
-        """Row tiles of C, with the zeros of a factored distance where the loss has to see them."""
-        for rows, tile in self.cost.tiles(tile_rows(self.cost)):
-            yield rows, tile if self.loss.free else self.cost.with_zeros(tile)
+    def map(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """``function(tile)`` of the working tiles of C, joined.
+
+        They have the zeros of a factored distance where the loss has to see them.
+        """
+        seen = self.cost.with_zeros if not self.loss.free else lambda tile: tile
+        return self.cost.map(lambda _, tile: function(seen(tile)))
 
     def dense(self) -> Tensor:
         """C, (n, n)."""
-        return self.cost.join(tile for _, tile in self.tiles())
+        return self.map(Tensor.clone)
 
     def couple(self, T: Tensor, CT: Tensor | None = None) -> Coupling:
         """M is symmetric, and not below 0 if C is not, as in exact arithmetic."""
@@ -99,7 +102,7 @@ class Contraction:
 
     def f1_times(self, w: Tensor) -> Tensor:
         """f1(C) w, (n,)."""
-        return self.cost.join(self.loss.f1(tile) @ w for _, tile in self.tiles())
+        return self.map(lambda tile: self.loss.f1(tile) @ w)
 
     def constant(self, w: Tensor) -> float:
         """sum_ij f1(C_ij) w_i w_j, the part that no plan changes."""
@@ -121,12 +124,15 @@ class Contraction:
 
     def forbidden(self, T: Tensor) -> Tensor:
         """Where mass would match an end of the range in Cbar with another number, (n, k)."""
+
+        def apart(bound: float) -> Tensor:  # by tiles, exactly 0 where T meets this end of C alone
+            return self.map(lambda tile: (tile - bound).abs() @ T)
+
         found = torch.zeros_like(T, dtype=torch.bool)
         for bound in self.loss.bounds:
             here = (self.structure == bound).to(T)
-            if bool(here.any()):  # by tiles, exactly 0 where T meets this end of C alone
-                apart = self.cost.join((tile - bound).abs() @ T for _, tile in self.tiles())
-                found |= apart @ here > 0
+            if bool(here.any()):
+                found |= apart(bound) @ here > 0
         return found
 
 
@@ -185,8 +191,7 @@ def standard(
         cost, m = cost.shifted(w)
         largest = cost.bound
     else:
-        tiles = (tile for _, tile in cost.tiles(tile_rows(cost)))
-        ends = cost.join(torch.stack([t @ w, t.amax(dim=1), t.amin(dim=1)], dim=1) for t in tiles)
+        ends = cost.map(lambda _, t: torch.stack([t @ w, t.amax(dim=1), t.amin(dim=1)], dim=1))
         m = float(w @ ends[:, 0])
         largest = float((ends[:, 1:].double() - m).abs().max())
     other = structure.double() - m if structure is not None else w.new_zeros(1, 1)

@@ -35,7 +35,7 @@ from ..gromov.loss import LossName
 from ..gromov.moves import lowest_plan
 from ..gromov.objective import exact_objective
 from ..gromov.semirelaxed import SemiRelaxedGW
-from ..gromov.starts import clusters, spectral_labels
+from ..gromov.starts import Clusters, spectral_labels
 from ..spectral.kernel_pca import coordinates
 from .loss import Normalization, PrototypeLoss, objective_at, read_terms, structure
 
@@ -174,7 +174,7 @@ class ReductionProblem:
                 weights = (C + C.T).mul_(self.w).mul_(self.w[:, None])
                 return self.hard_coupling(spectral_labels(weights, self.k, rng))
         source = gram(embedded.Z) if embedded else self.cost
-        return self.hard_coupling(clusters(source, self.w, self.k, rng)("kmeans"))
+        return self.hard_coupling(Clusters(source, self.w, self.k, rng)("kmeans"))
 
     def update_plan(self, Z: Tensor, c: Coupling) -> Coupling:
         """A plan that is no worse for these positions.

@@ -31,7 +31,7 @@ from .loss import LossName
 from .moves import row_moves
 from .objective import exact_objective
 from .semirelaxed import Callback, SemiRelaxedGW
-from .starts import HardInit, as_init, clusters, dealt, features, lower_by, starts
+from .starts import Clusters, HardInit, as_init, dealt, lower_by, starts
 
 _PAYS = 0.3  # of the best gain of one row: what the moves of several together have to gain
 _PARTS = 5  # rounds of moves of parts before the structure follows
@@ -163,12 +163,11 @@ def srgw_barycenter(
     def finish(cell: Cell, gap: float) -> Iterator[tuple]:
         yield cell, gap
         if refine and k > 2:
-            points = features(cost, w, k, rng)
-            for cell in merge_and_split(problem, cell, points, settle):  # noqa: B020
+            for cell in merge_and_split(problem, cell, draw.points(False), settle):  # noqa: B020
                 yield cell, problem.gap(cell), cell.T
         yield from lower_by(problem, cell, most, trial, settle)
 
-    draw = clusters(cost, w, k, rng)
+    draw = Clusters(seen.cost, w, k, rng)
     plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
     found = lowest("srgw_barycenter", plans, descend, max_iter, callback, finish)
     cell = problem.cell(found.state.T)  # without the rounding of the steps

@@ -26,7 +26,7 @@ from .contraction import (
 )
 from .descent import descent
 from .semirelaxed import SemiRelaxedGW
-from .starts import HardInit, as_init, clusters, starts
+from .starts import Clusters, HardInit, as_init, starts
 
 
 class KernelKMeans(NamedTuple):
@@ -125,7 +125,7 @@ def kernel_kmeans(
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     w = as_weights(weights, n, cost, "weights")
     kinds = as_init(init, w, k, get_args(HardInit))
-    draw = clusters(cost, w, k, as_rng(random_state))
+    draw = Clusters(cost, w, k, as_rng(random_state))
     plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
     problem = Means(Contraction(cost.centred(w), None, "square"), w, k)
 

@@ -21,7 +21,7 @@ from .descent import Problem, State, conditional_gradient, descent, mirror_desce
 from .loss import LossName
 from .moves import lowest_plan, row_moves
 from .objective import exact_objective, finite_objective
-from .starts import ROUGH, Init, as_init, clusters, dealt, lower_by, match, soft_start, starts
+from .starts import ROUGH, Clusters, Init, as_init, dealt, lower_by, match, soft_start, starts
 
 Solver = Literal["conditional_gradient", "mirror_descent"]
 Callback = Callable[[int, float, Tensor], bool | None]
@@ -199,7 +199,7 @@ def semi_relaxed_gw(
         T = match(problem, T.argmax(dim=1), rng) if failed % 10 == 9 else dealt(T, 3, rng)
         return lowest_plan(problem, problem.state(T), max(tol, ROUGH), _BRIEFLY)
 
-    draw = clusters(terms.cost, w, min(terms.k, terms.n), rng)
+    draw = Clusters(seen.cost, w, min(terms.k, terms.n), rng)
     plans = starts(kinds, n_starts, partial(soft_start, problem, draw, rng))
     found = lowest("semi_relaxed_gw", plans, roughly, max_iter, callback, finish)
     rounding = torch.finfo(w.dtype).eps * w[:, None]  # what the steps left of what went elsewhere

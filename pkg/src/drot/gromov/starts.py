@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Literal, get_args
 
@@ -73,20 +73,20 @@ def soft_start(
     return match(problem, draw(name), rng)
 
 
-def clusters(
-    cost: Pairwise, w: Tensor, k: int, rng: np.random.Generator
-) -> Callable[[str], Tensor]:
+class Clusters:
     """Labels (n,) below k by the name of a start: by chance, or by k-means on the points of C or
     on its leading eigenvectors, which are found once.
     """
-    points = cache(lambda unit: features(cost, w, k, rng, unit=unit))
 
-    def draw(name: str) -> Tensor:
+    def __init__(self, cost: Pairwise, w: Tensor, k: int, rng: np.random.Generator):
+        self.w, self.k, self.rng = w, k, rng
+        self.points = cache(partial(features, cost, w, k, rng))
+
+    def __call__(self, name: str) -> Tensor:
         if name == "random":
-            return torch.from_numpy(rng.integers(k, size=len(w))).to(w.device)
-        return kmeans_labels(points(name == "spectral"), k, rng, weights=w)
-
-    return draw
+            drawn = self.rng.integers(self.k, size=len(self.w))
+            return torch.from_numpy(drawn).to(self.w.device)
+        return kmeans_labels(self.points(name == "spectral"), self.k, self.rng, weights=self.w)
 
 
 def kmeans_labels(
@@ -106,7 +106,7 @@ def kmeans_labels(
 
 
 def features(
-    cost: Pairwise, w: Tensor, k: int, rng: np.random.Generator, *, unit: bool = False
+    cost: Pairwise, w: Tensor, k: int, rng: np.random.Generator, unit: bool = False
 ) -> Tensor:
     """Coordinates of the points of a similarity, (n, r).
 

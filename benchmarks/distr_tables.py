@@ -88,7 +88,7 @@ from drot.costs.kernels import KERNELS, Kernel
 from drot.distributional.reduction import Coupling, Iterate, ReductionProblem, make_problem
 from drot.distributional.solve import block_descent
 from drot.gromov.contraction import with_rows
-from drot.gromov.descent import conditional_gradient, descent, mirror_descent
+from drot.gromov.descent import conditional_gradient, mirror_descent
 from drot.hyperbolic import HyperbolicProblem, lorentz_centroids, squared_distances
 from drot.metrics import (
     prototype_homogeneity,
@@ -266,7 +266,7 @@ def start(case: Case) -> tuple[Iterate, float]:
 
 def descended(case: Case, terms: ReductionProblem, first: Iterate) -> tuple[Iterate, float]:
     begin = time.process_time()
-    *_, (end, *_) = itertools.islice(block_descent(terms, first, TOL), ROUNDS + 1)
+    *_, end = itertools.islice(block_descent(terms, first, TOL), ROUNDS + 1)
     return end, time.process_time() - begin
 
 
@@ -294,18 +294,18 @@ def by_papers_solver(case: Case) -> tuple[Iterate, float]:
     """DistR from CDR, with conditional gradient or mirror descent alone for the plan."""
     (first, seconds), terms = start(case._replace(method="CDR")), task(case)
 
-    def transport(Z: Tensor, c: Coupling) -> Coupling:
+    def update_plan(Z: Tensor, c: Coupling) -> Coupling:
         plans, now = terms.plan_problem(Z, c)
         if case.method == "MD":  # which cannot leave zeros
             now = plans.state(0.9 * now.T + 0.1 * terms.w[:, None] / terms.k)
-            steps = mirror_descent(plans, now, None)
+            steps = mirror_descent(plans, now, terms.tol)
         else:
-            steps = conditional_gradient(plans, now)
-        *_, (state, *_) = itertools.islice(descent(plans, steps, terms.tol), STEPS_OF_PLAN)
+            steps = conditional_gradient(plans, now, terms.tol)
+        *_, state = itertools.islice(steps, STEPS_OF_PLAN)
         rounding = torch.finfo(terms.w.dtype).eps * terms.w[:, None]
         return terms.couple(with_rows(state.T.masked_fill(rounding >= state.T, 0), terms.w))
 
-    terms.transport = transport
+    terms.update_plan = update_plan
     end, more = descended(case, terms, first)
     return end, seconds + more
 

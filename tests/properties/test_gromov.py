@@ -165,6 +165,16 @@ def test_two_clusters_of_a_graph_are_dealt_anew(graph):
     assert rng.bit_generator.state == before
 
 
+@pytest.mark.parametrize("seed", [65, 75, 87])
+def test_moves_of_points_never_end_above_conditional_gradient(seed):
+    """They follow it to its end: of a path with weights, which two clusters cut anywhere."""
+    w = np.random.default_rng(seed).dirichlet(np.ones(20))
+    A = np.diag(np.ones(19), 1) + np.diag(np.ones(19), -1)
+    ask = dict(weights=w, loss="kl", random_state=seed)
+    plain = barycenter(A, 2, refine=False, on_failure="ignore", **ask)
+    assert barycenter(A, 2, **ask).objective <= plain.objective + 1e-12
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_objective_is_in_the_unit_of_the_similarity(dtype):
     """Where the largest of |C - m| is a power of two, to which float32 may round another one."""

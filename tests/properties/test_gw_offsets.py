@@ -78,6 +78,20 @@ def test_plan_of_similarities_with_an_offset(dtype, solver):
     assert short.residual > 1e-4
 
 
+@pytest.mark.parametrize("init", ["kmeans", "spectral"])
+@pytest.mark.parametrize("seed", range(4))
+def test_starts_are_made_of_what_the_square_loss_sees(init, seed):
+    """Neither an offset nor a unit: the first plan of each run is the same."""
+    A, B = (M.mul(256).round().div(256) for M in problem(seed, 30, 4))
+    ask = dict(init=init, random_state=seed, callback=lambda *_: True)
+    begin = []
+    for size, offset in ((1, 0), (1, 2.0**20), (8, 0)):
+        C, structure = size * A + offset, size * B + offset
+        plans = drot.srgw_barycenter(C, 4, **ask), drot.semi_relaxed_gw(C, structure, **ask)
+        begin.append(torch.stack([found.plan for found in plans]))
+    assert torch.equal(begin[1], begin[0]) and torch.equal(begin[2], begin[0])
+
+
 def test_an_empty_cluster_has_no_structure():
     """Its rows are 0, whatever the offset."""
     far, w = 1e8 / 3, weights(6)

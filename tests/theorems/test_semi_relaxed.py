@@ -161,7 +161,7 @@ def test_prp_mirror_descent(loss):
     model = cp.sum(cp.multiply(G, S)) + eps * cp.sum(cp.kl_div(S, T.numpy()))
     cp.Problem(cp.Minimize(model), [cp.sum(S, axis=1) == w.numpy()]).solve(solver="CLARABEL")
     quadratic = Problem(as_terms(A, B, loss), w)
-    (_, (new, _)) = itertools.islice(mirror_descent(quadratic, quadratic.state(T), eps), 2)
+    _, new = itertools.islice(mirror_descent(quadratic, quadratic.state(T), epsilon=eps), 2)
     np.testing.assert_allclose(new.T, S.value, atol=1e-5)
     np.testing.assert_allclose(new.T, steps(T, log_T - G / eps), atol=1e-12)
     printed = steps(T, G - eps * log_T)  # (8.79) as it is printed: not this step
@@ -171,7 +171,7 @@ def test_prp_mirror_descent(loss):
     assert down < energy(A, B, T, loss) < up
     # the adapted epsilon descends as far as one cares to go
     path = mirror_descent(quadratic, quadratic.state(T))
-    trace = np.array([state.value for state, _ in itertools.islice(path, 100)])
+    trace = np.array([state.value for state in itertools.islice(path, 100)])
     assert (np.diff(trace) <= 1e-12).all() and trace[-1] < trace[0] - 1e-3
 
 

@@ -6,6 +6,7 @@ import math
 import os
 import sys
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -20,6 +21,8 @@ OnFailure = Literal["raise", "warn", "ignore"]
 Result = TypeVar("Result")
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+Path = Iterator[Any]  # states, each with its value, the start first
 
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
@@ -124,11 +127,17 @@ def certificate(
     return dict(residual=residual, n_iter=n_iter, trace=tuple(trace), converged=converged)
 
 
-_End = tuple[Any, float, list[float]]  # a state, its residual, and the values up to there
+def in_turn(paths: Iterable[Callable[[Any], Path]], state: Any) -> Path:
+    """One path after the other, each from where the one before it ended."""
+    yield state
+    for path in paths:
+        for state in islice(path(state), 1, None):  # noqa: B020
+            yield state
 
 
-def _value(end: _End) -> float:
-    return end[2][-1]
+def end_of(path: Path, most: int) -> Any:
+    """The last of at most so many states."""
+    return deque(islice(path, most), maxlen=1)[0]
 
 
 @dataclass(frozen=True)
@@ -152,40 +161,44 @@ class Lowest(Ended):
 def lowest(
     where: str,
     starts: Iterable,
-    descend: Callable[[Any], Iterable[tuple]],
+    descend: Callable[[Any], Path],
+    told: Callable[[Any], tuple],
     max_iter: int,
     callback: Callable[..., Any] | None = None,
-    finish: Callable[[Any, float], Iterable[tuple]] | None = None,
+    search: Callable[[Any], Path] | None = None,
 ) -> Lowest:
-    """Follow ``descend(start)`` from each start, and ``finish(state, residual)`` from the lowest.
+    """Follow ``descend(start)`` from each start, and ``search(state)`` from the lowest end.
 
-    Both yield ``(state, residual, *more)`` as for :func:`iterate`, the state that they begin with
-    first, until nothing is to be gained; a state has a ``value``. ``callback(k, residual, *more)``
-    hears of each state once, k counted on over the starts. If it returns true, or at an interrupt,
-    the lowest end so far is kept.
+    Both end where nothing is to be gained. ``told(state)`` is a residual, and what else
+    ``callback(k, residual, ...)`` hears of each state, once, k counted on over the starts. If it
+    returns true, or at an interrupt, the lowest end so far is kept.
     """
-    ends: list[_End] = []  # of the descents
-    finished: list[_End] = []  # of what follows the lowest
+    ends: list[tuple[Any, list[float]]] = []  # of the descents, and the values up to there
+    searched: list[tuple[Any, list[float]]] = []  # the same of the search
 
-    def follow(path: Iterable[tuple], trace: list[float], kept: list[_End]) -> Iterator[tuple]:
-        place = len(kept)
-        for state, residual, *more in path:
-            trace.append(state.value)
-            kept[place:] = [(state, residual, trace)]
-            yield state, residual, *more
+    def paths() -> Iterator[tuple]:
+        for start in starts:
+            yield ends, [], islice(descend(start), 1 + max_iter)
+        if search is not None:
+            state, trace = min(ends, key=_value)
+            yield searched, [*trace], islice(search(state), 1, 2 + max_iter - len(trace))
 
     def steps() -> Iterator[tuple]:
-        for start in starts:
-            yield from follow(islice(descend(start), max_iter + 1), [], ends)
-        if finish is not None:
-            state, residual, trace = min(ends, key=_value)
-            path = islice(finish(state, residual), 1, max_iter + 2 - len(trace))
-            yield from follow(path, [*trace], finished)
+        for kept, trace, path in paths():
+            place = len(kept)
+            for state in path:
+                trace.append(state.value)
+                kept[place:] = [(state, trace)]
+                yield state, *told(state)
 
     run = iterate(where, steps(), -math.inf, sys.maxsize, callback, "ignore")
-    state, residual, trace = min([*finished, *ends], key=_value)
-    reached = tuple(map(_value, ends))
+    state, trace = min([*searched, *ends], key=_value)
+    reached, residual = tuple(map(_value, ends)), told(state)[0]
     return Lowest(state, run.stopped, run.interrupt, where, residual, tuple(trace), reached)
+
+
+def _value(end: tuple[Any, list[float]]) -> float:
+    return end[1][-1]
 
 
 def settle(where: str, residual: float, tol: float, n_iter: int, on_failure: OnFailure) -> bool:

@@ -234,7 +234,7 @@ def coot_clustering(
             costs = (torch.from_numpy(rng.random(shape)).to(X) for shape in ((n, k), (p, q)))
             yield [emd(a, b, cost) for (a, b), cost in zip(((w, h), (v, g)), costs, strict=True)]
 
-    def descend(start: list[Tensor]) -> Iterator[tuple[_Table, float]]:
+    def descend(start: list[Tensor]) -> Iterator[_Table]:
         """Means for the couplings of rows and columns, then these for the means."""
         (T, S), last, scale = start, math.inf, 0.0
         while True:
@@ -243,13 +243,13 @@ def coot_clustering(
             value = _between(X, Z, T, S)
             scale = scale or value or 1.0
             fall = (last - value) / scale
-            yield _Table(Z, T, value), fall
+            yield _Table(Z, T, value, fall)
             if fall <= tol:
                 return
             last, T = value, emd(w, h, costs)
             S = emd(v, g, (w @ X.square())[:, None] + h @ Z.square() - 2 * X.T @ T @ Z)
 
-    found = lowest("coot_clustering", couplings(), descend, max_iter)
+    found = lowest("coot_clustering", couplings(), descend, lambda at: (at.fall,), max_iter)
     Z = found.state.Z * unit.size + centre
     result = DistributionalReduction(
         Z=Z,
@@ -270,6 +270,7 @@ class _Table(NamedTuple):
     Z: Tensor  # (k, q)
     T: Tensor  # (n, k) coupling of the rows
     value: float  # the objective
+    fall: float  # since the table before, as a share of the first
 
 
 def _between(X: Tensor, Z: Tensor, T: Tensor, S: Tensor) -> float:

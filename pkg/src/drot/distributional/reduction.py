@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .._core.algebra import ratio, total
 from .._core.checks import as_count
-from .._core.run import TOLERANCE, Lowest, OnFailure
+from .._core.run import TOLERANCE, Lowest, OnFailure, end_of
 from ..costs.factored import Factored, gram
 from ..costs.kernels import KERNELS, squares
 from ..embeddings.descent import lbfgs, metric_of, radius
@@ -32,7 +32,7 @@ from ..gromov.contraction import (
 )
 from ..gromov.descent import Problem, State
 from ..gromov.loss import LossName
-from ..gromov.moves import lowest_plan
+from ..gromov.moves import row_moves
 from ..gromov.objective import exact_objective
 from ..gromov.semirelaxed import SemiRelaxedGW
 from ..gromov.starts import Clusters, spectral_labels
@@ -184,7 +184,7 @@ class ReductionProblem:
         """
         for _ in range(_ROUNDS):
             problem, now = self.plan_problem(Z, c)
-            found = lowest_plan(problem, now, self.tol, _STEPS)
+            found = end_of(row_moves(problem, now, self.tol), _STEPS)
             self.terms.products += problem.terms.products
             if not found.value < now.value - _SLACK[self.w.dtype] * problem.scale:
                 break

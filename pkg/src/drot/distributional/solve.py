@@ -207,16 +207,14 @@ def solve(
     points_tol, most = (max(tol, ALL_TOL), _PLACE) if descend else (tol, max_iter)
     first = starts(problem, init, n_starts, clustering, random_state, tol, points_tol, most)
     blocks, rounds = partial(block_descent, problem, tol=tol), max_iter if descend else 0
-    found = lowest(where, first, blocks, rounds, callback)
+    found = lowest(where, first, blocks, lambda at: (at.residual, at.Z), rounds, callback)
     return problem.result(found, tol, on_failure)
 
 
-def block_descent(
-    problem: ReductionProblem, now: Iterate, tol: float
-) -> Iterator[tuple[Iterate, float, Tensor]]:
+def block_descent(problem: ReductionProblem, now: Iterate, tol: float) -> Iterator[Iterate]:
     """Positions, plan, repeat: the block descent of book ``alg-distr``."""
     while True:
-        yield now, now.residual, now.Z
+        yield now
         before = now.value
         Z = problem.update_positions(now.Z, now.coupling, tol, _INNER)  # 1
         now = accept(problem, now, Z=Z)
@@ -224,7 +222,7 @@ def block_descent(
         residual = max(f(now.Z, now.coupling) for f in (problem.residual_at, problem.plan_gap))
         now = now._replace(residual=residual)
         if residual <= tol or not now.value < before:  # 3
-            yield now, residual, now.Z
+            yield now
             return
 
 

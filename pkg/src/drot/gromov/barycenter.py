@@ -9,11 +9,10 @@ rows and columns of :math:`T^\top C T`: so what it gains is known before it is t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import nsmallest
-from itertools import islice
 from typing import Any, get_args
 
 import torch
@@ -23,20 +22,21 @@ from torch.nn.functional import normalize, pad
 
 from .._core.algebra import ratio, total
 from .._core.checks import Seed, as_count, as_rng
-from .._core.run import OnFailure, lowest, read_limits
+from .._core.run import OnFailure, Path, end_of, in_turn, lowest, read_limits
 from .._core.threads import by_size
 from .contraction import Contraction, Coupling, as_cost, as_weights, hard_plan, standard
-from .descent import SMALL, Moves, Problem, Steps, descent, end_of
+from .descent import SMALL, Problem, lower_by
 from .loss import LossName
 from .moves import row_moves
 from .objective import exact_objective
 from .semirelaxed import Callback, SemiRelaxedGW
-from .starts import Clusters, HardInit, as_init, dealt, lower_by, starts
+from .starts import Clusters, HardInit, as_init, dealt, starts
 
 _PAYS = 0.3  # of the best gain of one row: what the moves of several together have to gain
 _PARTS = 5  # rounds of moves of parts before the structure follows
 _TRIES = 16  # pairs of a merge and a split that are tried before the search ends
 _FEW = 16  # merges of which the pairs are made
+_DEALS = 8  # for each start, that lead nowhere
 _POWERS = 8  # steps towards the leading direction of a cluster
 
 
@@ -76,8 +76,8 @@ def srgw_barycenter(
     Conditional gradient lowers that function. With ``refine``, points are then reassigned, many at
     a time or one, with :math:`\bar C` following, and parts of points where a gap is left; and at
     the best end of all starts two clusters are merged and a third is split, for as long as that
-    leads lower. Then the points of two clusters are dealt to these anew by chance, until
-    ``n_starts`` deals in turn lead nowhere.
+    leads lower. Then the points of two clusters are dealt to these anew by chance, until many
+    deals in turn lead nowhere.
 
     Source: (srGWB) in section 4.2, lemma D.1 and theorem 4.1 of Van Assel et al. (2024); book
     ``lem-reduced-barycenter``, ``thm-hard-plans`` and ``alg-barycenter``.
@@ -95,9 +95,9 @@ def srgw_barycenter(
         Where the clusters start: k-means on the points of C or on its leading eigenvectors, or
         labels by chance. A plan, or an earlier result, is one start.
     n_starts : int
-        Starts of each kind, and deals that lead nowhere before the search ends; none follows a
-        plan. Of a graph's adjacency matrix ask for more, and of all kinds: there ends differ, and
-        several may agree above the best.
+        Starts of each kind; the search ends after 8 times as many deals in turn that led nowhere,
+        and none follows a plan. Of a graph's adjacency matrix ask for more, and of all kinds:
+        there ends differ, and several may agree above the best.
     refine : bool
         Whether to end with moves of single points, merges, splits and deals.
     tol : float, optional
@@ -146,30 +146,26 @@ def srgw_barycenter(
     n_starts = as_count("n_starts", n_starts, 1)
     w, rng = as_weights(weights, n, cost, "weights"), as_rng(random_state)
     kinds = as_init(init, w, k, get_args(HardInit))
-    most = 0 if isinstance(kinds, Tensor) or not refine else n_starts
     seen, unit = standard(cost, w, loss)
-    problem = Reduced(seen, w, k)
+    problem, draw = Reduced(seen, w, k), Clusters(seen.cost, w, k, rng)
+    paths = (reduced_descent, reassign, polish) if refine else (reduced_descent,)
+    steps, *singles = (partial(path, problem, tol=tol) for path in paths)
+    moves, descend = partial(in_turn, singles), partial(in_turn, [steps, *singles])
 
-    moves = partial(refined, most=1 + max_iter)
-    settle = partial(moves, problem, tol=tol)
+    def merging(cell: Cell) -> Iterator[Cell]:
+        for new in merged(problem, cell, draw.points(False)):
+            yield end_of(moves(new), 1 + max_iter)
 
-    def descend(plan: Tensor, refine: bool = refine) -> Iterator[tuple]:
-        steps = reduced_descent(problem, problem.cell(plan))
-        return islice(descent(problem, steps, tol, moves if refine else None), 1 + max_iter)
+    def dealing(cell: Cell) -> Iterator[Cell]:
+        for _ in range(_DEALS * n_starts):
+            yield end_of(steps(problem.cell(dealt(cell.T, 2, rng))), 1 + max_iter)
 
-    def trial(plan: Tensor, _: int) -> Cell:
-        return end_of(descend(dealt(plan, 2, rng), refine=False))[0]
-
-    def finish(cell: Cell, gap: float) -> Iterator[tuple]:
-        yield cell, gap
-        if refine and k > 2:
-            for cell in merge_and_split(problem, cell, draw.points(False), settle):  # noqa: B020
-                yield cell, problem.gap(cell), cell.T
-        yield from lower_by(problem, cell, most, trial, settle)
-
-    draw = Clusters(seen.cost, w, k, rng)
+    drawn = k > 1 and not isinstance(kinds, Tensor)
+    trials = ([merging] * (k > 2) + [dealing] * drawn) * refine
+    search = partial(in_turn, [partial(lower_by, problem, trials=f, moves=moves) for f in trials])
     plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
-    found = lowest("srgw_barycenter", plans, descend, max_iter, callback, finish)
+    cells = map(problem.cell, plans)
+    found = lowest("srgw_barycenter", cells, descend, problem.told, max_iter, callback, search)
     cell = problem.cell(found.state.T)  # without the rounding of the steps
     structure = torch.where(torch.outer(cell.q, cell.q) > 0, unit.entries(cell.structure), 0)
     objective = exact_objective(Contraction(cost, structure, seen.loss), cell.T)
@@ -248,16 +244,18 @@ class Reduced(Problem):
         return torch.where(source == b, 0, 2 * change.sum(dim=(0, 2)) - corners)
 
 
-def reduced_descent(problem: Reduced, cell: Cell, parts: bool = True) -> Steps:
+def reduced_descent(problem: Reduced, cell: Cell, tol: float, parts: bool = True) -> Path:
     """Conditional gradient: all of the way where that pays, as it does where it is concave.
 
     Otherwise by the best length at the fixed structure, whose objective lies above the reduced
     one and touches it at the plan, so that both fall.
     """
     while True:
+        yield cell
         g = problem.half_gradient(cell)
         best, labels = g.min(dim=1)
-        yield cell, problem.gap_at(cell, g, best)
+        if problem.gap_at(cell, g, best) <= tol:
+            return
         new = problem.hard(labels)
         if parts and new.value > cell.value - SMALL * problem.scale:
             D, CD, fixed = new.T - cell.T, new.CT - cell.CT, problem.at(cell)
@@ -268,7 +266,7 @@ def reduced_descent(problem: Reduced, cell: Cell, parts: bool = True) -> Steps:
         cell = new
 
 
-def reassign(problem: Reduced, cell: Cell, tol: float) -> Moves:
+def reassign(problem: Reduced, cell: Cell, tol: float) -> Path:
     """Move single rows between clusters, the structure following, while that pays.
 
     The change of the reduced objective has a closed form, O(k) for each of the n k candidates.
@@ -297,7 +295,7 @@ def reassign(problem: Reduced, cell: Cell, tol: float) -> Moves:
         cell, most = new, 2 * count
 
 
-def polish(problem: Reduced, cell: Cell, tol: float) -> Moves:
+def polish(problem: Reduced, cell: Cell, tol: float) -> Path:
     """Parts of the mass of single rows at the fixed structure, then the structure, in turn.
 
     For the points that a similarity which is not conditionally definite leaves between clusters.
@@ -308,41 +306,23 @@ def polish(problem: Reduced, cell: Cell, tol: float) -> Moves:
             return
         fixed = problem.at(cell)
         start = fixed.state(cell.T, cell.CT @ fixed.terms.h2)
-        T = end_of(islice(row_moves(fixed, start, tol, exchanges=False), 1 + _PARTS)).T
+        T = end_of(row_moves(fixed, start, tol, exchanges=False), 1 + _PARTS).T
         new = problem.cell(T)
         if new.value > cell.value + SMALL * problem.scale or bool((T == cell.T).all()):
             return
         cell = new
 
 
-def refined(problem: Reduced, cell: Cell, tol: float, most: int) -> Moves:
-    """The cells that moves of single points lead to, and polishing where a gap is left."""
-    for cell in islice(reassign(problem, cell, tol), most):  # noqa: B020
-        yield cell
-        most -= 1
-    yield from islice(polish(problem, cell, tol), 1, 1 + most)  # the first is known
+def merged(problem: Reduced, cell: Cell, points: Tensor) -> Iterator[Cell]:
+    """Cells with two clusters merged and a third split, the most promising first.
 
-
-def merge_and_split(
-    problem: Reduced, cell: Cell, points: Tensor, moves: Callable[[Cell], Iterable[Cell]]
-) -> Iterator[Cell]:
-    """Cells of ever lower value: clusters merged and split, then led down by ``moves``.
-
-    Ends when none of the most promising pairs leads lower. ``points`` (n, r) say how to split.
+    ``points`` (n, r) say how to split.
     """
-    while True:
-        labels = cell.T.argmax(dim=1)
-        upper = upper_halves(points, labels, problem.w, problem.k)
-        for a, b, c in promising(merges(problem, cell), splits(problem, cell, upper)):
-            trial = torch.where(labels == b, a, labels)
-            trial = torch.where((labels == c) & upper, b, trial)
-            new = end_of(moves(problem.hard(trial)))
-            if new.value < cell.value - SMALL * problem.scale:
-                break
-        else:
-            return
-        cell = new
-        yield cell
+    labels = cell.T.argmax(dim=1)
+    upper = upper_halves(points, labels, problem.w, problem.k)
+    for a, b, c in promising(merges(problem, cell), splits(problem, cell, upper)):
+        trial = torch.where(labels == b, a, labels)
+        yield problem.hard(torch.where((labels == c) & upper, b, trial))
 
 
 def promising(merges: Tensor, splits: Tensor) -> list[tuple[int, ...]]:

@@ -202,11 +202,12 @@ def standard(
     if 0 < largest < _LEAST:
         raise ValueError("squares of these similarities underflow; give them in smaller units")
     unit = Unit(m, math.ldexp(1.0, math.frexp(max(largest, limits.tiny))[1]))
-    if isinstance(cost, Factored):
-        seen = cost.divided(unit.size)
-    else:
-        seen = cost.derive(lambda rows: (cost.rows(rows) - m).div_(unit.size))
-        seen.parts = cost.parts  # of the same points, which starts cluster
+    seen = (
+        cost.divided(unit.size)
+        if isinstance(cost, Factored)
+        else cost.derive(lambda rows: (cost.rows(rows) - m).div_(unit.size))
+    )
+    seen.parts = seen.parts or cost.parts  # of the same points, which starts cluster
     return Contraction(seen, (other / unit.size).to(w), loss), unit
 
 

@@ -8,25 +8,20 @@ along a direction D costs the one product that makes P(D), and a line search cos
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 import torch
 from torch import Tensor
 
 from .._core.algebra import total
+from .._core.run import Path, end_of
 from .contraction import Contraction, hard_plan, with_rows
 
 SMALL = 1e-14  # of the scale of E: a smaller decrease is rounding
-_SHORT = 0.02  # steps that gain less of what the gap promised are left to moves of rows
-
-
-Steps = Iterator[tuple[Any, float]]  # states, and their gaps
-Moves = Iterator[Any]  # states of ever lower value
+_STEPS = 500  # that follow a trial, at most
 
 
 class Line(NamedTuple):
@@ -116,40 +111,30 @@ class Problem:
         g = self.half_gradient(state)
         return self.gap_at(state, g, g.min(dim=1).values)
 
-
-def descent(
-    problem: Problem, steps: Steps, tol: float, moves: Callable[..., Moves] | None = None
-) -> Iterator[tuple]:
-    """Steps to the tolerance; then ``moves(problem, state, tol)``, from where they gain little.
-
-    A step that gains less than 2 % of what the gap promised is a sign of mass on several places,
-    which moves of single rows find sooner (book ``alg-srgw``). Yields ``(state, gap, plan)``.
-    """
-    value, promised = math.inf, 0.0
-    for state, gap in steps:
-        yield state, gap, state.T
-        if gap <= tol or (moves is not None and value - state.value < _SHORT * promised):
-            break
-        value, promised = state.value, gap * problem.scale
-    if moves is not None:
-        for cell in islice(moves(problem, state, tol), 1, None):  # the first is known
-            yield cell, problem.gap(cell), cell.T
+    def told(self, state: Any) -> tuple[float, Tensor]:
+        """What a caller hears of a state."""
+        return self.gap(state), state.T
 
 
-def end_of(moves: Iterable):
-    """The last state that is yielded."""
-    return deque(moves, maxlen=1)[0]
+def lower_by(
+    problem: Problem, state: Any, trials: Callable[[Any], Iterator], moves: Callable[[Any], Path]
+) -> Path:
+    """To where moves lead from the first lower one of a state's trials, while there is one."""
+    while state is not None:
+        yield state
+        bound = state.value - SMALL * problem.scale
+        lower = (end_of(moves(new), _STEPS) for new in trials(state) if new.value < bound)
+        state = next(lower, None)
 
 
-def conditional_gradient(problem: Problem, state: State) -> Steps:
-    """Steps to the plan that the gradient likes best, each of the best length.
-
-    Yields the state and its gap; the caller stops.
-    """
+def conditional_gradient(problem: Problem, state: State, tol: float) -> Path:
+    """Steps to the plan that the gradient likes best, each of the best length."""
     while True:
+        yield state
         g = problem.half_gradient(state)
         best, labels = g.min(dim=1)
-        yield state, problem.gap_at(state, g, best)
+        if problem.gap_at(state, g, best) <= tol:
+            return
         S = hard_plan(labels, problem.w, problem.k)
         P = problem.terms.product(S)
         D, PD = S - state.T, P - state.P
@@ -162,22 +147,31 @@ def conditional_gradient(problem: Problem, state: State) -> Steps:
             state = State(T, state.P + t * PD, q, value)
 
 
-def mirror_descent(problem: Problem, state: State, epsilon: float | None = None) -> Steps:
+def mirror_descent(
+    problem: Problem, state: State, tol: float = 0.0, share: float = -1.0, epsilon: float = 0.0
+) -> Path:
     r"""Steps :math:`T \leftarrow \mathrm{diag}(w / K 1) K`, K = exp(log T - gradient / epsilon).
 
     A step is the minimum of the linearised objective plus epsilon KL(. | T). Without an epsilon,
     it is halved after each step and doubled until that model lies above the objective, which
-    therefore falls (book ``prp-mirror-descent``).
+    therefore falls (book ``prp-mirror-descent``). Ends at the tolerance, or at a step that gains
+    less than a share of what the gap promised, a sign of mass on several places, which moves of
+    single rows find sooner (book ``alg-srgw``).
     """
-    adapt = epsilon is None
+    value, promised = math.inf, 1.0
+    adapt = not epsilon
     eps = 0.1 * float(problem.half_gradient(state).std()) if adapt else epsilon
     eps = eps or problem.scale
     # log T but for a number in each row; kept, so that mass too small for T can come back
     log_T = state.T.clamp_min(torch.finfo(state.T.dtype).tiny).log().log_softmax(dim=1)
     while True:
+        yield state
         g = problem.half_gradient(state)
         best = g.min(dim=1).values
-        yield state, problem.gap_at(state, g, best)
+        gap = problem.gap_at(state, g, best)
+        if gap <= tol or value - state.value < share * promised:
+            return
+        value, promised = state.value, gap * problem.scale
         g = g - best[:, None]  # the same in each row: what has settled is 0, without rounding
         for _ in range(100):
             log_K = (log_T - 2 / eps * g).log_softmax(dim=1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, get_args
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from .._core.algebra import ratio, total
 from .._core.checks import Seed, as_count, as_real, as_rng
-from .._core.run import OnFailure, lowest, read_limits
+from .._core.run import OnFailure, in_turn, lowest, read_limits
 from .._core.threads import by_size
 from .barycenter import Cell, Reduced, reassign, reduced_descent
 from .contraction import (
@@ -24,7 +25,6 @@ from .contraction import (
     in_double,
     refuse_distances,
 )
-from .descent import descent
 from .semirelaxed import SemiRelaxedGW
 from .starts import Clusters, HardInit, as_init, starts
 
@@ -129,11 +129,10 @@ def kernel_kmeans(
     plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
     problem = Means(Contraction(cost.centred(w), None, "square"), w, k)
 
-    def descend(plan: Tensor) -> Iterator[tuple]:
-        steps = reduced_descent(problem, problem.hard(plan.argmax(dim=1)), parts=False)
-        return descent(problem, steps, 0.0, reassign)
-
-    found = lowest("kernel_kmeans", plans, descend, max_iter)
+    cells = (problem.hard(plan.argmax(dim=1)) for plan in plans)
+    lloyd = partial(reduced_descent, problem, tol=0.0, parts=False)
+    descend = partial(in_turn, [lloyd, partial(reassign, problem, tol=0.0)])
+    found = lowest("kernel_kmeans", cells, descend, problem.told, max_iter)
     mass, labels = found.state.T.max(dim=1)
     gain = -float(problem.changes(found.state, labels, mass).min())
     rounding = torch.finfo(w.dtype).eps * float(w @ cost.diagonal().abs())  # of equal points

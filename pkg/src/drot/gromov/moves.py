@@ -19,14 +19,13 @@ Nothing is compiled before its first call, and nothing is kept on disk.
 
 from __future__ import annotations
 
-from itertools import islice
-
 import numba
 import numpy as np
 import torch
 from torch import Tensor
 
-from .descent import SMALL, Moves, Problem, State, end_of
+from .._core.run import Path
+from .descent import SMALL, Problem, State
 
 _ROWS = 256  # of a block: its part of C stays in the cache
 _VISITS = 20  # of each row, before Python hears of a block again
@@ -95,7 +94,7 @@ def _numbers(x: Tensor) -> np.ndarray:
     return x.to("cpu", torch.float64).contiguous().numpy()
 
 
-def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = True) -> Moves:
+def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = True) -> Path:
     """Move mass of single rows, each from the place and to the place that lower E_L most.
 
     A round visits the rows that can gain, a block at a time. Rows that share mass for many rounds
@@ -180,11 +179,6 @@ def _downhill(H: Tensor, slope: Tensor) -> tuple[Tensor, bool]:
     way = torch.zeros_like(slope)
     way[:j], way[j] = -torch.cholesky_solve(H[:j, j, None], factor)[:, 0], 1
     return torch.where(way @ slope > 0, -way, way), False
-
-
-def lowest_plan(problem: Problem, start: State, tol: float, most: int) -> State:
-    """Where moves of single rows lead."""
-    return end_of(islice(row_moves(problem, start, tol), most))
 
 
 def exchanged(problem: Problem, state: State, bound: float) -> State | None:

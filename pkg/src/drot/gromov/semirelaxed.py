@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import Literal, get_args
 
 import torch
@@ -13,15 +12,15 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import Seed, as_count, as_rng, check_choice
-from .._core.run import OnFailure, lowest, read_limits
+from .._core.run import OnFailure, Path, end_of, in_turn, lowest, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
 from .contraction import as_terms, as_weights, standard, with_rows
-from .descent import Problem, State, conditional_gradient, descent, mirror_descent
+from .descent import Problem, State, conditional_gradient, lower_by, mirror_descent
 from .loss import LossName
-from .moves import lowest_plan, row_moves
+from .moves import row_moves
 from .objective import exact_objective, finite_objective
-from .starts import ROUGH, Clusters, Init, as_init, dealt, lower_by, match, soft_start, starts
+from .starts import ROUGH, Clusters, Init, as_init, dealt, match, soft_start, starts
 
 Solver = Literal["conditional_gradient", "mirror_descent"]
 Callback = Callable[[int, float, Tensor], bool | None]
@@ -29,6 +28,7 @@ Callback = Callable[[int, float, Tensor], bool | None]
 _SOFT = 0.1  # a mirror descent cannot leave a plan's zeros: this share of it starts uniform
 _DEALS = 30  # for each start, that lead nowhere
 _BRIEFLY = 10  # rounds of moves after a deal
+_SHORT = 0.02  # mirror steps that gain less of what the gap promised are left to moves of rows
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -175,33 +175,35 @@ def semi_relaxed_gw(
     w, rng = as_weights(weights_x, terms.n, terms.cost), as_rng(random_state)
     seen, unit = standard(terms.cost, w, loss, terms.structure)
     problem = Problem(seen, w)
-    kinds, moves = as_init(init, w, terms.k), row_moves if refine else None
-    most = _DEALS * (1 if isinstance(kinds, Tensor) else n_starts)
+    kinds, rough, mirror = as_init(init, w, terms.k), max(tol, ROUGH), solver == "mirror_descent"
+    deals = _DEALS * (1 if isinstance(kinds, Tensor) else n_starts)
+    descents: list[Callable[..., Path]] = [row_moves if refine else conditional_gradient]
+    if mirror:
+        steps = partial(mirror_descent, share=_SHORT if refine else -1)
+        descents = [steps, row_moves] if refine else [steps]
 
-    def steps(plan: Tensor) -> Iterator[tuple]:
-        if solver == "mirror_descent":
-            return mirror_descent(problem, problem.state(plan))
-        found = conditional_gradient(problem, problem.state(plan))
-        return islice(found, 1) if refine else found  # rows move from the start
+    def paths(tol: float) -> list[Callable[[State], Path]]:
+        return [partial(path, problem, tol=tol) for path in descents]
 
-    def roughly(plan: Tensor) -> Iterator[tuple]:
-        if solver == "mirror_descent" and bool((plan == 0).any()):
+    def begin(plan: Tensor) -> State:
+        if mirror and bool((plan == 0).any()):
             plan = (1 - _SOFT) * plan + _SOFT * w[:, None] / problem.k
-        return descent(problem, steps(plan), max(tol, ROUGH), moves)
+        return problem.state(plan)
 
-    def finish(state: State, gap: float) -> Iterator[tuple]:
-        for now, *more in descent(problem, steps(state.T), tol, moves):
-            yield now, *more
-        if refine and problem.k > 1:
-            yield from lower_by(problem, now, most, trial, partial(row_moves, problem, tol=tol))
+    def trials(state: State) -> Iterator[State]:
+        for number in range(1, 1 + deals):
+            labels = state.T.argmax(dim=1)
+            T = dealt(state.T, 3, rng) if number % 10 else match(problem, labels, rng)
+            yield end_of(row_moves(problem, problem.state(T), rough), _BRIEFLY)
 
-    def trial(T: Tensor, failed: int) -> State:
-        T = match(problem, T.argmax(dim=1), rng) if failed % 10 == 9 else dealt(T, 3, rng)
-        return lowest_plan(problem, problem.state(T), max(tol, ROUGH), _BRIEFLY)
-
+    deal = partial(lower_by, problem, trials=trials, moves=partial(row_moves, problem, tol=tol))
+    search = partial(in_turn, [*paths(tol), *[deal] * (refine and problem.k > 1)])
     draw = Clusters(seen.cost, w, min(terms.k, terms.n), rng)
-    plans = starts(kinds, n_starts, partial(soft_start, problem, draw, rng))
-    found = lowest("semi_relaxed_gw", plans, roughly, max_iter, callback, finish)
+    states = map(begin, starts(kinds, n_starts, partial(soft_start, problem, draw, rng)))
+    found = lowest(
+        "semi_relaxed_gw", states, partial(in_turn, paths(rough)), problem.told, max_iter, callback,
+        search,
+    )  # fmt: skip
     rounding = torch.finfo(w.dtype).eps * w[:, None]  # what the steps left of what went elsewhere
     T = with_rows(found.state.T.masked_fill(rounding >= found.state.T, 0), w)
     objective = (exact_objective if found.interrupt else finite_objective)(terms, T)

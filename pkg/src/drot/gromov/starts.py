@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
-from itertools import islice
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,10 +14,11 @@ from torch import Tensor
 
 from .._core.algebra import EXTRA, leading
 from .._core.checks import check_choice
+from .._core.run import end_of
 from ..costs.array import Pairwise, as_pairwise
 from .contraction import Contraction, as_coupling, hard_plan
-from .descent import SMALL, Problem, end_of
-from .moves import lowest_plan
+from .descent import Problem
+from .moves import row_moves
 
 Init = Literal["kmeans", "spectral", "random", "product"]
 HardInit = Literal["kmeans", "spectral", "random"]
@@ -174,8 +174,8 @@ def match(problem: Problem, labels: Tensor, rng: np.random.Generator) -> Tensor:
     for _ in range(_TRIES):
         places = torch.from_numpy(rng.permutation(k)[:m]).to(w.device)
         trials.append(hard_plan(places, parts.q, k))
-    ends = [lowest_plan(reduced, reduced.state(T), _MATCHED, _STEPS) for T in trials]
-    best = min(ends, key=lambda state: state.value)
+    paths = (row_moves(reduced, reduced.state(T), _MATCHED) for T in trials)
+    best = min((end_of(path, _STEPS) for path in paths), key=lambda state: state.value)
     return hard_plan(best.T.argmax(dim=1)[labels], w, k)
 
 
@@ -184,17 +184,3 @@ def dealt(T: Tensor, places: int, rng: np.random.Generator) -> Tensor:
     some = torch.from_numpy(rng.permutation(T.shape[1])[:places]).to(T.device)
     deal = torch.from_numpy(rng.integers(len(some), size=len(T))).to(some)
     return T.index_copy(1, some, hard_plan(deal, T[:, some].sum(dim=1), len(some)))
-
-
-def lower_by(problem: Problem, state, most: int, trial: Callable, moves: Callable) -> Iterator:
-    """States of ever lower value: ``trial(plan, failed)``, and moves from where one led lower.
-
-    A trial hears how many before it failed. Ends when so many in turn led nowhere. Yields as
-    :func:`.descent.descent`.
-    """
-    failed = 0
-    while failed < most:
-        new, failed = trial(state.T, failed), failed + 1
-        if new.value < state.value - SMALL * problem.scale:
-            state, failed = end_of(islice(moves(new), _STEPS)), 0
-            yield state, problem.gap(state), state.T

@@ -103,6 +103,7 @@ def draw_graph(
 
     Examples
     --------
+    >>> import matplotlib.pyplot as plt
     >>> ax = panels(1)[0]
     >>> X, path = [[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]], [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
     >>> points = draw_graph(ax, X, path)

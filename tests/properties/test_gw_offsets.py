@@ -200,6 +200,16 @@ def test_objectives_of_single_precision(kind):
     assert min(values) >= 0 and values[1:5] == pytest.approx(values[6:], rel=0.01)
 
 
+def test_trace_and_ends_lie_above_the_exact_objective():
+    """In single precision too, where the numbers that a descent sees are not exact."""
+    for n in range(6, 18):
+        A = np.random.default_rng(n).random((n, n)) < 0.3
+        for C in (np.eye(n), np.triu(A, 1) + np.triu(A, 1).T):
+            found = drot.srgw_barycenter(C.astype(np.float32), 3)
+            assert found.objective == found.trace[-1] <= min(found.ends)
+            assert (np.diff(found.trace) <= 1e-13).all()
+
+
 def test_squares_that_no_float_holds():
     """One sentence, and no number that is none."""
     A, B = problem(0, 6, 3)

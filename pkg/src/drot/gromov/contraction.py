@@ -171,8 +171,9 @@ class Unit(NamedTuple):
         return (seen.double() * self.size + self.offset).to(seen)
 
     def objectives(self, values: Iterable[float], last=math.nan, exact=0.0) -> tuple[float, ...]:
-        """E_L in the unit of C, exact for the ``last``; rounding below 0 is no sum of squares."""
-        return tuple(exact if x == last else max(x, 0.0) * self.size * self.size for x in values)
+        """E_L in the unit of C: what is exact for the ``last``, and no rounding below that."""
+        seen = ((x, x * self.size * self.size) for x in values)
+        return tuple(exact if x == last else max(value, exact) for x, value in seen)
 
 
 def standard(

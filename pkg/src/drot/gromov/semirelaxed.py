@@ -210,7 +210,7 @@ def semi_relaxed_gw(
     result = SemiRelaxedGW(
         plan=T,
         objective=objective,
-        trace=(*unit.objectives(found.trace[:-1]), objective),
+        trace=(*unit.objectives(found.trace[:-1], exact=objective), objective),
         ends=unit.objectives(found.ends, min(found.ends), objective),
         products=problem.terms.products,
         **found.settled(tol, on_failure),

@@ -149,6 +149,10 @@ drot.srgw_barycenter(1e-170 * C, 3)
     | drot.gw_objective(1e-170 * C, 1e-170 * C, P / 8)
     | drot.distributional_reduction(1e-170 * C, 3, kernel="gram", loss="square")
     :: ^squares of these similarities underflow; give them in smaller units$
+drot.srgw_barycenter(np.full((4, 4), 1e308), 2, loss="kl")
+    | drot.srgw_barycenter(1.7e308 * KERNEL, 2, loss="kl")
+    | drot.semi_relaxed_gw(1.7e308 * KERNEL, KERNEL[:2, :2], loss="kl")
+    :: ^the objective of these similarities overflows; give them in larger units$
 drot.distributional_reduction(0 * C, 2) :: ^similarity is zero everywhere
 drot.hyperbolic.distributional_reduction(KERNEL, 3, init=euclidean())
     :: ^row . of init is not on the hyperboloid

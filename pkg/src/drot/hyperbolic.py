@@ -25,7 +25,7 @@ from ._core.threads import takes_options_of
 from .costs.kernels import KERNELS, KernelName
 from .distributional.loss import objective_at, pair_forces, structure
 from .distributional.reduction import DistributionalReduction, ReductionProblem
-from .distributional.solve import Init, SearchOptions, solve
+from .distributional.solve import SearchOptions, Start, solve
 from .distributional.solve import distributional_reduction as euclidean_reduction
 from .embeddings.descent import lbfgs
 from .embeddings.losses import Evaluation
@@ -155,7 +155,7 @@ def distributional_reduction(
     *,
     kernel: KernelName = "student",
     scale: float = 1.0,
-    init: Init | Sequence[Init] | ArrayLike | DistributionalReduction = "cluster_then_reduce",
+    init: Start | Sequence[Start] | ArrayLike | DistributionalReduction = "cluster_then_reduce",
     **options: Unpack[SearchOptions],
 ) -> DistributionalReduction:
     r"""Distributional reduction with prototypes in hyperbolic space.

@@ -14,7 +14,7 @@ from torch import Tensor
 from .._core.checks import Seed, as_count, as_points, as_rng, as_symmetric, check_squares
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size, takes_options_of
-from ..embeddings.embed import MAP_TOL as ALL_TOL
+from ..embeddings.embed import MAP_TOL
 from ..gromov.contraction import Unit, as_weights
 from ..gromov.objective import from_pot
 from .reduction import DistributionalReduction
@@ -96,7 +96,7 @@ def cluster_then_reduce(
 
 @takes_options_of(distributional_reduction, SequentialOptions)
 def reduce_then_cluster(
-    similarity, n_prototypes: int, *, tol: float = ALL_TOL, max_iter: int = 2000,
+    similarity, n_prototypes: int, *, tol: float = MAP_TOL, max_iter: int = 2000,
     **options: Unpack[SequentialOptions],
 ) -> DistributionalReduction:  # fmt: skip
     r"""Embed all points, then cluster the embedding and keep the centres (DRC).

@@ -13,7 +13,7 @@ from torch import Tensor
 from .._core.checks import Seed, as_count, as_rng, check_choice
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size
-from ..embeddings.embed import MAP_TOL as ALL_TOL
+from ..embeddings.embed import MAP_TOL
 from ..gromov.loss import LossName
 from ..gromov.semirelaxed import Callback
 from ..gromov.starts import as_init
@@ -28,7 +28,7 @@ from .reduction import (
     make_problem,
 )
 
-Init = Literal["cluster_then_reduce", "reduce_then_cluster", "random"]
+Start = Literal["cluster_then_reduce", "reduce_then_cluster", "random"]
 
 
 class SolverOptions(ProblemOptions, total=False):
@@ -69,7 +69,7 @@ def distributional_reduction(
     normalization: Normalization | None = None,
     loss: LossName | None = None,
     weights: ArrayLike | None = None,
-    init: Init | Sequence[Init] | ArrayLike | DistributionalReduction = (
+    init: Start | Sequence[Start] | ArrayLike | DistributionalReduction = (
         "cluster_then_reduce",
         "reduce_then_cluster",
     ),
@@ -204,7 +204,7 @@ def solve(
     """The lowest end of the descents from all starts; without descents, the lowest start."""
     problem = make(similarity, n_prototypes, kernel=kernel, **terms)
     tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
-    points_tol, most = (max(tol, ALL_TOL), _PLACE) if descend else (tol, max_iter)
+    points_tol, most = (max(tol, MAP_TOL), _PLACE) if descend else (tol, max_iter)
     first = starts(problem, init, n_starts, clustering, random_state, tol, points_tol, most)
     blocks, rounds = partial(block_descent, problem, tol=tol), max_iter if descend else 0
     found = lowest(where, first, blocks, lambda at: (at.residual, at.Z), rounds, callback)
@@ -244,7 +244,7 @@ def starts(
     """
     n_starts = as_count("n_starts", n_starts, 1)
     check_choice("clustering", clustering, get_args(Clustering))
-    kinds = as_init(init, problem.w, problem.k, get_args(Init))
+    kinds = as_init(init, problem.w, problem.k, get_args(Start))
     if isinstance(kinds, Tensor):
         c = problem.couple(kinds)
         if isinstance(init, DistributionalReduction):

@@ -65,10 +65,8 @@ class Problem:
         self.terms, self.w = terms, w
         self.n, self.k = terms.n, k or terms.k
         vars(self).update(known)
-
-    @cached_property
-    def constant(self) -> float:
-        return self.terms.constant(self.w)
+        if "constant" not in known:  # which refuses what overflows, before there is a start
+            self.constant = terms.constant(w)
 
     @cached_property
     def scale(self) -> float:

@@ -52,7 +52,7 @@ def refuse_other_forms(value, name: str) -> None:
         raise TypeError(f"{name} is sparse ({value.layout}); pass {name}.to_dense()")
     if hasattr(value, "obsm"):
         raise TypeError(f"{name} is an AnnData; pass an array of it, such as adata.obsm['X_pca']")
-    if hasattr(value, "adjacency"):
+    if callable(getattr(value, "adjacency", None)):  # a column may have this name
         raise TypeError(f"{name} is a NetworkX graph; pass networkx.to_numpy_array(G)")
     if type(value).__module__.startswith("drot."):
         has = dir(value)

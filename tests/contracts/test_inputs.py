@@ -233,6 +233,8 @@ def test_numbers_of_any_library():
         assert torch.equal(drot.gaussian_affinity(C, bandwidth=value).plan, plain)
     assert drot.nearest(C, n_neighbors=np.int64(3)).shape == (8, 8)
     assert drot.sqeuclidean(X, block=np.int32(3)).block == 3
+    one, other = (drot.srgw_barycenter(KERNEL, 3, refine=flag) for flag in (True, np.True_))
+    assert torch.equal(one.plan, other.plan)
 
 
 # Where ten points are at rest after a move or two: tests/properties/test_gromov.py

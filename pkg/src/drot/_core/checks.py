@@ -220,10 +220,11 @@ def check_choice(name: str, value, options: Iterable) -> None:
         raise ValueError(f"{name}={reprlib.repr(value)} does not exist; choose from {names}")
 
 
-def check_flag(name: str, value) -> None:
-    """Refuse what is neither True nor False: ``"no"`` would count as true."""
+def as_flag(name: str, value) -> bool:
+    """True or False, of Python or NumPy: ``"no"`` would count as true."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False; got {value!r}")
+    return bool(value)
 
 
 def check_callback(callback) -> None:

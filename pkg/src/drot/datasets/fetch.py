@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from .._core.checks import as_count, check_choice, check_flag
+from .._core.checks import as_count, as_flag, check_choice
 from ..spectral.methods import pca
 from . import formats
 from .base import DataSet, make
@@ -230,7 +230,7 @@ def load(name: str, *, n_components: int | None = 50, download: bool = True) -> 
     ...     assert drot.datasets.load("scgem").X.shape == (177, 34)
     """
     check_choice("name", name, ORIGINS)
-    check_flag("download", download)
+    download = as_flag("download", download)
     origin, details = ORIGINS[name], {}
     if origin.components and n_components is not None:
         n_components = as_count("n_components", n_components, 1, origin.components)

@@ -12,7 +12,7 @@ import torch
 from sklearn.metrics import pairwise_distances
 from torch import Tensor
 
-from .._core.checks import as_points, check_choice, check_flag
+from .._core.checks import as_flag, as_points, check_choice
 from ..affinities.base import symmetrize
 from ..affinities.rows import entropic_affinity
 from ..affinities.umap import membership_rows, umap_membership, unit_curve
@@ -56,13 +56,13 @@ class EmbeddingEstimator(PlacesNewPoints):
 
     def fit(self, X, y=None):
         """Compute the affinity of X (n, p) and its embedding; ``y`` is not used."""
-        check_flag("keep_affinity", self.keep_affinity)
+        keep = as_flag("keep_affinity", self.keep_affinity)
         points, seed = self._read(X)
         self._points = points.cpu().numpy()
         cost = self._distances(points)
         init, plan = self._init(points, cost, seed), self._plan(cost)
         objective = self._objective(plan)
-        self._profile, self._affinity = objective.profile, plan if self.keep_affinity else None
+        self._profile, self._affinity = objective.profile, plan if keep else None
         solve = partial(
             embed, objective, init, n_components=self.n_components, solver=self.solver,
             tol=self._tol if self.tol is None else self.tol, max_iter=self.max_iter,

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn.functional import normalize, pad
 
 from .._core.algebra import ratio, total
-from .._core.checks import Seed, as_count, as_rng, check_flag
+from .._core.checks import Seed, as_count, as_flag, as_rng
 from .._core.run import OnFailure, Path, end_of, in_turn, lowest, read_limits
 from .._core.threads import by_size
 from .contraction import Contraction, Coupling, as_cost, as_weights, hard_plan, standard
@@ -144,7 +144,7 @@ def srgw_barycenter(
     n, _ = cost.shape
     k = as_count("n_clusters", n_clusters, 1, n)
     n_starts = as_count("n_starts", n_starts, 1)
-    check_flag("refine", refine)
+    refine = as_flag("refine", refine)
     w, rng = as_weights(weights, n, cost, "weights"), as_rng(random_state)
     kinds = as_init(init, w, k, get_args(HardInit))
     seen, unit = standard(cost, w, loss)

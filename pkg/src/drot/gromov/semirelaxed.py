@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import Seed, as_count, as_rng, check_choice, check_flag
+from .._core.checks import Seed, as_count, as_flag, as_rng, check_choice
 from .._core.run import OnFailure, Path, end_of, in_turn, lowest, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
@@ -170,7 +170,7 @@ def semi_relaxed_gw(
     """
     terms = as_terms(cost_x, cost_z, loss)
     check_choice("solver", solver, get_args(Solver))
-    check_flag("refine", refine)
+    refine = as_flag("refine", refine)
     tol, max_iter = read_limits(tol, max_iter, on_failure, terms.cost.dtype)
     n_starts = as_count("n_starts", n_starts, 1)
     w, rng = as_weights(weights_x, terms.n, terms.cost), as_rng(random_state)

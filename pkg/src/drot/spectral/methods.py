@@ -12,11 +12,11 @@ from torch import Tensor
 from .._core.algebra import signs
 from .._core.checks import (
     as_count,
+    as_flag,
     as_number,
     as_points,
     as_positive,
     as_symmetric,
-    check_flag,
     check_non_negative,
 )
 from .._core.threads import by_size
@@ -220,7 +220,7 @@ def laplacian_eigenmaps(
     >>> bool((Z.diff() > 0).all() or (Z.diff() < 0).all())
     True
     """
-    check_flag("normalized", normalized)
+    normalized = as_flag("normalized", normalized)
     W = _weights(graph)
     n_components = as_count("n_components", n_components, 1, W.shape[0] - 1)
     dtype, W = W.dtype, W.double().fill_diagonal_(0)

@@ -306,6 +306,23 @@ for end, place in (("rule", 0), ("rest", 2)):
             f"some_{end}": sum(min(both) == 1 for both in seeds),
         },
     )
+for end, place in (("rule", 0), ("rest", 2)):
+    for sets, names in (("", FIVE), ("_images", IMAGES)):
+        pairs = [
+            [mean(table3[n, FORMS[m][place]][xi][SCORES[1]]) for m in PAIR]
+            for n in names
+            for xi in differences[n, place]
+        ]
+        above = sum(khorn > sne for khorn, sne in pairs)
+        put(
+            "t3_",
+            **{
+                f"eight_{end}{sets}": f"{above} of {len(pairs)}",
+                f"eight_{end}{sets}_verdict": "holds" if 2 * above > len(pairs) else "differs",
+            },
+        )
+slow = differences["scgem", 2].values()
+put(t3_apart_scgem=f"{sum(gap > 0 for gap in slow)} of {len(slow)}")
 resting = [gap for (_, place), gaps in differences.items() if place == 2 for gap in gaps.values()]
 ended = [int(row["iterations"]) for row in t3_rows if row["method"] == FORMS["t-SNE"][0]]
 later = minus(rest["t-SNE"], tables["t-SNE"])

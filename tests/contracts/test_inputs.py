@@ -153,6 +153,13 @@ drot.srgw_barycenter(np.full((4, 4), 1e308), 2, loss="kl")
     | drot.srgw_barycenter(1.7e308 * KERNEL, 2, loss="kl")
     | drot.semi_relaxed_gw(1.7e308 * KERNEL, KERNEL[:2, :2], loss="kl")
     :: ^the objective of these similarities overflows; give them in larger units$
+drot.srgw_barycenter(1e-300 * KERNEL, 2, loss="kl")
+    | drot.semi_relaxed_gw(KERNEL, 1e-300 * KERNEL[:2, :2], loss="kl")
+    | drot.distributional_reduction(1e-300 * KERNEL, 2)
+    :: ^the entries of .* underflow; give them in smaller units$
+drot.plot.scatter(X, legend="no") | drot.plot.scatter(X, beside=1)
+    | drot.costs.Factored(X, X[::-1], symmetric="no")
+    :: TypeError: ^(legend|beside|symmetric) must be True or False; got ('no'|1)$
 drot.distributional_reduction(0 * C, 2) :: ^similarity is zero everywhere
 drot.hyperbolic.distributional_reduction(KERNEL, 3, init=euclidean())
     :: ^row . of init is not on the hyperboloid

@@ -20,7 +20,7 @@ from matplotlib.rcsetup import cycler
 from scipy.spatial.distance import cdist
 from torch import Tensor
 
-from ._core.checks import as_count, as_points, as_real
+from ._core.checks import as_count, as_flag, as_points, as_real
 from .hyperbolic import to_poincare
 
 __all__ = ["COLORS", "draw_graph", "panels", "scale_bar", "scatter", "style"]
@@ -260,6 +260,7 @@ def scatter(
     >>> plt.close(ax.figure)
     """
     Z, weights, plan = _map_of(model)
+    legend, beside = as_flag("legend", legend), as_flag("beside", beside)
     if ax is None:
         with style():
             ax = plt.subplots(figsize=(4.2, 4.2))[1]

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from .._core.checks import (
     as_count,
+    as_flag,
     as_real,
     check_choice,
     check_finite,
@@ -73,7 +74,7 @@ class Pairwise:
         self.shape, self.block = shape, block
         self.dtype: torch.dtype = like.dtype
         self.device: torch.device = like.device
-        self.symmetric = symmetric  # known to be symmetric by construction
+        self.symmetric = as_flag("symmetric", symmetric)  # known to be symmetric by construction
         self.parts = parts  # what a saved result must hold to build it again
         self.ranks = ranks
         self.own = ranks.rows(shape[0])

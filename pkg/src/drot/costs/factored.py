@@ -7,7 +7,7 @@ from functools import cached_property, partial
 import torch
 from torch import Tensor
 
-from .._core.checks import as_points, check_squares
+from .._core.checks import as_flag, as_points, check_squares
 from .array import Block, Pairwise, tile_rows
 
 
@@ -54,7 +54,7 @@ class Factored(Pairwise):
         if self.points is not a:
             parts["points"] = self.points
         evaluate, shape = partial(_product, a, b), (len(a), len(b))
-        symmetric = symmetric or b is a
+        symmetric = as_flag("symmetric", symmetric) or b is a
         super().__init__(evaluate, shape, a, block=block, symmetric=symmetric, parts=parts)
         self.block = self.block or tile_rows(self)  # so nothing of size n x m is kept
 

@@ -248,6 +248,7 @@ def as_cost(cost, name: str, loss: LossName | Loss, *, least: int = 2) -> Pairwi
     """A symmetric similarity of some points, in the range of the loss; of an affinity, its plan."""
     cost, loss = as_pairwise(getattr(cost, "plan", cost), name, least=least), as_loss(loss)
     check_symmetric(cost, name)
+    largest, info = 0.0, torch.finfo(cost.dtype)
     for rows, tile in cost.tiles(tile_rows(cost)) if loss.bounds else ():
         out = (tile < loss.low - cost.rounding) | (tile > loss.high + cost.rounding)
         if bool(out.any()):
@@ -257,6 +258,9 @@ def as_cost(cost, name: str, loss: LossName | Loss, *, least: int = 2) -> Pairwi
                 f"loss={loss.name!r} needs a {name} without negative entries{most}; entry "
                 f"({rows.start + i}, {j}) is {float(tile[i, j]):g}"
             )
+        largest = max(largest, float(tile.max()))
+    if 0 < largest < info.tiny / info.eps:
+        raise ValueError(f"the entries of {name} underflow; give them in smaller units")
     return cost
 
 

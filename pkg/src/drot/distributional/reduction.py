@@ -19,6 +19,7 @@ from ..costs.factored import Factored, gram
 from ..costs.kernels import KERNELS, squares
 from ..embeddings.descent import lbfgs, metric_of, radius
 from ..embeddings.losses import Evaluation
+from ..embeddings.plans import Plan
 from ..embeddings.starts import random_start, spectral_start
 from ..gromov.contraction import (
     Contraction,
@@ -263,7 +264,8 @@ class ReductionProblem:
         seed = int(rng.integers(2**31))
         plan = self.position_loss(c).plan
         chance = _CHANCE * total(plan) * torch.outer(c.q, c.q)  # clusters may exchange next to none
-        return spectral_start(plan + chance, n_components=q, random_state=seed)
+        own = Plan(plan + chance, symmetric=True)
+        return spectral_start(own, n_components=q, random_state=seed)
 
     def random_positions(self, k: int, rng: np.random.Generator) -> Tensor:
         """Standard normal positions."""

@@ -225,7 +225,7 @@ def _start(
     objective: KernelLoss, init: MapInit, n_components: int | None, random_state: Seed
 ) -> Tensor:
     """The first Z, centred."""
-    plan, q = objective.plan, 2 if n_components is None else n_components
+    plan, q = objective.P, 2 if n_components is None else n_components
     if isinstance(init, str):
         check_choice("init", init, ("spectral", "random"))
         if init == "spectral":

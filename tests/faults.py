@@ -206,8 +206,8 @@ NAMED = {
     "n_per_cluster n_per_circle n_trials n_high dimension",
     "positive": "tol bandwidth learning_rate gamma scale spread time repulsion a b separation",
     # not data: a wrong one fails in the reader's own code, or is a plain yes or no
-    "other": "function centres verbose",
-    "callback": "callback",
+    "other": "function verbose",
+    "callback": "callback centres",
     "flag": "refine normalized download keep_affinity",
     **{kind: kind for kind in ("y", "cost", "log_kernel", "init", "sizes", "dtype")},
     **{kind: kind for kind in ("device", "objective")},

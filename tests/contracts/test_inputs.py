@@ -160,6 +160,16 @@ drot.srgw_barycenter(1e-300 * KERNEL, 2, loss="kl")
 drot.plot.scatter(X, legend="no") | drot.plot.scatter(X, beside=1)
     | drot.costs.Factored(X, X[::-1], symmetric="no")
     :: TypeError: ^(legend|beside|symmetric) must be True or False; got ('no'|1)$
+drot.cluster_then_reduce(KERNEL, 3, centres=lambda T: KERNEL)
+    :: ^centres must return a \(3, 3\) array; got \(8, 8\)$
+drot.cluster_then_reduce(KERNEL, 3, centres="mean") :: TypeError: ^centres must be a function
+drot.metrics.prototype_homogeneity(P, [None, *"abbabba"])
+    | drot.metrics.prototype_homogeneity(P, [np.nan, 1, 1, 2, 2, 1, 2, 2])
+    :: ^y has missing labels; leave out the points that have none$
+drot.SNEkhornLoss(np.eye(8)).evaluate(X) | drot.SNEkhornLoss(np.eye(8)).evaluate(torch.ones(8, 2))
+    :: TypeError: ^Z must be a tensor of torch.float64, as the plan; got (float64|torch.float32)$
+drot.srgw_barycenter(KERNEL, 3, init=["random", 3]) | drot.srgw_barycenter(KERNEL, 3, init=())
+    :: ^init=(3|..) does not exist; choose from 'kmeans'
 drot.distributional_reduction(0 * C, 2) :: ^similarity is zero everywhere
 drot.hyperbolic.distributional_reduction(KERNEL, 3, init=euclidean())
     :: ^row . of init is not on the hyperboloid

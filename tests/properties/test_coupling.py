@@ -98,6 +98,7 @@ def test_the_constant_makes_a_divergence(name):
     """F + constant is KL(P | Q), for Bernoulli gamma KL(P / gamma | Q) edge by edge."""
     loss, Z = objective(name), random_start(12)
     P, Q = loss.plan, loss.latent_plan(Z, tol=1e-12)
+    assert torch.equal(Q, loss.latent_plan(Z.numpy(), tol=1e-12))
     if name in BERNOULLI:
         P, Q = P[OFF] / loss.repulsion, Q[OFF]
         kl = torch.xlogy(P, P / Q) + torch.xlogy(1 - P, (1 - P) / (1 - Q))

@@ -11,7 +11,7 @@ import torch
 from drot import DistR, hyperbolic
 from drot.distributional.reduction import _ROUNDS as ROUNDS
 from drot.distributional.reduction import make_problem
-from drot.gromov.contraction import as_cost, refuse_distances
+from drot.gromov.reading import as_cost, refuse_distances
 from drot.gromov.starts import spectral_labels
 from plans import affinity as grouped
 from plans import cloud

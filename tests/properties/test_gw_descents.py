@@ -8,9 +8,9 @@ import pytest
 import torch
 from drot.costs.array import Pairwise, as_pairwise
 from drot.gromov import moves
-from drot.gromov.contraction import as_terms
 from drot.gromov.descent import Problem
 from drot.gromov.moves import exchanged, row_moves
+from drot.gromov.reading import as_terms
 from plans import LOSSES, cloud, energy, hard_plans, problem, soft, weights
 
 KINDS = ["matrix", "tiles", "factors"]

@@ -200,6 +200,17 @@ def test_objectives_of_single_precision(kind):
     assert min(values) >= 0 and values[1:5] == pytest.approx(values[6:], rel=0.01)
 
 
+def test_ends_are_those_of_the_starts_wherever_the_search_leads(monkeypatch):
+    for seed in range(6):
+        A, B = (x + x.T for x in np.random.default_rng(seed).random((2, 30, 30)))
+        ask = dict(cost_x=A, cost_z=B[:7, :7], init="random", n_starts=2, random_state=seed)
+        far = drot.semi_relaxed_gw(**ask)
+        with monkeypatch.context() as patch:
+            patch.setattr(drot.gromov.semirelaxed, "_DEALS", 0)
+            near = drot.semi_relaxed_gw(**ask)
+        assert far.objective <= near.objective and far.ends == pytest.approx(near.ends)
+
+
 def test_trace_and_ends_lie_above_the_exact_objective():
     """In single precision too, where the numbers that a descent sees are not exact."""
     for n in range(6, 18):

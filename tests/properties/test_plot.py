@@ -80,6 +80,13 @@ def test_what_has_no_class_is_grey_and_has_no_name():
     assert len(scatter(Z).collections[0].get_offsets()) == 40
 
 
+def test_as_many_prototypes_as_points_have_the_classes_of_their_own_points():
+    turn = np.roll(np.arange(40), 1)  # point i is the prototype turn[i]
+    found = SimpleNamespace(Z=Z, plan=np.eye(40)[turn] / 40, weights=np.ones(40) / 40)
+    numbers = scatter(found, Z[:, 0]).collections[0].get_array()
+    np.testing.assert_allclose(numbers[turn], Z[:, 0])
+
+
 def test_numbers_are_a_scale_of_colours():
     ax = scatter(Z, Z[:, 0])
     np.testing.assert_allclose(ax.collections[0].get_array(), Z[:, 0])

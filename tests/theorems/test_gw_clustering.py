@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 from drot.gromov.barycenter import Reduced, merges, splits, upper_halves
-from drot.gromov.contraction import Contraction, as_cost
+from drot.gromov.contraction import Contraction
+from drot.gromov.reading import as_cost
 from plans import LOSSES, cloud, cut, energy, kmeans, problem, soft, weights
 from scipy.optimize import minimize
 from scipy.special import softmax, xlogy

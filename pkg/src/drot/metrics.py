@@ -305,6 +305,8 @@ def _plan_and_classes(plan, y, k: int | None = None) -> tuple[np.ndarray, np.nda
         raise ValueError(f"plan must be (n, k) with one label per row; got {shapes}")
     if k is not None and T.shape[1] != k:
         raise ValueError(f"Z has {k} prototypes and the plan {T.shape[1]}")
+    if any(label is None or label != label for label in y.tolist()):
+        raise ValueError("y has missing labels; leave out the points that have none")
     check_finite(T, "plan")
     check_non_negative(T, "plan")
     if not T.any():

@@ -230,8 +230,8 @@ def scatter(
         Lorentz coordinates (n, 3) of :mod:`drot.hyperbolic` are drawn in Poincare's disc.
     y : array_like of shape (n,), optional
         Classes: integers, strings or pandas categories, whose order is kept; missing ones are
-        grey. Or real numbers, which are shown by a colour scale. Of points or of prototypes: a
-        prototype has the class (the mean number) that most of its points have.
+        grey. Or real numbers, which are shown by a colour scale. Of points, or of fewer
+        prototypes: one has the class (the mean number) that most of its points have.
     names : mapping or sequence of str, optional
         What to write for a class: from classes to names, or names in the order of the classes.
     ax : matplotlib Axes, optional
@@ -399,10 +399,10 @@ def _classes(y, names, plan, n: int) -> tuple[list[str], np.ndarray, np.ndarray 
 
 
 def _pool(values: np.ndarray, plan: np.ndarray | None, n: int, name: str) -> np.ndarray:
-    """Values of n places: as given, or means over the points that the plan gives to each."""
-    if len(values) == n:
-        return values
+    """Values of n places: means over the points that the plan gives to each, or as given."""
     if plan is None or len(values) != len(plan):
+        if len(values) == n:
+            return values
         raise ValueError(f"{name} has {len(values)} entries and the map {n} points")
     weights = np.maximum(plan.sum(axis=0), 1e-300)
     return np.tensordot((plan / weights).T, values, axes=1)

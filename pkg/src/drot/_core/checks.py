@@ -227,10 +227,10 @@ def as_flag(name: str, value) -> bool:
     return bool(value)
 
 
-def check_callback(callback) -> None:
+def check_callback(callback, name: str = "callback") -> None:
     """Refuse what cannot be called, before there is anything to tell it."""
     if not (callback is None or callable(callback)):
-        raise TypeError(f"callback must be a function, or None; got {callback!r}")
+        raise TypeError(f"{name} must be a function, or None; got {callback!r}")
 
 
 def as_count(name: str, value, low: int, high: int | None = None) -> int:

@@ -11,12 +11,21 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import Seed, as_count, as_points, as_rng, as_symmetric, check_squares
+from .._core.checks import (
+    Seed,
+    as_count,
+    as_points,
+    as_rng,
+    as_symmetric,
+    check_callback,
+    check_squares,
+)
 from .._core.run import OnFailure, lowest, read_limits
 from .._core.threads import by_size, takes_options_of
 from ..embeddings.embed import MAP_TOL
-from ..gromov.contraction import Unit, as_weights
+from ..gromov.contraction import Unit
 from ..gromov.objective import from_pot
+from ..gromov.reading import as_weights
 from .reduction import DistributionalReduction
 from .solve import TOL, SequentialOptions, distributional_reduction, solve
 
@@ -82,12 +91,15 @@ def cluster_then_reduce(
     [1.0, 9.0]
     """
     where, k = "cluster_then_reduce", n_prototypes
+    check_callback(centres, "centres")
     ask: dict[str, Any] = {"tol": tol, "n_starts": 1, "descend": False, **options}
     if centres is None:
         return solve(where, similarity, k, init=where, max_iter=max_iter, **ask)
     quiet = ask | {"max_iter": 1, "on_failure": "ignore"}  # the plan, and then E_L, is what counts
     clusters = solve(where, similarity, k, init=where, **quiet)
     similar = as_symmetric(centres(clusters.plan), "what centres returned")
+    if len(similar) != k:
+        raise ValueError(f"centres must return a ({k}, {k}) array; got {tuple(similar.shape)}")
     ask.pop("weights", None)
     drawn = solve(where, similar, k, init=where, max_iter=max_iter, **ask)
     found = solve(where, similarity, k, init=replace(clusters, Z=drawn.Z), **quiet)

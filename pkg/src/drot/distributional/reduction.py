@@ -21,20 +21,12 @@ from ..embeddings.descent import lbfgs, metric_of, radius
 from ..embeddings.losses import Evaluation
 from ..embeddings.plans import Plan
 from ..embeddings.starts import random_start, spectral_start
-from ..gromov.contraction import (
-    Contraction,
-    Coupling,
-    Unit,
-    as_cost,
-    as_weights,
-    hard_plan,
-    refuse_distances,
-    with_rows,
-)
+from ..gromov.contraction import Contraction, Coupling, Unit, hard_plan, with_rows
 from ..gromov.descent import Problem, State
 from ..gromov.loss import LossName
 from ..gromov.moves import row_moves
 from ..gromov.objective import exact_objective
+from ..gromov.reading import as_cost, as_weights, refuse_distances
 from ..gromov.semirelaxed import SemiRelaxedGW
 from ..gromov.starts import Clusters, spectral_labels
 from ..spectral.kernel_pca import coordinates

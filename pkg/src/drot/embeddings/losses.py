@@ -22,7 +22,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from .._core.checks import as_points, as_positive, check_choice, check_fits
+from .._core.checks import as_points, as_positive, as_real, check_choice, check_fits
 from .._core.kernels import StudentPairs, bernoulli, suits
 from .._core.sinkhorn import balance
 from ..affinities.base import symmetrize
@@ -185,6 +185,7 @@ class KernelLoss:
 
     def latent_plan(self, Z: Tensor, *, tol: float = 1e-9) -> Tensor:
         """Q, the plan of the embedding Z (n, q): shape (n, n), of the mass of P."""
+        Z = as_real(Z, "Z").to(self.plan.device, self.plan.dtype)
         self.check_size(Z)
         kernel = TiledKernel(Z, self)
         found = self.normalize(kernel, None, tol)
@@ -195,7 +196,10 @@ class KernelLoss:
         return whole
 
     def check_size(self, Z: Tensor) -> None:
-        """Refuse positions (n, q) of other points than the plan's."""
+        """Refuse positions (n, q) of other points than the plan's, or of another kind."""
+        if not isinstance(Z, Tensor) or Z.dtype != self.plan.dtype:
+            has = getattr(Z, "dtype", type(Z).__name__)
+            raise TypeError(f"Z must be a tensor of {self.plan.dtype}, as the plan; got {has}")
         if Z.ndim != 2 or len(Z) != self.n:
             has = f"{len(Z)} points" if Z.ndim == 2 else f"shape {tuple(Z.shape)}"
             raise ValueError(f"Z has {has} and the plan {self.n} points")

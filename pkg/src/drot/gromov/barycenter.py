@@ -24,11 +24,12 @@ from .._core.algebra import ratio, total
 from .._core.checks import Seed, as_count, as_flag, as_rng
 from .._core.run import OnFailure, Path, end_of, in_turn, lowest, read_limits
 from .._core.threads import by_size
-from .contraction import Contraction, Coupling, as_cost, as_weights, hard_plan, standard
+from .contraction import Contraction, Coupling, hard_plan, standard
 from .descent import SMALL, Problem, lower_by
 from .loss import LossName
 from .moves import row_moves
 from .objective import exact_objective
+from .reading import as_cost, as_weights
 from .semirelaxed import Callback, SemiRelaxedGW
 from .starts import Clusters, HardInit, as_init, dealt, starts
 

@@ -16,15 +16,8 @@ from .._core.checks import Seed, as_count, as_real, as_rng
 from .._core.run import OnFailure, in_turn, lowest, read_limits
 from .._core.threads import by_size
 from .barycenter import Cell, Reduced, reassign, reduced_descent
-from .contraction import (
-    Contraction,
-    as_cost,
-    as_coupling,
-    as_weights,
-    hard_plan,
-    in_double,
-    refuse_distances,
-)
+from .contraction import Contraction, hard_plan, in_double
+from .reading import as_cost, as_coupling, as_weights, refuse_distances
 from .semirelaxed import SemiRelaxedGW
 from .starts import Clusters, HardInit, as_init, starts
 

@@ -12,11 +12,13 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._core.checks import check_choice
 from .._core.run import OnFailure, read_limits, settle
 from .._core.threads import by_size
-from .contraction import Contraction, as_coupling, as_terms, as_weights, in_double, standard
+from .contraction import Contraction, in_double, standard
 from .descent import Problem
 from .loss import LossName
+from .reading import as_coupling, as_terms, as_weights
 
 
 @by_size
@@ -267,6 +269,7 @@ def gromov_wasserstein(
     0.0
     """
     terms = as_terms(cost_x, cost_z, loss)
+    check_choice("loss", terms.loss.name, ("square", "kl"))  # which POT knows
     w = as_weights(weights_x, terms.n, terms.cost)
     q = as_weights(weights_z, terms.k, terms.cost, "weights_z")
     tol, max_iter = read_limits(tol, max_iter, on_failure, torch.float64)
@@ -283,7 +286,9 @@ def gromov_wasserstein(
         start = as_coupling(init, "init", terms.n, terms.k, w, rows=w, columns=q)
         w, q = start.sum(dim=1), start.sum(dim=0)
     solve = from_pot("ot.gromov", "gromov_wasserstein", "gromov_wasserstein")
-    ask = dict(loss_fun=f"{loss}_loss", max_iter=max_iter, tol_rel=tol, tol_abs=tol * scale)
+    ask = dict(
+        loss_fun=f"{terms.loss.name}_loss", max_iter=max_iter, tol_rel=tol, tol_abs=tol * scale
+    )
     plan, log = solve(C / size, structure / size, w, q, G0=start, symmetric=True, log=True, **ask)
     *_, before, last = map(float, log["loss"])
     residual, n_iter = abs(before - last) / max(scale, abs(last)), len(log["loss"]) - 1

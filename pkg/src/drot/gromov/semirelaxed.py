@@ -15,11 +15,12 @@ from .._core.checks import Seed, as_count, as_flag, as_rng, check_choice
 from .._core.run import OnFailure, Path, end_of, in_turn, lowest, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
-from .contraction import as_terms, as_weights, standard, with_rows
+from .contraction import standard, with_rows
 from .descent import Problem, State, conditional_gradient, lower_by, mirror_descent
 from .loss import LossName
 from .moves import row_moves
 from .objective import exact_objective, finite_objective
+from .reading import as_terms, as_weights
 from .starts import ROUGH, Clusters, Init, as_init, dealt, match, soft_start, starts
 
 Solver = Literal["conditional_gradient", "mirror_descent"]
@@ -212,7 +213,7 @@ def semi_relaxed_gw(
         plan=T,
         objective=objective,
         trace=(*unit.objectives(found.trace[:-1], exact=objective), objective),
-        ends=unit.objectives(found.ends, min(found.ends), objective),
+        ends=unit.objectives(found.ends, found.state.value, objective),
         products=problem.terms.products,
         **found.settled(tol, on_failure),
     )

@@ -16,9 +16,10 @@ from .._core.algebra import EXTRA, leading
 from .._core.checks import check_choice
 from .._core.run import end_of
 from ..costs.array import Pairwise, as_pairwise
-from .contraction import Contraction, as_coupling, hard_plan
+from .contraction import Contraction, hard_plan
 from .descent import Problem
 from .moves import row_moves
+from .reading import as_coupling
 
 Init = Literal["kmeans", "spectral", "random", "product"]
 HardInit = Literal["kmeans", "spectral", "random"]
@@ -37,8 +38,8 @@ def as_init(
     """Names of starts, or one plan with the row sums w."""
     if isinstance(init, str):
         init = (init,)
-    if isinstance(init, Sequence) and init and all(isinstance(name, str) for name in init):
-        for name in init:
+    if isinstance(init, Sequence) and (not init or any(isinstance(name, str) for name in init)):
+        for name in init or [init]:
             check_choice("init", name, names)
         return tuple(init)
     plan = getattr(init, "plan", init)

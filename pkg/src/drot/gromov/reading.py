@@ -1,0 +1,111 @@
+"""How similarities, weights and plans are read (Chapters 11 to 14)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from .._core.algebra import total
+from .._core.checks import as_real, check_finite, check_same_device, refuse_entries
+from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
+from .contraction import Contraction, with_rows
+from .loss import Loss, LossName, as_loss
+
+
+def as_terms(cost_x, cost_z, loss: LossName | Loss) -> Contraction:
+    """Read both similarities and the loss."""
+    loss = as_loss(loss)
+    x = as_cost(cost_x, "cost_x", loss)
+    z = as_cost(cost_z, "cost_z", loss, least=1)
+    check_same_device(x, "cost_x", z, "cost_z")
+    if x.dtype != z.dtype:
+        raise ValueError(f"cost_x is {x.dtype} and cost_z is {z.dtype}; convert one of them")
+    whole = z.dense() if loss.free else z.with_zeros(z.dense())
+    return Contraction(x, (whole + whole.T) / 2, loss)
+
+
+def as_cost(cost, name: str, loss: LossName | Loss, *, least: int = 2) -> Pairwise:
+    """A symmetric similarity of some points, in the range of the loss; of an affinity, its plan."""
+    cost, loss = as_pairwise(getattr(cost, "plan", cost), name, least=least), as_loss(loss)
+    check_symmetric(cost, name)
+    largest, info = 0.0, torch.finfo(cost.dtype)
+    for rows, tile in cost.tiles(tile_rows(cost)) if loss.bounds else ():
+        out = (tile < loss.low - cost.rounding) | (tile > loss.high + cost.rounding)
+        if bool(out.any()):
+            i, j = out.nonzero()[0].tolist()
+            most = f" and none above {loss.high:g}" if math.isfinite(loss.high) else ""
+            raise ValueError(
+                f"loss={loss.name!r} needs a {name} without negative entries{most}; entry "
+                f"({rows.start + i}, {j}) is {float(tile[i, j]):g}"
+            )
+        largest = max(largest, float(tile.max()))
+    if 0 < largest < info.tiny / info.eps:
+        raise ValueError(f"the entries of {name} underflow; give them in smaller units")
+    return cost
+
+
+def as_weights(weights, n: int, like: Pairwise | Tensor, name: str = "weights_x") -> Tensor:
+    """n masses of sum 1, uniform where none are given."""
+    if weights is None:
+        return torch.full((n,), 1 / n, dtype=like.dtype, device=like.device)
+    w = as_real(weights, name).to(like.device, like.dtype)
+    if w.shape != (n,):
+        raise ValueError(f"{name} must be one number per point ({n}); got shape {tuple(w.shape)}")
+    check_finite(w, name)
+    refuse_entries(w < 0, w, f"{name} must not be negative; {{at}} has {{entry}}")
+    if abs(total(w) - 1) > 1e-5:
+        raise ValueError(f"{name} must sum to 1; got {total(w):g}. Divide by the sum")
+    return w / w.sum()
+
+
+def as_coupling(
+    plan, name: str, n: int, k: int, like: Pairwise | Tensor, *, rows: Tensor | None = None,
+    columns: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """A plan of mass 1, with given sums of its rows, made exact, and of its columns."""
+    T = as_real(plan, name).to(like.device, like.dtype)
+    if T.shape != (n, k):
+        cure = f"; of labels numpy.eye({k})[labels] / {n} is one" if T.shape == (n,) else ""
+        raise ValueError(f"{name} must be a ({n}, {k}) plan; got shape {tuple(T.shape)}{cure}")
+    check_finite(T, name)
+    refuse_entries(T < 0, T, f"{name} has negative entries, {{entry}} at {{at}}")
+    for line, dim, wanted in (("row", 1, rows), ("column", 0, columns)):
+        if wanted is None:
+            continue
+        found = T.sum(dim=dim)
+        i = int((found - wanted).abs().argmax())
+        if float((found - wanted).abs()[i]) > 1e-5 * float(wanted.max()):
+            raise ValueError(
+                f"{name} must be a plan whose {line} sums are the weights; {line} {i} sums to "
+                f"{float(found[i]):g}, not {float(wanted[i]):g}"
+            )
+    if abs(total(T) - 1) > 1e-5:
+        raise ValueError(f"{name} must have total mass 1; got {total(T):g}. Divide by the sum")
+    return T if rows is None else with_rows(T, rows)
+
+
+def refuse_distances(cost: Pairwise, name: str, cure: str) -> None:
+    """Refuse distances in the place of a similarity, as 64 points show them.
+
+    A similarity too may have a diagonal of zeros. Of distances, squared or not, the roots obey the
+    triangle inequality, and rows differ the more, the larger the entry that they share.
+    """
+    n = cost.shape[0]
+    some = torch.linspace(0, n - 1, min(n, 64), device=cost.device).long()
+    S = cost.with_zeros(cost.rows(some)[:, some]).double()  # (m, m)
+    dense = bool((S >= 0).all()) and float((S > 0).double().mean()) > 0.5
+    if n < 13 or not dense or bool(S.diagonal().any()):
+        return
+    root = S.sqrt()
+    around = (root[:, :, None] + root).amin(dim=1)  # by way of another point
+    i, j = torch.triu_indices(len(S), len(S), 1)
+    gaps = (torch.cdist(S, S).square() - 2 * S.square())[i, j].clamp_min(0).sqrt()
+    agree = float(torch.corrcoef(torch.stack([S[i, j], gaps]))[0, 1])
+    if agree > 0.3 and bool((root <= around + 1e-3 * root.max()).all()):
+        raise ValueError(
+            f"{name} holds distances, it seems: its diagonal is 0 and near points have small "
+            f"entries, where a similarity has large ones; {cure}. If it is a similarity, give it a "
+            "positive diagonal"
+        )

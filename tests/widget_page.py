@@ -114,7 +114,8 @@ class Widget:
 
     def points(self) -> np.ndarray:
         """Where the points are, from their names; two decimals are all they have."""
-        found = (re.search(r"\((.*?), (.*?)\)", name).groups() for name in self.labels())
+        names = [name.replace("\u2212", "-") for name in self.labels()]
+        found = (re.search(r"\((.*?), (.*?)\)", name).groups() for name in names)
         return np.array([[float(v) for v in pair] for pair in found])
 
     def chosen(self) -> int:
@@ -126,7 +127,8 @@ class Widget:
 
     def table(self) -> list[list[str]]:
         """The cells of the table that is folded away, (rows, columns)."""
-        code = "all => all.map(row => [...row.cells].map(cell => cell.textContent))"
+        cells = "[...row.cells].map(cell => cell.textContent.replace('\\u2212', '-'))"
+        code = f"all => all.map(row => {cells})"
         return self.find("tbody tr").evaluate_all(code)
 
 

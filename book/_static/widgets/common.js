@@ -21,7 +21,8 @@ window.drotPage = (function () {
   const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
   const round = (x) => Math.round(100 * x) / 100 + 0; // + 0 turns -0 into 0
   const sum = (list) => list.reduce((a, b) => a + b, 0);
-  const decimals = (x, digits = 2) => (Number.isFinite(x) ? x.toFixed(digits) : "–");
+  const decimals = (x, digits = 2) =>
+    Number.isFinite(x) ? x.toFixed(digits).replace("-", "\u2212") : "–";
   const place = ([x, y]) => "(" + decimals(x) + ", " + decimals(y) + ")";
 
   function set(node, attributes) {

@@ -35,9 +35,8 @@
     ]);
     const chooser = buttons(MODES, "What moves", setMode);
     const back = buttons({ back: "Back to the start" }, "Places", begin);
-    const signed = (x) => decimals(x).replace("-", "\u2212");
     const parts = [["point", 1], ["density", "log density"], ["verdict", 2]];
-    const said = readout(parts, [], signed);
+    const said = readout(parts);
     const label = "Two components of a graph; points can be moved";
     const all = graphs([{ title: "", label, edges: makeEdges }], hint.id, moved);
     const first = core.logDensity(START, EDGES);

@@ -89,7 +89,7 @@
     const control = slider(id + "-size", "Radius of the map", range, (k) => show(mode, value(k)));
     const chooser = buttons(NAMES, "Which pairs count", (key) => show(key, radius));
     const parts = [["radius", "radius"], ["kl", "KL per point"], ["growth", "growth"], ["verdict", 2]];
-    const format = (x, key) => decimals(x, key === "radius" ? 2 : 6).replace("-", "\u2212");
+    const format = (x, key) => decimals(x, key === "radius" ? 2 : 6);
     const said = readout(parts, [control.input], format);
     const map = makeSquare();
     const curves = makeCurves(plans, (key, r) => at(key, r).kl);

@@ -5,11 +5,10 @@
 (function () {
   "use strict";
 
-  const { WIDTH, buttons, draw, element, picture, readout, row, set, slider, widget } = drotPage;
+  const { WIDTH, buttons, decimals, draw, element, picture, readout, row, set, slider, widget } = drotPage;
   const HEIGHT = 262;
   const MOST = 24; // of a fee that a slider sets
   const [LEFT, RIGHT, TOP, BOTTOM] = [38, WIDTH - 38, 24, HEIGHT - 48];
-  const minus = (x) => String(x).replace("-", "\u2212");
 
   function layout(points) {
     const [low, high] = [Math.min, Math.max].map((end) => {
@@ -46,7 +45,7 @@
     function update(fees, tight) {
       ways.flat().forEach((line) => line.setAttribute("visibility", "hidden"));
       tight.forEach(([i, j]) => ways[i][j].setAttribute("visibility", "visible"));
-      words.forEach((word, k) => (word.textContent = "fee " + minus(fees[k])));
+      words.forEach((word, k) => (word.textContent = "fee " + decimals(fees[k], 0)));
     }
     return { node, update };
   }
@@ -93,7 +92,7 @@
     });
     const numbers = { bill: "bill", gap: "below the cheapest plan by" };
     const parts = [...Object.entries(numbers), ["did", 1], ["finding", 2]];
-    const said = readout(parts, sliders.map(({ input }) => input), minus);
+    const said = readout(parts, sliders.map(({ input }) => input), (x) => decimals(x, 0));
 
     function stepUp() {
       const next = core.step(town, state.f, MOST);
@@ -120,7 +119,7 @@
       said.update({ bill, gap: cost - bill, did, finding });
       sliders.forEach(({ input }, i) => {
         input.value = f[i];
-        shown[i].textContent = minus(f[i]);
+        shown[i].textContent = decimals(f[i], 0);
         input.setAttribute("aria-valuetext", "fee " + f[i]);
       });
     }

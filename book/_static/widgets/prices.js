@@ -5,7 +5,8 @@
 (function () {
   "use strict";
 
-  const { WIDTH, buttons, decimals, draw, element, picture, readout, row, set, slider, widget } = drotPage;
+  const { WIDTH, buttons, decimals, draw, element } = drotPage;
+  const { picture, readout, row, set, slider, widget } = drotPage;
   const HEIGHT = 262;
   const MOST = 24; // of a fee that a slider sets
   const [LEFT, RIGHT, TOP, BOTTOM] = [38, WIDTH - 38, 24, HEIGHT - 48];

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import drot
 import matplotlib.pyplot as plt
-from drot.plot import COLORS, style
+from drot.plot import COLORS, scatter, style
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
@@ -23,17 +23,17 @@ def social() -> plt.Figure:
     digits = drot.datasets.digits(500)
     fig, axes = plt.subplots(1, 3, figsize=(12, 6.3))
     for seed, ax in enumerate(axes):
-        Z = drot.TSNE(init="random", random_state=seed).fit_transform(digits.X.numpy())
-        ax.scatter(*Z.T, c=digits.y, cmap="tab10", s=14)
-        ax.set(xticks=[], yticks=[], aspect="equal")
-        ax.spines[:].set_visible(False)
+        model = drot.TSNE(init="random", random_state=seed).fit(digits.X.numpy())
+        scatter(model, digits.y, ax=ax, size=16)
+        for name in ax.texts:
+            name.set_fontsize(20)
     fig.suptitle("Dimension Reduction as Optimal Transport", fontsize=28, color=COLORS[0])
     fig.supxlabel("Three maps of the same digits. Which differences mean something?", fontsize=20)
     return fig
 
 
 def page() -> None:
-    """A page of the built site, from its widget on."""
+    """A widget of the built site."""
     with sync_playwright() as playwright:
         browser = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))))
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
@@ -41,9 +41,8 @@ def page() -> None:
         view.goto((SITE / "book" / "02_entropic_affinity.html").as_uri())
         view.evaluate("() => window.MathJax?.startup?.promise")
         view.locator(".drot-widget output").first.wait_for()
-        view.locator(".drot-widget").first.evaluate("e => e.scrollIntoView({block: 'center'})")
         view.wait_for_timeout(500)
-        view.screenshot(path=STATIC / "page.png")
+        view.locator(".drot-widget").first.screenshot(path=STATIC / "page.png")
         chromium.close()
     with Image.open(STATIC / "page.png") as picture:
         picture.convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(STATIC / "page.png")

@@ -233,7 +233,7 @@ put(
     printed_most=one(max(leads["paper"])),
 )
 clear = {}
-for end, place in (("rule", 0), ("rest", 2)):
+for end, place, of in (("rule", 0, rule), ("rest", 2, rest)):
     both = [[top(n, FORMS[m][place], SCORES[0])[1] for m in PAIR] for n in FIVE]
     clear[end] = words(
         sum(
@@ -242,14 +242,28 @@ for end, place in (("rule", 0), ("rest", 2)):
             if min(len(a), len(b)) > 1
         )
     )
-    seven = {
-        n: [mean(table3[n, FORMS[m][place]][50][SCORES[0]]) for m in PAIR]
+    certain = sum(  # by standard errors of the means
+        mean(a) - mean(b)
+        > 2 * math.hypot(*(statistics.pstdev(v) / math.sqrt(len(v)) for v in (a, b)))
+        for a, b in both
+        if min(len(a), len(b)) > 1
+    )
+    starts = {
+        n: [table3[n, FORMS[m][place]][50][SCORES[0]] for m in PAIR]
         for n in ("chromatin", "expression")
     }
+    seven = {n: [mean(values) for values in pair] for n, pair in starts.items()}
+    first = {n: sum(a > b for a, b in zip(*pair, strict=False)) for n, pair in starts.items()}
+    umap = sum(gap > 0 for gap in minus(*(of[m] for m in (PAIR[0], "UMAP"))))
     put(
         "t3_",
         **{
             f"clear_{end}": clear[end],
+            f"certain_{end}": words(certain),
+            f"umap_{end}": words(umap),
+            f"umap_{end}_verdict": judged(umap, 5),
+            f"seven_{end}_starts": f"at {words(first['chromatin'])} of "
+            f"{words(len(starts['chromatin'][0]))} starts",
             f"seven_{end}": ", ".join(
                 f"{n}\u00a0{one(a)} and {one(b)}" for n, (a, b) in seven.items()
             ),

@@ -40,8 +40,8 @@ def symmetric_dual_ascent(
     Maximises the dual function over :math:`\theta` and :math:`\lambda`, where
     :math:`\gamma = \theta^2`, from the duals of the entropic affinity. To be independent of the
     unit of the cost, both are divided by the mean of the first :math:`\gamma`. Use
-    :func:`~drot.symmetric_entropic_affinity` for anything but a comparison: where a row is slack,
-    and on most real data, this does not arrive.
+    :func:`~drot.symmetric_entropic_affinity` for anything but a comparison: where a row is slack
+    this does not arrive, and elsewhere it takes many times the work.
 
     Source: (Dual-SEA) and the paragraph on numerical optimisation in section 3 of SNEkhorn
     (Van Assel et al., 2023); book ``sec-sea-race``.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
+
+_TUPLES = ("trace", "values", "ends", "work")  # fields that are tuples of numbers, not arrays
 
 
 class Saved:
@@ -77,20 +78,16 @@ def load(path: str | os.PathLike) -> Any:
     """
     try:
         with np.load(path, allow_pickle=False) as file:
-            kind: Any = Saved.kinds[file["kind"].item()]
-            numbers = {field.name for field in fields(kind) if str(field.type).startswith("tuple")}
-            values = {
-                name: tuple(array.tolist()) if name in numbers else _field(array)
-                for name, array in file.items()
-                if name != "kind"
-            }
-        return kind._restored(values)
+            values = {name: _field(name, array) for name, array in file.items()}
+        return Saved.kinds[values.pop("kind")]._restored(values)
     except (OSError, MemoryError):  # no such file, no room: the operating system says it best
         raise
     except Exception:  # numpy and constructors raise what they like for a file of something else
         raise ValueError(f"{path} does not hold a result saved by drot") from None
 
 
-def _field(array: np.ndarray) -> Any:
-    """A field as it was before ``save``: a tensor on the CPU, or a number."""
+def _field(name: str, array: np.ndarray) -> Any:
+    """A field as it was before ``save``: a tensor on the CPU, a number, or a tuple of numbers."""
+    if name in _TUPLES:
+        return tuple(array.tolist())
     return torch.from_numpy(array) if array.ndim else array.item()

@@ -38,8 +38,10 @@ def rows(part: str) -> list[list[str]]:
 
 PARTS = [part for part in re.split(r"^## ", MAP, flags=re.M) if rows(part)]
 TABLES = {CITE.search(part)[1]: rows(part) for part in PARTS}
-MAPPED = {key: numbers("\n".join(row[0] for row in table)) for key, table in TABLES.items()}
-MAPPED["thesis"] = numbers("\n".join(row[1] for table in TABLES.values() for row in table))
+SOURCES = {key: "\n".join(row[0] for row in table) for key, table in TABLES.items()}
+THESIS = re.compile(r"\((.*)\)$", re.M)  # "Remark 2 (Remark 4.1)"
+MAPPED = {key: numbers(THESIS.sub("", text)) for key, text in SOURCES.items()}
+MAPPED["thesis"] = set().union(*(numbers("\n".join(THESIS.findall(t))) for t in SOURCES.values()))
 
 
 def owners(line: str, name: re.Match, paper: str) -> set[str]:

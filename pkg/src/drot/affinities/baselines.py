@@ -44,7 +44,7 @@ def symmetric_dual_ascent(
     this does not arrive, and elsewhere it takes many times the work.
 
     Source: (Dual-SEA) and the paragraph on numerical optimisation in section 3 of SNEkhorn
-    (Van Assel et al., 2023); book ``sec-sea-race``.
+    (Van Assel et al., 2023); book ``ch-repro-sea``.
 
     Parameters
     ----------

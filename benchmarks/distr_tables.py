@@ -242,7 +242,7 @@ def whole(name: str, n: int, kind: str, perplexity: int, components: int):
         Z = terms.update_positions(
             terms.initial_positions(every, np.random.default_rng(0)), every, ALL_TOL, 2000
         )
-    return Iterate(Z, every, 0.0, ()), time.process_time() - begin
+    return Iterate(Z, every, 0.0, math.nan), time.process_time() - begin
 
 
 @functools.lru_cache(2)
@@ -260,7 +260,7 @@ def start(case: Case) -> tuple[Iterate, float]:
         coupling = terms.cluster(case.clustering, rng)
         Z = terms.initial_positions(coupling, np.random.default_rng(case.seed))
         Z = terms.update_positions(Z, coupling, TOL, 2000)
-    placed = Iterate(Z, coupling, math.inf, (terms.objective(Z, coupling),))
+    placed = Iterate(Z, coupling, math.inf, terms.objective(Z, coupling))
     return placed, before + time.process_time() - begin
 
 
@@ -286,7 +286,7 @@ def embedded_centres(case: Case) -> tuple[Iterate, float]:
     Z = few.update_positions(
         few.initial_positions(each, np.random.default_rng(case.seed)), each, TOL, 2000
     )
-    placed = Iterate(Z, c, math.inf, (terms.objective(Z, c),))
+    placed = Iterate(Z, c, math.inf, terms.objective(Z, c))
     return placed, seconds + time.process_time() - begin
 
 

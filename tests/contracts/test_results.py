@@ -41,7 +41,7 @@ FOUND = {
         for kind, cost in COSTS.items()
         if "cost" in parameters(name)
     },
-    **{f"of {kind}": ("drot.entropic_affinity", {"cost": cost}) for kind, cost in FACTORED.items()},
+    **{f"of {kind}": ("drot.gaussian_affinity", {"cost": cost}) for kind, cost in FACTORED.items()},
     **{
         f"{name}, drop": (f"drot.{name}_affinity", {"diagonal": "drop"})
         for name in ("entropic", "gaussian", "self_tuning")

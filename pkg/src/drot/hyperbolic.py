@@ -272,6 +272,9 @@ class HyperbolicProblem(ReductionProblem):
         Z = wrapped_normal(k, n_components=self.n_components, random_state=rng)
         return Z.to(self.w.device)
 
+    def cloud(self, Z: Tensor) -> Tensor:
+        return Z[:, 1:] / (1 + Z[:, :1])  # of the ball: heights are exponentials
+
     def centroids(self, Z: Tensor, c: Coupling) -> Tensor:
         return to_lorentz(lorentz_centroids(Z[:, 1:], ratio(c.T, c.q).T.double()))
 

@@ -57,7 +57,8 @@ def leading(
         small = V.T @ AV
         values, U = torch.linalg.eigh((small + small.T) / 2)
         lead = U[:, -k:]
-        gap = (AV @ lead - (V @ lead) * values[-k:]).norm(dim=0).max()
+        vectors = V @ lead
+        gap = (AV @ lead - vectors * values[-k:]).norm(dim=0).max()
         if gap <= tol:
             break
         block = image  # an orthonormal block in the complement of V's columns
@@ -67,4 +68,4 @@ def leading(
             keep = U[:, -(blocks // 2 * b) :]
             V, AV = V @ keep, AV @ keep
         V = torch.cat([V, block], dim=1)
-    return values[-k:], V[:, : len(lead)] @ lead
+    return values[-k:], vectors

@@ -114,7 +114,8 @@ def iterate(
             raise
         stopped, text = True, f"{where}: interrupted after {number} iterations; what they gave is"
         interrupt = Interrupted(f"{text} the `.result` of this exception")
-    converged = settle(where, trace[-1], tol, number, "ignore" if stopped else on_failure)
+    chosen = "ignore" if stopped else on_failure
+    converged = settle(where, trace[-1], tol, number, chosen, number >= max_iter)
     return Course(state, stopped, interrupt, tuple(trace), number, converged)
 
 
@@ -148,13 +149,15 @@ class Lowest(Ended):
     residual: float
     trace: tuple[float, ...]  # value at its start and after each iteration
     ends: tuple[float, ...]  # the values reached from each start
+    max_iter: int
 
     def settled(self, tol: float, on_failure: OnFailure) -> dict[str, Any]:
         """The fields ``residual``, ``n_iter`` and ``converged`` of a result, which fails where
         ``residual`` is above ``tol``, unless somebody chose this end.
         """
         n_iter, on_failure = len(self.trace) - 1, "ignore" if self.stopped else on_failure
-        converged = settle(self.where, self.residual, tol, n_iter, on_failure)
+        spent = n_iter >= self.max_iter
+        converged = settle(self.where, self.residual, tol, n_iter, on_failure, spent)
         return dict(residual=self.residual, n_iter=n_iter, converged=converged)
 
 
@@ -194,23 +197,28 @@ def lowest(
     run = iterate(where, steps(), -math.inf, sys.maxsize, callback, "ignore")
     state, trace = min([*searched, *ends], key=_value)
     reached, residual = tuple(map(_value, ends)), told(state)[0]
-    return Lowest(state, run.stopped, run.interrupt, where, residual, tuple(trace), reached)
+    return Lowest(
+        state, run.stopped, run.interrupt, where, residual, tuple(trace), reached, max_iter
+    )
 
 
 def _value(end: tuple[Any, list[float]]) -> float:
     return end[1][-1]
 
 
-def settle(where: str, residual: float, tol: float, n_iter: int, on_failure: OnFailure) -> bool:
+def settle(
+    where: str, residual: float, tol: float, n_iter: int, on_failure: OnFailure, spent: bool = True
+) -> bool:
     """Return whether ``residual <= tol``; otherwise fail as ``on_failure`` says.
 
-    A residual that is not a number counts as a failure.
+    A residual that is not a number counts as a failure; ``spent`` says that the budget ended it.
     """
     if residual <= tol:
         return True
     text = (
-        f"{where}: the residual is {residual:.2e} after {n_iter} iterations, above tol={tol:.0e}. "
-        "Raise max_iter, loosen tol, or pass on_failure='ignore' and read `.residual`."
+        f"{where}: the residual is {residual:.2e} after {n_iter} iterations, above tol={tol:.0e}"
+        f"{'. Raise max_iter, loosen' if spent else ', and no step gains any more. Loosen'} tol, "
+        "or pass on_failure='ignore' and read `.residual`."
     )
     if on_failure == "raise":
         raise NotConverged(text)

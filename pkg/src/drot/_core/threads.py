@@ -20,7 +20,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import cache, partial, wraps
+from functools import cache, wraps
 from importlib import metadata
 from inspect import Parameter, signature
 from threading import Lock
@@ -94,8 +94,17 @@ def takes_options_of(source: Callable[..., Any], options: type) -> Callable[[Met
         del method.__annotations__["options"]
         method.__annotations__ |= types
         parameters = sorted([*own.values(), *named], key=lambda p: p.kind)
-        method.__signature__ = shown.replace(parameters=parameters)  # type: ignore[attr-defined]
-        return by_size(wraps(method)(partial(method, **defaults)))  # type: ignore[return-value]
+        method.__signature__ = full = shown.replace(parameters=parameters)  # type: ignore[attr-defined]
+
+        @wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                full.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{method.__name__}() {error}") from None
+            return method(*args, **defaults | kwargs)
+
+        return by_size(call)  # type: ignore[return-value]
 
     return show
 

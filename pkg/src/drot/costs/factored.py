@@ -47,10 +47,12 @@ class Factored(Pairwise):
                 f"{tuple(a.shape)} {a.dtype} on {a.device} and "
                 f"{tuple(b.shape)} {b.dtype} on {b.device}"
             )
-        self.points = a if points is None else points
+        self.points = a if points is None else as_points(points, "points").to(a)
+        if len(self.points) != len(a):
+            raise ValueError(f"points has {len(self.points)} rows and left {len(a)}")
         parts = {"left": a}
         if b is not a:
-            parts |= {"right": b} | ({"symmetric": torch.tensor(1)} if symmetric else {})
+            parts |= {"right": b} | ({"symmetric": torch.tensor(True)} if symmetric else {})
         if self.points is not a:
             parts["points"] = self.points
         evaluate, shape = partial(_product, a, b), (len(a), len(b))

@@ -26,6 +26,7 @@ from ..embeddings.embed import MAP_TOL
 from ..gromov.contraction import Unit
 from ..gromov.objective import from_pot
 from ..gromov.reading import as_weights
+from ..gromov.semirelaxed import conclude
 from .reduction import DistributionalReduction
 from .solve import TOL, SequentialOptions, distributional_reduction, solve
 
@@ -228,16 +229,16 @@ def coot_clustering(
     """
     emd = from_pot("ot.lp", "emd", "coot_clustering")
     X = as_points(X, "X")
-    n, p = X.shape
+    (n, p), dtype, X = X.shape, X.dtype, X.double()  # as POT's couplings are
     k = as_count("n_prototypes", n_prototypes, 1, n)
     q = as_count("n_components", n_components, 1, p)
     n_starts = as_count("n_starts", n_starts, 1)
-    tol, max_iter = read_limits(tol, max_iter, on_failure, X.dtype)
+    tol, max_iter = read_limits(tol, max_iter, on_failure, dtype)
     w, rng = as_weights(weights, n, X, "weights"), as_rng(random_state)
     h, v, g = (torch.full((m,), 1 / m).to(X) for m in (k, p, q))
     centre = X.mean()  # Z follows a shift of X, and squares of what all entries share would cancel
     X = X - centre
-    check_squares(X, "X")
+    check_squares(X.to(dtype), "X")
     unit = Unit(size=math.ldexp(1.0, math.frexp(float(X.abs().max()))[1]))  # as POT's least cost
     X = X / unit.size
 
@@ -262,18 +263,12 @@ def coot_clustering(
             S = emd(v, g, (w @ X.square())[:, None] + h @ Z.square() - 2 * X.T @ T @ Z)
 
     found = lowest("coot_clustering", couplings(), descend, lambda at: (at.fall,), max_iter)
-    Z = found.state.Z * unit.size + centre
-    result = DistributionalReduction(
-        Z=Z,
-        plan=found.state.T,
-        structure=Z @ Z.T,
-        objective=unit.objectives([found.state.value])[0],
-        trace=unit.objectives(found.trace),
-        ends=unit.objectives(found.ends),
-        products=0.0,
-        **found.settled(tol, on_failure),
-    )
-    return found.give(result)
+    Z = (found.state.Z * unit.size + centre).to(dtype)
+    objective = unit.objectives([found.state.value])[0]
+    return conclude(
+        DistributionalReduction, found, tol, on_failure, objective, unit,
+        Z=Z, plan=found.state.T.to(dtype), structure=Z @ Z.T, products=0.0,
+    )  # fmt: skip
 
 
 class _Table(NamedTuple):

@@ -21,13 +21,13 @@ from ..embeddings.descent import lbfgs, metric_of, radius
 from ..embeddings.losses import Evaluation
 from ..embeddings.plans import Plan
 from ..embeddings.starts import random_start, spectral_start
-from ..gromov.contraction import Contraction, Coupling, Unit, hard_plan, with_rows
+from ..gromov.contraction import LEAST, Contraction, Coupling, Unit, hard_plan, with_rows
 from ..gromov.descent import Problem, State
 from ..gromov.loss import LossName
 from ..gromov.moves import row_moves
 from ..gromov.objective import exact_objective
 from ..gromov.reading import as_cost, as_weights, refuse_distances
-from ..gromov.semirelaxed import SemiRelaxedGW
+from ..gromov.semirelaxed import SemiRelaxedGW, conclude
 from ..gromov.starts import Clusters, spectral_labels
 from ..spectral.kernel_pca import coordinates
 from .loss import Normalization, PrototypeLoss, objective_at, read_terms, structure
@@ -95,12 +95,7 @@ class Iterate(NamedTuple):
     Z: Tensor  # (k, q)
     coupling: Coupling
     residual: float
-    trace: tuple[float, ...]  # E_L at the start and after each block
-
-    @property
-    def value(self) -> float:
-        """E_L."""
-        return self.trace[-1]
+    value: float  # E_L
 
 
 class ReductionProblem:
@@ -138,9 +133,11 @@ class ReductionProblem:
         if self.loss.log and self.data_scale == 0:
             raise ValueError("similarity is zero everywhere; nothing holds the points together")
         info = torch.finfo(self.w.dtype)
-        low = self.loss.free and self.data_scale < info.tiny / info.eps
+        low = self.data_scale < max(LEAST, info.tiny / info.eps)  # descents square what E_L sums
         if low and any(bool(tile.any()) for _, tile in self.cost.tiles()):
             raise ValueError("squares of these similarities underflow; give them in smaller units")
+        if self.data_scale > 1 / LEAST:
+            raise ValueError("squares of these similarities overflow; give them in larger units")
         self.tol = TOLERANCE[self.w.dtype]  # of a plan, as in semi_relaxed_gw
         self._last: tuple = (None, None)  # positions, plan, and what was made of them
 
@@ -151,8 +148,8 @@ class ReductionProblem:
 
     def identity_coupling(self) -> Coupling:
         """Each point its own prototype, with its own weight: dense, n x n."""
-        T, CT = torch.diag(self.w), self.terms.dense() * self.w
-        return Coupling(T, CT, self.w[:, None] * CT, self.w)
+        CT = self.terms.dense() * self.w
+        return Coupling(torch.diag(self.w), CT, self.w[:, None] * CT, self.w)
 
     def cluster(
         self, how: Clustering, rng: np.random.Generator, embedded: Iterate | None = None
@@ -166,7 +163,7 @@ class ReductionProblem:
             if bool((C >= 0).all()):
                 weights = (C + C.T).mul_(self.w).mul_(self.w[:, None])
                 return self.hard_coupling(spectral_labels(weights, self.k, rng))
-        source = gram(embedded.Z) if embedded else self.cost
+        source = gram(self.cloud(embedded.Z)) if embedded else self.cost
         return self.hard_coupling(Clusters(source, self.w, self.k, rng)("kmeans"))
 
     def update_plan(self, Z: Tensor, c: Coupling) -> Coupling:
@@ -264,6 +261,10 @@ class ReductionProblem:
         seed = int(rng.integers(2**31))
         return random_start(k, n_components=self.n_components, random_state=seed).to(self.w)
 
+    def cloud(self, Z: Tensor) -> Tensor:
+        """Points whose straight distances tell who is near, for k-means."""
+        return Z
+
     def centroids(self, Z: Tensor, c: Coupling) -> Tensor:
         """Means of positions of points (n, q) by prototype, (k, q)."""
         return ratio(c.T.T @ Z, c.q[:, None])
@@ -279,21 +280,14 @@ class ReductionProblem:
 
     def result(self, found: Lowest, tol: float, on_failure: OnFailure) -> DistributionalReduction:
         Z, c, *_ = found.state
-        structure, last = self.structure_at(Z, c)[0], found.state.value
+        structure = self.structure_at(Z, c)[0]
         terms = Contraction(self.cost, structure, self.loss)
         # squares cancel in single precision
-        objective = exact_objective(terms, c.T) if self.loss.free else max(last, 0.0)
-        result = DistributionalReduction(
-            Z=Z,
-            plan=c.T,
-            structure=structure,
-            objective=objective,
-            trace=Unit().objectives(found.state.trace, last, objective),
-            ends=Unit().objectives(found.ends, last, objective),
-            products=self.terms.products,
-            **found.settled(tol, on_failure),
-        )
-        return found.give(result)
+        objective = exact_objective(terms, c.T) if self.loss.free else max(found.state.value, 0.0)
+        return conclude(
+            DistributionalReduction, found, tol, on_failure, objective, Unit(),
+            Z=Z, plan=c.T, structure=structure, products=self.terms.products,
+        )  # fmt: skip
 
 
 class InnerProductProblem(ReductionProblem):

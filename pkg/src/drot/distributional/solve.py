@@ -160,7 +160,7 @@ def distributional_reduction(
     -------
     DistributionalReduction
         ``Z`` (k, q), ``plan`` (n, k) of total mass 1, the learned ``weights``, ``structure``
-        (k, k), the ``objective`` E_L, its ``trace`` at the start and after each block, and the
+        (k, k), the ``objective`` E_L, its ``trace`` at the start and after each round, and the
         ``ends`` of all starts.
 
     Raises
@@ -229,9 +229,8 @@ def block_descent(problem: ReductionProblem, now: Iterate, tol: float) -> Iterat
 def accept(problem: ReductionProblem, now: Iterate, **block) -> Iterate:
     """With new positions or a new plan, unless rounding raised the objective."""
     new = now._replace(**block)
-    value = problem.objective(new.Z, new.coupling)
-    new, value = (new, value) if value <= now.value else (now, now.value)
-    return new._replace(trace=(*now.trace, value))
+    new = new._replace(value=problem.objective(new.Z, new.coupling))
+    return new if new.value <= now.value else now
 
 
 def starts(
@@ -251,7 +250,7 @@ def starts(
             Z = problem.read_positions(init.Z)
         else:
             Z = problem.initial_positions(c, as_rng(random_state))
-        yield Iterate(Z, c, math.inf, (problem.objective(Z, c),))
+        yield Iterate(Z, c, math.inf, problem.objective(Z, c))
         return
     for kind in kinds:
         rng, embedded = as_rng(random_state), None
@@ -259,7 +258,7 @@ def starts(
             points = problem.identity_coupling()
             Z = problem.initial_positions(points, rng)
             Z = problem.update_positions(Z, points, points_tol, max_iter)
-            embedded = Iterate(Z, points, problem.residual_at(Z, points), ())
+            embedded = Iterate(Z, points, problem.residual_at(Z, points), math.nan)
         for _ in range(n_starts):
             c = problem.cluster(clustering, rng, embedded)
             if embedded:
@@ -270,4 +269,4 @@ def starts(
             else:
                 Z, residual = problem.random_positions(problem.k, rng), math.inf
                 c = problem.update_plan(Z, c)
-            yield Iterate(Z, c, residual, (problem.objective(Z, c),))
+            yield Iterate(Z, c, residual, problem.objective(Z, c))

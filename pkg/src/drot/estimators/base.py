@@ -104,10 +104,10 @@ class Estimator(BaseEstimator):
             why = ": it was fitted with keep_affinity=False" if name == "affinity_" else ""
             raise AttributeError(f"{type(self).__name__} has no {name!r}{why}")
 
-    def _read(self, X, reset: bool = True) -> tuple[Tensor, int]:
-        """X (n, p) as a tensor where ``device`` and ``dtype`` say, and a seed.
+    def _read(self, X, reset: bool = True) -> Tensor:
+        """X (n, p) as a tensor where ``device`` and ``dtype`` say; with ``reset``, of a new fit.
 
-        Unless ``reset``, X has the features of the fitted points, and may be one point.
+        Otherwise X has the features of the fitted points, and may be one point.
         """
         if isinstance(X, Affinity) and getattr(self, "similarity", None) == "precomputed":
             X = X.plan
@@ -138,10 +138,17 @@ class Estimator(BaseEstimator):
             check_choice("dtype", name, _DTYPES)
             dtype = _DTYPES[name]
         points = as_points(X, "X", least=1).to(device=device, dtype=dtype)
+        found = [name for name in vars(self) if name.endswith("_") and not name.endswith("_in_")]
+        for name in found if reset else ():  # of other points
+            delattr(self, name)
+        return points
+
+    def _drawn_number(self) -> int:
+        """A number from ``random_state``, drawn once for each fit."""
         state = self.random_state
         if not (state is None or isinstance(state, RandomState)):
             state = seed_number(state)
-        return points, check_random_state(state).randint(2**31 - 1)
+        return check_random_state(state).randint(2**31 - 1)
 
     def _distances(self, points: Tensor) -> Pairwise:
         """Squared distances; a warning where they are many or met in tiles, and that takes long."""

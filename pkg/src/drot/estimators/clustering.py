@@ -195,7 +195,7 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
 
     def fit(self, X, y=None):
         """Cluster the rows of X (n, p), or of the similarity X (n, n); ``y`` is not used."""
-        points, seed = self._read(X)
+        points, seed = self._read(X), self._drawn_number()
         as_count("n_clusters", self.n_clusters, 1, len(points))
         solve = partial(
             srgw_barycenter, self._cost(points), self.n_clusters, loss=self.loss, init=self.init,
@@ -316,7 +316,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
 
     def fit(self, X, y=None):
         """Reduce the rows of X (n, p), or the similarity X (n, n); ``y`` is not used."""
-        points, seed = self._read(X)
+        points, seed = self._read(X), self._drawn_number()
         self._loss()  # with kernel and normalisation, before the affinity
         as_count("n_prototypes", self.n_prototypes, 2, len(points))
         solve = partial(

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import numpy as np
 import torch
 from sklearn.metrics import pairwise_distances
 from torch import Tensor
 
-from .._core.checks import as_flag, as_points, check_choice
+from .._core.checks import as_flag, as_points, check_choice, check_finite
+from .._core.run import read_limits
 from ..affinities.base import symmetrize
 from ..affinities.rows import entropic_affinity
 from ..affinities.umap import membership_rows, umap_membership, unit_curve
@@ -57,7 +58,10 @@ class EmbeddingEstimator(PlacesNewPoints):
     def fit(self, X, y=None):
         """Compute the affinity of X (n, p) and its embedding; ``y`` is not used."""
         keep = as_flag("keep_affinity", self.keep_affinity)
-        points, seed = self._read(X)
+        points, seed = self._read(X), self._drawn_number()
+        check_choice("solver", self.solver, get_args(MapSolver))  # before the affinity
+        tol = self._tol if self.tol is None else self.tol
+        read_limits(tol, self.max_iter, "ignore", points.dtype)
         self._points = points.cpu().numpy()
         cost = self._distances(points)
         init, plan = self._init(points, cost, seed), self._plan(cost)
@@ -65,8 +69,7 @@ class EmbeddingEstimator(PlacesNewPoints):
         self._profile, self._affinity = objective.profile, plan if keep else None
         solve = partial(
             embed, objective, init, n_components=self.n_components, solver=self.solver,
-            tol=self._tol if self.tol is None else self.tol, max_iter=self.max_iter,
-            random_state=seed,
+            tol=tol, max_iter=self.max_iter, random_state=seed,
         )  # fmt: skip
         return self._solve("embedding", solve)
 
@@ -128,6 +131,7 @@ class EmbeddingEstimator(PlacesNewPoints):
             known = None if fitted is None else fitted.cpu().numpy()
             found = pairwise_distances(points.cpu().numpy(), known, metric=self.metric)
             D = torch.as_tensor(found).to(points)
+            check_finite(D, f"X has no {self.metric} distance everywhere: the array of distances")
             if fitted is not None and self.metric in ("cosine", "correlation"):  # unit-free
                 rounding = 4 * points.shape[1] ** 0.5 * torch.finfo(D.dtype).eps
                 D.masked_fill_(rounding >= D, 0.0)  # copies, which scikit-learn has off 0
@@ -634,7 +638,7 @@ class CCPCA(PlacesNewPoints):
 
     def fit(self, X, y=None):
         """Draw the graphs of X (n, p) and embed their components; ``y`` is not used."""
-        points, seed = self._read(X)
+        points, seed = self._read(X), self._drawn_number()
         self._points = points.cpu().numpy()
         # with a block, tiles are computed when met: nothing of size n x n is kept
         cost = sqeuclidean(points, block=len(points))

@@ -30,7 +30,7 @@ from .loss import LossName
 from .moves import row_moves
 from .objective import exact_objective
 from .reading import as_cost, as_weights
-from .semirelaxed import Callback, SemiRelaxedGW
+from .semirelaxed import Callback, SemiRelaxedGW, conclude
 from .starts import Clusters, HardInit, as_init, dealt, starts
 
 _PAYS = 0.3  # of the best gain of one row: what the moves of several together have to gain
@@ -171,16 +171,10 @@ def srgw_barycenter(
     cell = problem.cell(found.state.T)  # without the rounding of the steps
     structure = torch.where(torch.outer(cell.q, cell.q) > 0, unit.entries(cell.structure), 0)
     objective = exact_objective(Contraction(cost, structure, seen.loss), cell.T)
-    result = SemiRelaxedBarycenter(
-        plan=cell.T,
-        structure=structure,
-        objective=objective,
-        trace=unit.objectives(found.trace, found.state.value, objective),
-        ends=unit.objectives(found.ends, found.state.value, objective),
-        products=problem.terms.products,
-        **found.settled(tol, on_failure),
-    )
-    return found.give(result)
+    return conclude(
+        SemiRelaxedBarycenter, found, tol, on_failure, objective, unit,
+        plan=cell.T, structure=structure, products=problem.terms.products,
+    )  # fmt: skip
 
 
 @dataclass(eq=False)

@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from .._core.algebra import ratio, total
+from .._core.checks import check_fits
 from ..costs.array import Pairwise, tile_rows
 from ..costs.factored import Factored
 from .loss import Loss, LossName, as_loss
 
-_LEAST = 1e-146  # whose square is the least of float64 that has all its digits
+LEAST = 1e-146  # whose square is the least of float64 that has all its digits
 
 
 @dataclass(eq=False)
@@ -67,6 +68,7 @@ class Contraction:
 
     def dense(self) -> Tensor:
         """C, (n, n)."""
+        check_fits(self.cost.shape, self.cost.dtype, self.cost.device)
         return self.map(Tensor.clone)
 
     def couple(self, T: Tensor, CT: Tensor | None = None) -> Coupling:
@@ -174,7 +176,7 @@ def standard(
     limits = torch.finfo(cost.dtype)
     if not largest < min(2.0**500, limits.max / 4):
         raise ValueError("squares of these similarities overflow; give them in larger units")
-    if 0 < largest < _LEAST:
+    if 0 < largest < LEAST:
         raise ValueError("squares of these similarities underflow; give them in smaller units")
     unit = Unit(m, math.ldexp(1.0, math.frexp(max(largest, limits.tiny))[1]))
     seen = (

@@ -16,7 +16,7 @@ from .._core.checks import Seed, as_count, as_real, as_rng
 from .._core.run import OnFailure, in_turn, lowest, read_limits
 from .._core.threads import by_size
 from .barycenter import Cell, Reduced, reassign, reduced_descent
-from .contraction import Contraction, hard_plan, in_double
+from .contraction import Contraction, Unit, hard_plan, in_double
 from .reading import as_cost, as_coupling, as_weights, refuse_distances
 from .semirelaxed import SemiRelaxedGW
 from .starts import Clusters, HardInit, as_init, starts
@@ -135,7 +135,7 @@ def kernel_kmeans(
     labels = torch.where(mass > 0, labels, far.argmin(dim=1))
     fine = Contraction(in_double(problem.terms.cost, problem.terms.loss), None, "square")
     exact = Means(fine, w.double(), k).hard(labels).value
-    values = (exact, *(exact if end == found.state.value else end for end in found.ends))
+    values = (exact, *Unit().objectives(found.ends, found.state.value, exact))
     value, *ends = (x if x < -16 * rounding else max(x, 0.0) for x in values)
     return found.give(KernelKMeans(labels, value, ends=tuple(ends), **told))
 

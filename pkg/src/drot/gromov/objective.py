@@ -135,8 +135,9 @@ def gw_gradient(cost_x, cost_z, plan, *, loss: LossName = "square") -> Tensor:
     terms = as_terms(cost_x, cost_z, loss)
     T = as_coupling(plan, "plan", terms.n, terms.k, terms.cost)
     w, q = T.sum(dim=1), T.sum(dim=0)
-    half = terms.f1_times(w)[:, None] + terms.f2 @ q - terms.product(T)
-    return 2 * half.masked_fill(terms.forbidden(T), math.inf)
+    seen, unit = standard(terms.cost, w, terms.loss, terms.structure)
+    half = seen.f1_times(w)[:, None] + seen.f2 @ q - seen.product(T)
+    return (2 * unit.size**2 * half).masked_fill(terms.forbidden(T), math.inf)
 
 
 class GromovMonge(NamedTuple):

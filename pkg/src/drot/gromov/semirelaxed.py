@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import Seed, as_count, as_flag, as_rng, check_choice
-from .._core.run import OnFailure, Path, end_of, in_turn, lowest, read_limits
+from .._core.run import Lowest, OnFailure, Path, end_of, in_turn, lowest, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
-from .contraction import standard, with_rows
+from .contraction import Unit, standard, with_rows
 from .descent import Problem, State, conditional_gradient, lower_by, mirror_descent
 from .loss import LossName
 from .moves import row_moves
@@ -66,6 +66,20 @@ class SemiRelaxedGW(Saved):
             f"{type(self).__name__}({n} x {k}, objective={self.objective:.6g}, "
             f"residual={self.residual:.1e}, n_iter={self.n_iter}, n_starts={self.n_starts})"
         )
+
+
+Kind = TypeVar("Kind", bound=SemiRelaxedGW)
+
+
+def conclude(
+    kind: type[Kind], found: Lowest, tol: float, on_failure: OnFailure, objective: float,
+    unit: Unit, **fields: Any,
+) -> Kind:  # fmt: skip
+    """The result of a search: ``objective`` is exact at its end, ``unit`` that of its values."""
+    last = found.state.value
+    trace, ends = (unit.objectives(x, last, objective) for x in (found.trace, found.ends))
+    settled = found.settled(tol, on_failure)
+    return found.give(kind(objective=objective, trace=trace, ends=ends, **settled, **fields))
 
 
 @by_size
@@ -209,12 +223,7 @@ def semi_relaxed_gw(
     rounding = torch.finfo(w.dtype).eps * w[:, None]  # what the steps left of what went elsewhere
     T = with_rows(found.state.T.masked_fill(rounding >= found.state.T, 0), w)
     objective = (exact_objective if found.interrupt else finite_objective)(terms, T)
-    result = SemiRelaxedGW(
-        plan=T,
-        objective=objective,
-        trace=(*unit.objectives(found.trace[:-1], exact=objective), objective),
-        ends=unit.objectives(found.ends, found.state.value, objective),
-        products=problem.terms.products,
-        **found.settled(tol, on_failure),
-    )
-    return found.give(result)
+    return conclude(
+        SemiRelaxedGW, found, tol, on_failure, objective, unit,
+        plan=T, products=problem.terms.products,
+    )  # fmt: skip

@@ -1,0 +1,136 @@
+"""Faults that an engineer found by runs: each was silent, or blamed somebody else."""
+
+import drot
+import numpy as np
+import pytest
+import torch
+from drot._core.algebra import leading
+from drot.distributional.reduction import Iterate
+from drot.hyperbolic import HyperbolicProblem
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 4))
+K = np.exp(-(drot.sqeuclidean(X).dense().numpy()))
+
+
+@pytest.mark.parametrize("option", [{"descend": True}, {"n_starts": 5}, {"foo": 1}])
+@pytest.mark.parametrize("method", [drot.cluster_then_reduce, drot.reduce_then_cluster])
+def test_an_option_that_no_signature_has_is_refused(method, option):
+    (name,) = option
+    with pytest.raises(TypeError, match=rf"{method.__name__}\(\) .*'{name}'"):
+        method(K, 3, **option)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
+def test_the_gradient_of_gw_sees_no_offset(offset):
+    C, T = RNG.random((30, 30)), RNG.random((30, 4))
+    C, T = (C + C.T) / 2 + offset, T / T.sum()
+    S = C[:4, :4]
+    gradient = drot.gromov.gw_gradient(C, S, T).numpy()
+    objective = drot.gw_objective(C, S, T)
+    assert abs((gradient * T).sum() / 2 - objective) < 1e-9 * objective
+
+
+def test_the_gradient_of_gw_refuses_what_the_objective_refuses():
+    big = np.eye(3) * 1e170
+    for function in (drot.gw_objective, drot.gromov.gw_gradient):
+        with pytest.raises(ValueError, match="squares of these similarities overflow"):
+            function(big, big, np.eye(3) / 3)
+
+
+@pytest.mark.parametrize(("loss", "unit"), [("kl", 1e-160), ("kl", 1e180), ("square", 2.0**-300)])
+def test_reduction_refuses_units_in_which_its_squares_are_no_numbers(loss, unit):
+    P = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=8).plan
+    with pytest.raises(ValueError, match=r"squares of these similarities (under|over)flow"):
+        drot.distributional_reduction(unit * P, 5, loss=loss)
+
+
+def test_what_does_not_fit_is_refused_before_it_is_formed():
+    big = drot.gram(np.ones((2_000_000, 2)))
+    with pytest.raises(MemoryError, match="2000000 x 2000000"):
+        drot.reduce_then_cluster(big, 3, kernel="gram")
+
+
+def test_a_descent_that_ended_by_itself_is_not_told_to_go_on():
+    few = {"kernel": "student", "tol": 1e-300}
+    with pytest.raises(drot.NotConverged, match=r"no step gains any more\. Loosen tol"):
+        drot.distributional_reduction(K, 3, **few)
+    with pytest.raises(drot.NotConverged, match="Raise max_iter"):
+        drot.distributional_reduction(K, 3, tol=1e-12, max_iter=1)
+
+
+def test_k_means_of_a_hyperbolic_map_sees_the_ball():
+    # heights are exponentials of the radius: single far points became clusters
+    rng, labels = np.random.default_rng(1), np.repeat(np.arange(5), 20)
+    cloud = rng.normal(size=(100, 4)) + 6 * rng.normal(size=(5, 4))[labels]
+    P = drot.symmetric_entropic_affinity(drot.sqeuclidean(cloud), perplexity=10).plan
+    problem = HyperbolicProblem(P, 5, normalization="doubly_stochastic")
+    c = problem.identity_coupling()
+    Z = problem.initial_positions(c, np.random.default_rng(0))
+    Z = problem.update_positions(Z, c, 0.02, 2000)
+    found = problem.cluster("kmeans", np.random.default_rng(0), Iterate(Z, c, 0.0, 0.0))
+    assert (found.T > 0).sum(dim=0).max() < 60  # 23; of the heights 87
+
+
+def test_coot_in_single_precision_returns_its_lowest_table():
+    pytest.importorskip("ot")
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        points, w = rng.normal(size=(3000, 4)).astype("f"), rng.random(3000).astype("f")
+        ask = {"weights": w / w.sum(), "n_starts": 1, "random_state": seed, "on_failure": "ignore"}
+        found = drot.coot_clustering(points, 6, **ask)
+        assert found.objective <= min(found.trace) and found.residual > -1e-12
+        assert found.plan.dtype == found.Z.dtype == torch.float32
+
+
+def test_kernel_k_means_in_single_precision_is_not_above_its_ends():
+    for seed in range(40):
+        cost = -drot.sqeuclidean(np.random.default_rng(seed).normal(size=(15, 2))).dense()
+        found = drot.kernel_kmeans(cost.float() / 2, 4, random_state=seed)
+        assert found.objective <= min(found.ends)
+
+
+def test_what_a_block_iteration_has_is_returned_where_it_does_not_converge():
+    A = torch.diag(torch.linspace(0, 1, 4000, dtype=torch.float64))
+    start = torch.from_numpy(RNG.normal(size=(4000, 3)))
+    values, vectors = leading(lambda V: A @ V, start, 3, 0.0)
+    assert vectors.shape == (4000, 3) and 0.99 < values[0] <= values[-1] < 1 + 1e-9
+
+
+def test_points_of_factors_are_read():
+    with pytest.raises(ValueError, match="points has 3 rows"):
+        drot.costs.Factored(X, points=X[:3])
+    with pytest.raises((TypeError, ValueError), match="points"):
+        drot.costs.Factored(X, points="a")
+
+
+def test_a_row_without_a_distance_has_no_place():
+    model = drot.TSNE(metric="correlation", perplexity=8, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="no correlation distance"):
+        model.transform([[1.0, 1, 1, 1], [1, 2, 3, 1]])
+
+
+def test_a_fit_that_failed_leaves_no_map_of_other_points():
+    model = drot.TSNE(perplexity=5, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="perplexity"):
+        model.set_params(perplexity=500).fit(X + 100)
+    with pytest.raises(AttributeError, match="not fitted"):
+        model.set_params(perplexity=5).transform(X[:3] + 0.01)
+
+
+def test_a_new_point_moves_no_generator():
+    model = drot.TSNE(perplexity=5, random_state=None).fit(X)
+    np.random.seed(0)  # noqa: NPY002
+    before = np.random.get_state()[2]  # noqa: NPY002
+    model.transform(X[:3] + 0.1)
+    assert np.random.get_state()[2] == before  # noqa: NPY002
+
+
+@pytest.mark.parametrize("wrong", [{"solver": "sgd"}, {"tol": -1}, {"max_iter": 0}])
+def test_an_estimator_refuses_before_the_affinity(wrong, monkeypatch):
+    def affinity(*args, **kwargs):
+        raise AssertionError("an affinity was computed first")
+
+    monkeypatch.setattr(drot.TSNE, "_plan", affinity)
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        drot.TSNE(perplexity=5, **wrong).fit(X)

@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
-Path = Iterator[Any]  # states, each with its value, the start first
+Path = Iterator[Any]  # of states whose ``value`` falls: the start first, and no gain at the end
 
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 

@@ -126,9 +126,8 @@ def reduce_then_cluster(
     clustering : {"spectral", "kmeans"}
         Of the similarity of the embedded points, or of their positions; of positions also where
         the similarity has negative entries.
-    tol : float, optional
-        Largest accepted residual of the embedding of all points. Default 0.02, that of
-        :func:`embed`.
+    tol : float
+        Largest accepted residual of the embedding of all points; 0.02 is that of :func:`embed`.
     max_iter, random_state, on_failure
         As in :func:`cluster_then_reduce`.
 

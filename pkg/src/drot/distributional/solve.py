@@ -161,7 +161,7 @@ def distributional_reduction(
     DistributionalReduction
         ``Z`` (k, q), ``plan`` (n, k) of total mass 1, the learned ``weights``, ``structure``
         (k, k), the ``objective`` E_L, its ``trace`` at the start and after each round, and the
-        ``ends`` of all starts.
+        ``ends`` of all starts, in the order of ``init``.
 
     Raises
     ------

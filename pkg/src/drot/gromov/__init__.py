@@ -1,4 +1,12 @@
-"""Gromov-Wasserstein and its semi-relaxed form (Chapters 11 to 13)."""
+"""Gromov-Wasserstein and its semi-relaxed form (Chapters 11 to 13).
+
+A call from the top: the input is read (``reading``) and brought to size 1
+(``contraction.standard``); ``starts`` draws plans; ``_core.run.lowest`` follows ``descend(start)``
+from each and then ``search(end)`` from the lowest. Both are paths. A descent is paths ``in_turn``:
+``conditional_gradient``, ``mirror_descent``, ``row_moves``; of barycentres ``reduced_descent``,
+``reassign``, ``polish``. A search is ``lower_by``: trials of a state (deals, merges), then moves
+from the first lower one.
+"""
 
 from .barycenter import SemiRelaxedBarycenter
 from .kmeans import Coarsening, KernelKMeans, coarsen

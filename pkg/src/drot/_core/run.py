@@ -28,7 +28,7 @@ TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 
 class NotConverged(RuntimeError):
-    """An iteration budget ran out before the stated residual was reached."""
+    """A run ended before the stated residual was reached."""
 
 
 class Interrupted(KeyboardInterrupt):

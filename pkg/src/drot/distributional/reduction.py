@@ -90,7 +90,7 @@ class DistributionalReduction(SemiRelaxedGW):
 
 
 class Iterate(NamedTuple):
-    """Where positions and plan are, and how they came there."""
+    """Where positions and plan are, and what E_L is there."""
 
     Z: Tensor  # (k, q)
     coupling: Coupling

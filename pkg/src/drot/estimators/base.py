@@ -86,6 +86,7 @@ class Estimator(BaseEstimator):
     dtype: str | torch.dtype | type | None = None
     verbose: int = 0
     callback: Callable[..., Any] | None = None
+    _found = tuple[str, ...]()  # names of what the last fit set; no parameter
 
     def __init_subclass__(cls, **kwargs) -> None:
         super().__init_subclass__(**kwargs)
@@ -121,6 +122,8 @@ class Estimator(BaseEstimator):
         check_callback(self.callback)
         if isinstance(X, list):  # scikit-learn has no words for rows that differ in length
             as_real(X, "X")
+        for name in self._found if reset else ():  # of other points; a subclass keeps its own
+            vars(self).pop(name, None)
         X = validate_data(
             self,
             X.detach().cpu() if isinstance(X, Tensor) else X,
@@ -137,11 +140,7 @@ class Estimator(BaseEstimator):
             name = getattr(self.dtype, "__name__", str(self.dtype)).removeprefix("torch.")
             check_choice("dtype", name, _DTYPES)
             dtype = _DTYPES[name]
-        points = as_points(X, "X", least=1).to(device=device, dtype=dtype)
-        found = [name for name in vars(self) if name.endswith("_") and not name.endswith("_in_")]
-        for name in found if reset else ():  # of other points
-            delattr(self, name)
-        return points
+        return as_points(X, "X", least=1).to(device=device, dtype=dtype)
 
     def _drawn_number(self) -> int:
         """A number from ``random_state``, drawn once for each fit."""
@@ -190,6 +189,11 @@ class Estimator(BaseEstimator):
             )
         return found
 
+    def _set(self, found: Any) -> None:
+        before = {*vars(self)}
+        self._keep(found)
+        self._found = (*(vars(self).keys() - before),)
+
     def _solve(self, what: str, solve: Callable, bar=()) -> Self:
         """Keep what ``solve(callback=..., on_failure=...)`` finds, interrupted or not."""
         ended: list[bool] = []  # by the callback, which is no failure
@@ -203,10 +207,10 @@ class Estimator(BaseEstimator):
             try:
                 found = solve(callback=callback, on_failure="ignore")
             except Interrupted as stop:
-                self._keep(stop.result)
+                self._set(stop.result)
                 stop.result = self.result_
                 raise
-        self._keep(found)
+        self._set(found)
         if not any(ended):
             self._warn(what, found)
         return self

@@ -93,7 +93,7 @@ class EmbeddingEstimator(PlacesNewPoints):
     @property
     def affinity_(self) -> np.ndarray:
         """P, (n, n): formed when it is asked for where it was met in tiles."""
-        known = self._affinity
+        known = self._affinity if "result_" in vars(self) else None
         if known is None:
             raise AttributeError("affinity_")  # __getattr__ says why
         return getattr(known, "plan", known).cpu().numpy()

@@ -51,10 +51,11 @@ class MeetsNewPoints(Estimator):
                     found[~same], residual = find(self._new_rows(tile, same, start))
                     worst.append(residual)
                 parts.append(found)
-        if not all(residual <= PLACED for residual in worst):  # one may be no number
+        off = [residual for residual in worst if not residual <= PLACED]  # one may be no number
+        if off:
             warnings.warn(
                 f"{type(self).__name__}: the place of a new point stopped at a residual of "
-                f"{max(worst):.1e}, above its tolerance of {PLACED:g}; it may lie elsewhere",
+                f"{max(off):.1e}, above its tolerance of {PLACED:g}; it may lie elsewhere",
                 ConvergenceWarning,
                 stacklevel=outside(),
             )

@@ -1,4 +1,4 @@
-"""Faults that an engineer found by runs: each was silent, or blamed somebody else."""
+"""Faults that were silent, or blamed somebody else."""
 
 import drot
 import numpy as np
@@ -91,9 +91,9 @@ def test_kernel_k_means_in_single_precision_is_not_above_its_ends():
 
 
 def test_what_a_block_iteration_has_is_returned_where_it_does_not_converge():
-    A = torch.diag(torch.linspace(0, 1, 4000, dtype=torch.float64))
+    d = torch.linspace(0, 1, 4000, dtype=torch.float64)[:, None]
     start = torch.from_numpy(RNG.normal(size=(4000, 3)))
-    values, vectors = leading(lambda V: A @ V, start, 3, 0.0)
+    values, vectors = leading(lambda V: d * V, start, 3, 0.0)
     assert vectors.shape == (4000, 3) and 0.99 < values[0] <= values[-1] < 1 + 1e-9
 
 
@@ -116,6 +116,18 @@ def test_a_fit_that_failed_leaves_no_map_of_other_points():
         model.set_params(perplexity=500).fit(X + 100)
     with pytest.raises(AttributeError, match="not fitted"):
         model.set_params(perplexity=5).transform(X[:3] + 0.01)
+    with pytest.raises(AttributeError):
+        _ = model.affinity_
+
+
+def test_what_a_subclass_sets_stays():
+    class Centred(drot.TSNE):
+        def fit(self, X, y=None):
+            self.mean_ = X.mean(axis=0)
+            return super().fit(X - self.mean_)
+
+    model = Centred(perplexity=5, random_state=0).fit(X)
+    assert model.fit(X + 1).mean_.shape == (4,)
 
 
 def test_a_new_point_moves_no_generator():

@@ -104,7 +104,7 @@ def measure(data, objective, start, spread, reach, dtype) -> dict:
     plan = plan_of(data, objective)
     Z = start_of(data, plan, start, spread).to(getattr(torch, dtype))
     loss = loss_of(objective, plan.to(Z.dtype))
-    weights = loss.attraction
+    weights = loss.weights
     evaluate = functools.partial(_evaluate, loss)
     steps = lbfgs(evaluate, apart(Z, weights, 0), metric_of(weights), PAIRS, reach or math.inf)
     values, there = [], None

@@ -19,7 +19,7 @@ ROOT = Path(drot.__file__).parent
 PKG = Path(__file__).parents[2] / "pkg"
 MODULES = {p.relative_to(ROOT).as_posix(): p for p in sorted(ROOT.rglob("*.py"))}
 PACKAGES = sorted({name.partition("/")[0] for name in MODULES if "/" in name})
-TOP = ("hyperbolic", "plot", "exercises")  # modules beside the packages
+TOP = ("hyperbolic", "plot", "exercises", "versions")  # modules beside the packages
 
 
 def test_layers():

@@ -79,7 +79,7 @@ def test_nothing_follows_what_a_reader_holds(block):
     plans = [affinity.plan.clone() for affinity in found]
     X[:] = 0.0
     for affinity, plan in zip(found, plans, strict=True):
-        for _, tile in [(0, affinity.plan), *affinity.tiles(), *affinity.log_tiles()]:
+        for _, tile in [(0, affinity.plan), *affinity.tiles(), *affinity.logs.tiles()]:
             tile.zero_()
         assert torch.equal(affinity.plan, plan)
     torch.testing.assert_close(cost.dense(), drot.sqeuclidean(points()).dense())

@@ -138,11 +138,25 @@ def test_a_new_point_moves_no_generator():
     assert np.random.get_state()[2] == before  # noqa: NPY002
 
 
-@pytest.mark.parametrize("wrong", [{"solver": "sgd"}, {"tol": -1}, {"max_iter": 0}])
-def test_an_estimator_refuses_before_the_affinity(wrong, monkeypatch):
+WRONG = [
+    *(("TSNE", wrong) for wrong in ({"solver": "sgd"}, {"tol": -1}, {"max_iter": 0})),
+    *(("UMAP", wrong) for wrong in ({"min_dist": 3}, {"spread": 0}, {"repulsion": -1})),
+    ("LargeVis", {"kernel": "x"}),
+]
+
+
+@pytest.mark.parametrize("name, wrong", WRONG)
+def test_an_estimator_refuses_before_the_affinity(name, wrong, monkeypatch):
     def affinity(*args, **kwargs):
         raise AssertionError("an affinity was computed first")
 
-    monkeypatch.setattr(drot.TSNE, "_plan", affinity)
+    kind, size = getattr(drot, name), {} if name == "UMAP" else {"perplexity": 5}
+    monkeypatch.setattr(kind, "_plan", affinity)
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        drot.TSNE(perplexity=5, **wrong).fit(X)
+        kind(**size, **wrong).fit(X)
+
+
+def test_the_plan_of_a_map_that_is_no_number_is_refused():
+    loss = drot.SNELoss(drot.symmetrize(np.ones((4, 4)) - np.eye(4)))
+    with pytest.raises(ValueError, match="Z "):
+        loss.latent_plan(np.full((4, 2), np.nan))

@@ -197,7 +197,7 @@ def test_trace_does_not_see_the_tiles(n_neighbors, diagonal):
         )
         np.testing.assert_allclose(parts.trace, whole.trace, rtol=1e-6, atol=1e-13)
         torch.testing.assert_close(parts.plan, whole.plan, rtol=1e-12, atol=1e-12)
-        for rows, tile in parts.log_tiles(2):
+        for rows, tile in parts.logs.tiles(2):
             assert len(tile) <= min(2, block) and torch.equal(tile, parts.log_plan[rows])
 
 

@@ -178,7 +178,7 @@ def test_other_starts_stay_as_they_are():
     loss = objective("t-snekhorn", 40)
     for Z in (random_start(40), 1e-9 * random_start(40)):
         Z = Z - Z.mean(dim=0)
-        assert apart(Z, loss.attraction, 0) is Z
+        assert apart(Z, loss.weights, 0) is Z
     loss = SNEkhornLoss(clusters().plan, "student")
     start = spectral_start(loss.plan)
     ended = dataclasses.replace(embed(loss, start, max_iter=1, **LOOSE), Z=start, dual=None)

@@ -87,7 +87,7 @@ def test_what_a_row_can_gain(loss, seed):
     c = as_terms(A, B, loss)
     given = T, c.product(T), c.f2 @ T.sum(dim=0), A.diagonal().clone(), c.f2, c.h2
     given = [x.numpy() for x in given]
-    moves._settle(*given, 1e-12, 1e-12, np.zeros(3), gains, none, 6)  # without C, none moves
+    moves._sweep(*given, 1e-12, 1e-12, np.zeros(3), gains, none, 6)  # without C, none moves
     for i, g in enumerate(drot.gromov.gw_gradient(A, B, T, loss=loss)):
         wanted = best_move(A, B, T, i, loss, int((T[i] * (g - g.min())).argmax()))
         wanted = wanted if wanted < -1e-12 else best_move(A, B, T, i, loss)

@@ -72,7 +72,7 @@ class Rational(Kernel):
     def slope(self, u: torch.Tensor) -> torch.Tensor:
         return 1 / (1 + u / 2)
 
-    def bend(self, u: torch.Tensor) -> torch.Tensor:
+    def curvature(self, u: torch.Tensor) -> torch.Tensor:
         return -0.5 / (1 + u / 2).square()
 
 

@@ -69,7 +69,7 @@ def test_nothing_is_kept(name):
     with Largest() as made:
         assert (loss.plan @ Z).shape == (n, 2)
         loss.evaluate(Z)
-        metric_of(loss.attraction)(Z)
+        metric_of(loss.weights)(Z)
         assert isinstance(loss.constant, float)
     assert made.entries <= 4 * b * n < n * n / 10
     with Largest() as made:

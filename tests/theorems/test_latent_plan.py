@@ -7,7 +7,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from drot._core.sinkhorn import symmetric_sinkhorn
+from drot.affinities.sinkhorn import symmetric_sinkhorn
 from drot.embeddings.losses import SNEkhornLoss
 from numpy.testing import assert_allclose
 from plans import KERNELS, balanced, latent_cost, points

@@ -20,7 +20,6 @@ from . import (
 )
 from ._core.run import Interrupted, NotConverged
 from ._core.saving import load
-from ._core.threads import show_versions
 from .affinities.base import kl_divergence, row_entropy, row_perplexity, symmetrize
 from .affinities.doubly_stochastic import doubly_stochastic_affinity
 from .affinities.rows import entropic_affinity, gaussian_affinity, self_tuning_affinity
@@ -48,6 +47,7 @@ from .gromov.semirelaxed import semi_relaxed_gw
 from .metrics import neighborhood_preservation
 from .spectral.connected import ccpca
 from .spectral.methods import pca_start
+from .versions import show_versions
 
 __all__ = [
     "CCPCA", "SNE", "TSNE", "UMAP", "BernoulliLoss", "DistR", "Interrupted", "LargeVis",

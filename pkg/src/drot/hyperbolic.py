@@ -21,7 +21,7 @@ from torch import Tensor
 
 from ._core.algebra import ratio
 from ._core.checks import Seed, as_count, as_points, as_positive, as_rng, check_choice
-from ._core.threads import takes_options_of
+from ._core.options import takes_options_of
 from .costs.kernels import KERNELS, KernelName
 from .distributional.loss import objective_at, pair_forces, structure
 from .distributional.reduction import DistributionalReduction, ReductionProblem

@@ -1,7 +1,7 @@
 """What every package stands on, and no reader calls.
 
 Checks of the input (``checks``); the loop of all solvers and how it ends (``run``); results on disk
-(``saving``); memory and the size of a tile (``memory``), threads and options (``threads``),
-processes (``ranks``); and mathematics that several chapters share (``algebra``, ``roots``,
-``sinkhorn``, ``kernels``).
+(``saving``); memory and the size of a tile (``memory``), threads (``threads``), processes
+(``ranks``); options that functions share (``options``); and mathematics that several chapters
+share (``algebra``, ``roots``, ``kernels``).
 """

@@ -273,8 +273,8 @@ def as_perplexity(perplexity, n: int, device: torch.device) -> Tensor:
     return target
 
 
-def check_reach(target: Tensor, ties: Tensor, usable: Tensor, first: int) -> None:
-    """Refuse a perplexity that no bandwidth can give to one of the rows ``first, ...``.
+def check_reach(target: Tensor, ties: Tensor, usable: Tensor, rows: Tensor) -> None:
+    """Refuse a perplexity that no bandwidth can give to one of ``rows``, their numbers (b,).
 
     ``ties`` (b,) counts the cheapest entries of each row and ``usable`` (b,) its finite ones:
     the perplexity of a softmax row lies strictly between the two.
@@ -282,7 +282,7 @@ def check_reach(target: Tensor, ties: Tensor, usable: Tensor, first: int) -> Non
     bad = (target <= ties) | (target >= usable)
     if bad.any():
         i = int(bad.nonzero()[0])
-        xi, row, low, high = float(target[i]), first + i, int(ties[i]), int(usable[i])
+        xi, row, low, high = (x[i].item() for x in (target, rows, ties, usable))
         if low == high:
             has = f"{high} entries, all equal" if high > 1 else "one entry"
             says = f"row {row} has {has}, so its perplexity is {high} at any bandwidth; "

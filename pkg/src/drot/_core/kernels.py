@@ -212,16 +212,21 @@ class StudentPairs:
         return self.value, self.attraction, (4 * left * push).T
 
 
-def bernoulli(
-    Z: Tensor, P: Tensor, a: float, b: float, guard: float, repulsion: float
-) -> tuple[float, Tensor, Tensor]:
-    """F, attraction and repulsion (n, 2) of the pairs i != j, for the odds 1 / w of an edge with
-    w = a (|z_i - z_j|^2 + guard)^b.
-
-    The plan P is symmetric, its diagonal 0.
+class CurvePairs:
+    """What one reading of a symmetric plan P (n, n), its diagonal 0, tells of the odds 1 / w of an
+    edge, w = a (|z_i - z_j|^2 + guard)^b, of points Z (n, 2): each pair is normalised alone.
     """
-    n, columns, told = len(Z), Z.detach().T.contiguous().numpy(), np.empty((2, len(Z)))
-    out = torch.empty(4, n, dtype=Z.dtype)
-    _over_rows(_join, n, P.numpy(), *columns, a, b, guard, *told, out.numpy())
-    value = float(told[0].sum() + repulsion * told[1].sum())
-    return value, 4 * out[:2].T, 4 * repulsion * out[2:].T
+
+    passes = 1.0
+
+    def __init__(self, Z: Tensor, P: Tensor, a: float, b: float, guard: float):
+        columns, values = Z.detach().T.contiguous().numpy(), np.empty((2, len(Z)))
+        self.out = torch.empty(4, len(Z), dtype=Z.dtype)
+        _over_rows(_join, len(Z), P.numpy(), *columns, a, b, guard, *values, self.out.numpy())
+        self.value, self.apart = values.sum(axis=1)
+
+    def forces(self, normalizer) -> tuple[float, Tensor, Tensor]:
+        """As those of :class:`StudentPairs`, with Q_ij = left / (1 + w_ij), and the logarithms of
+        1 + 1 / w_ij in the value, times left."""
+        left = float(normalizer.left)
+        return float(self.value + left * self.apart), 4 * self.out[:2].T, 4 * left * self.out[2:].T

@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
-Path = Iterator[Any]  # of states whose ``value`` falls: the start first, and no gain at the end
+Iterates = Iterator[Any]  # states whose ``value`` falls: the start first, no gain at the end
 
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
@@ -67,18 +67,7 @@ class Course(Ended):
     """An iteration that has ended: its last state, its residuals, and whether it converged."""
 
     trace: tuple[float, ...]  # residual at the start and after each iteration
-    n_iter: int
-    converged: bool
-
-    @property
-    def residual(self) -> float:
-        return self.trace[-1]
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """The fields ``residual``, ``n_iter``, ``trace`` and ``converged`` of a result."""
-        names = ("residual", "n_iter", "trace", "converged")
-        return {name: getattr(self, name) for name in names}
+    certificate: dict[str, Any]  # with this trace
 
 
 def iterate(
@@ -114,21 +103,12 @@ def iterate(
             raise
         stopped, text = True, f"{where}: interrupted after {number} iterations; what they gave is"
         interrupt = Interrupted(f"{text} the `.result` of this exception")
-    chosen = "ignore" if stopped else on_failure
-    converged = settle(where, trace[-1], tol, number, chosen, number >= max_iter)
-    return Course(state, stopped, interrupt, tuple(trace), number, converged)
+    chosen, spent = "ignore" if stopped else on_failure, number >= max_iter
+    found = certificate(where, trace[-1], number, tol, chosen, spent, trace)
+    return Course(state, stopped, interrupt, tuple(trace), found)
 
 
-def certificate(
-    where: str, residual: float, trace: list[float], tol: float, on_failure: OnFailure
-) -> dict[str, Any]:
-    """The fields of :attr:`Course.summary`, where rows were solved one by one."""
-    converged = settle(where, residual, tol, len(trace), on_failure)
-    n_iter = len(trace)
-    return dict(residual=residual, n_iter=n_iter, trace=tuple(trace), converged=converged)
-
-
-def in_turn(paths: Iterable[Callable[[Any], Path]], state: Any) -> Path:
+def in_turn(paths: Iterable[Callable[[Any], Iterates]], state: Any) -> Iterates:
     """One path after the other, each from where the one before it ended."""
     yield state
     for path in paths:
@@ -136,13 +116,13 @@ def in_turn(paths: Iterable[Callable[[Any], Path]], state: Any) -> Path:
             yield state
 
 
-def end_of(path: Path, most: int) -> Any:
+def end_of(path: Iterates, most: int) -> Any:
     """The last of at most so many states."""
     return deque(islice(path, most), maxlen=1)[0]
 
 
 @dataclass(frozen=True)
-class Lowest(Ended):
+class Multistart(Ended):
     """The descent that ended lowest, among those from several starts."""
 
     where: str
@@ -151,28 +131,25 @@ class Lowest(Ended):
     ends: tuple[float, ...]  # the values reached from each start
     max_iter: int
 
-    def settled(self, tol: float, on_failure: OnFailure) -> dict[str, Any]:
-        """The fields ``residual``, ``n_iter`` and ``converged`` of a result, which fails where
-        ``residual`` is above ``tol``, unless somebody chose this end.
-        """
+    def certificate(self, tol: float, on_failure: OnFailure) -> dict[str, Any]:
+        """That of this end, which is no failure where somebody chose it."""
         n_iter, on_failure = len(self.trace) - 1, "ignore" if self.stopped else on_failure
         spent = n_iter >= self.max_iter
-        converged = settle(self.where, self.residual, tol, n_iter, on_failure, spent)
-        return dict(residual=self.residual, n_iter=n_iter, converged=converged)
+        return certificate(self.where, self.residual, n_iter, tol, on_failure, spent)
 
 
-def lowest(
+def multistart(
     where: str,
     starts: Iterable,
-    descend: Callable[[Any], Path],
-    told: Callable[[Any], tuple],
+    descend: Callable[[Any], Iterates],
+    report: Callable[[Any], tuple],
     max_iter: int,
     callback: Callable[..., Any] | None = None,
-    search: Callable[[Any], Path] | None = None,
-) -> Lowest:
+    search: Callable[[Any], Iterates] | None = None,
+) -> Multistart:
     """Follow ``descend(start)`` from each start, and ``search(state)`` from the lowest end.
 
-    Both end where nothing is to be gained. ``told(state)`` is a residual, and what else
+    Both end where nothing is to be gained. ``report(state)`` is a residual, and what else
     ``callback(k, residual, ...)`` hears of each state, once, k counted on over the starts. If it
     returns true, or at an interrupt, the lowest end so far is kept.
     """
@@ -192,12 +169,12 @@ def lowest(
             for state in path:
                 trace.append(state.value)
                 kept[place:] = [(state, trace)]
-                yield state, *told(state)
+                yield state, *report(state)
 
     run = iterate(where, steps(), -math.inf, sys.maxsize, callback, "ignore")
     state, trace = min([*searched, *ends], key=_value)
-    reached, residual = tuple(map(_value, ends)), told(state)[0]
-    return Lowest(
+    reached, residual = tuple(map(_value, ends)), report(state)[0]
+    return Multistart(
         state, run.stopped, run.interrupt, where, residual, tuple(trace), reached, max_iter
     )
 
@@ -206,15 +183,20 @@ def _value(end: tuple[Any, list[float]]) -> float:
     return end[1][-1]
 
 
-def settle(
-    where: str, residual: float, tol: float, n_iter: int, on_failure: OnFailure, spent: bool = True
-) -> bool:
-    """Return whether ``residual <= tol``; otherwise fail as ``on_failure`` says.
+def certificate(
+    where: str, residual: float, n_iter: int, tol: float, on_failure: OnFailure, spent: bool = True,
+    trace: Iterable[float] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The fields ``residual``, ``n_iter`` and ``converged`` (``residual <= tol``) of a result,
+    and a ``trace``; a run that did not converge fails as ``on_failure`` says.
 
     A residual that is not a number counts as a failure; ``spent`` says that the budget ended it.
     """
-    if residual <= tol:
-        return True
+    found: dict[str, Any] = dict(residual=residual, n_iter=n_iter, converged=residual <= tol)
+    if trace is not None:
+        found["trace"] = tuple(trace)
+    if found["converged"]:
+        return found
     text = (
         f"{where}: the residual is {residual:.2e} after {n_iter} iterations, above tol={tol:.0e}"
         f"{'. Raise max_iter, loosen' if spent else ', and no step gains any more. Loosen'} tol, "
@@ -224,7 +206,7 @@ def settle(
         raise NotConverged(text)
     if on_failure == "warn":
         warnings.warn(text, RuntimeWarning, stacklevel=outside())
-    return False
+    return found
 
 
 def outside() -> int:

@@ -1,5 +1,4 @@
-"""How many threads a call takes: one where its arrays are small, else as many as there are; and
-the options that several calls share.
+"""How many threads a call takes: one where its arrays are small, else as many as there are.
 
 To wake a second thread takes some microseconds, and where another program has the core it comes
 milliseconds late: every operation waits for it, longer than it would work alone. So a call that
@@ -16,22 +15,18 @@ so the same call gives the same bits again. With another number of threads sums 
 from __future__ import annotations
 
 import os
-import platform
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache, wraps
-from importlib import metadata
-from inspect import Parameter, signature
+from inspect import signature
 from threading import Lock
-from typing import Any, ParamSpec, TypeVar, get_type_hints
+from typing import ParamSpec, TypeVar
 
 import torch
 from threadpoolctl import ThreadpoolController
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Method = TypeVar("Method", bound=Callable[..., Any])
 
 _PAYS = 10**7  # pairs from which on a second thread gains more than it costs
 _CHOICES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -78,37 +73,6 @@ def by_size(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def takes_options_of(source: Callable[..., Any], options: type) -> Callable[[Method], Method]:
-    """Give a method with ``**options`` those of ``source``, with their defaults, and show them in
-    its signature; run it on the threads that its data pay for.
-
-    What the method has by name itself keeps its own default.
-    """
-
-    def show(method: Method) -> Method:
-        shown, types = signature(method), get_type_hints(options)
-        own = {name: p for name, p in shown.parameters.items() if name != "options"}
-        shared = [p for p in signature(source).parameters.values() if p.name in {*types, *own}]
-        defaults = {p.name: p.default for p in shared if p.name not in own}
-        named = [own.pop(p.name, p.replace(kind=Parameter.KEYWORD_ONLY)) for p in shared]
-        del method.__annotations__["options"]
-        method.__annotations__ |= types
-        parameters = sorted([*own.values(), *named], key=lambda p: p.kind)
-        method.__signature__ = full = shown.replace(parameters=parameters)  # type: ignore[attr-defined]
-
-        @wraps(method)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            try:
-                full.bind(*args, **kwargs)
-            except TypeError as error:
-                raise TypeError(f"{method.__name__}() {error}") from None
-            return method(*args, **defaults | kwargs)
-
-        return by_size(call)  # type: ignore[return-value]
-
-    return show
-
-
 def _pairs(data: object) -> int:
     """How many pairs n points have, or an (n, m) array entries; an objective says its n.
 
@@ -120,21 +84,3 @@ def _pairs(data: object) -> int:
         return n * max(n, *rest, 0)
     except (TypeError, ValueError):
         return 0
-
-
-def show_versions() -> None:
-    """Print the versions of the package and of what it stands on, the threads and the devices.
-
-    Source: the section *Errors* of book ``ch-api``, for a report of one.
-
-    Examples
-    --------
-    >>> show_versions()  # doctest: +ELLIPSIS
-    drot ...
-    """
-    names = "drot", "torch", "numpy", "scipy", "scikit-learn", "numba", "matplotlib"
-    lines = [f"{name} {metadata.version(name)}" for name in names]
-    lines += [f"Python {platform.python_version()} on {platform.platform()}"]
-    lines += [f"threads {torch.get_num_threads()} of {os.cpu_count()} cores"]
-    lines += [f"CUDA {torch.version.cuda if torch.cuda.is_available() else 'not available'}"]
-    sys.stdout.write("\n".join(lines) + "\n")

@@ -40,7 +40,7 @@ class Affinity(Saved):
 
     It answers as a :class:`Pairwise` does, with the shape, dtype, device, block and ranks of its
     cost. The array itself is formed on demand: whole by ``plan`` and ``log_plan``, or a few rows at
-    a time by ``tiles`` and ``log_tiles``, in which case it never exists as one. A dense cost is
+    a time by ``tiles`` and ``logs.tiles``, in which case it never exists as one. A dense cost is
     kept as it was given, not copied: do not change it in place afterwards.
     """
 
@@ -79,13 +79,9 @@ class Affinity(Saved):
 
         return Pairwise(evaluate, cost.shape, cost, block=block, ranks=cost.ranks)
 
-    def log_tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:
-        """Yield ``(rows, log P[rows])`` in row tiles of at most ``most`` rows."""
-        return self.logs.tiles(most)
-
     def tiles(self, most: int | None = None) -> Iterator[tuple[slice, Tensor]]:
         """Yield ``(rows, P[rows])`` in row tiles of at most ``most`` rows."""
-        for rows, tile in self.log_tiles(most):
+        for rows, tile in self.logs.tiles(most):
             yield rows, tile.exp_()  # as `plan` has them, to the bit
 
     @property

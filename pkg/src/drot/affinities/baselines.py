@@ -193,8 +193,8 @@ def symmetric_alternating_projections(
     dual, tol, max_iter = read_dual(cost, perplexity, tol, max_iter, on_failure)
     sigma = as_positive("bandwidth", bandwidth, dual.cost.dtype) / dual.scale
     C, n = dual.cost.dense(), len(dual.target)
-    ties = (C.amin(dim=1, keepdim=True) == C).sum(dim=1)
-    check_reach(as_perplexity(perplexity, n, C.device), ties, torch.full_like(ties, n), 0)
+    ties, rows = (C.amin(dim=1, keepdim=True) == C).sum(dim=1), torch.arange(n, device=C.device)
+    check_reach(as_perplexity(perplexity, n, C.device), ties, torch.full_like(ties, n), rows)
     wanted = dual.target - 1
 
     def steps() -> Iterator[tuple[tuple[Tensor, Tensor], float]]:
@@ -217,5 +217,6 @@ def symmetric_alternating_projections(
     course = iterate(where, steps(), tol, max_iter, callback, on_failure, first=1)
     gamma, log_own = course.state
     point = dual.at(gamma, gamma * log_own, torch.zeros_like(ties).bool())
-    dual.passes, dual.work = float(course.n_iter), [1.0 + k for k in range(course.n_iter)]
+    dual.work = [float(k) for k in range(1, 1 + course.certificate["n_iter"])]
+    dual.passes = float(len(dual.work))
     return course.give(dual.affinity(point, course))

@@ -13,11 +13,11 @@ from .._core.checks import as_number
 from .._core.kernels import exp
 from .._core.roots import halley
 from .._core.run import OnFailure, iterate, read_limits
-from .._core.sinkhorn import symmetric_sinkhorn
 from .._core.threads import by_size
 from ..costs.array import Pairwise, as_pairwise, check_symmetric
 from .base import AffinityCallback, SymmetricAffinity, less_base
 from .rows import mean_bandwidth, one_bandwidth
+from .sinkhorn import symmetric_sinkhorn
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -134,9 +134,9 @@ def doubly_stochastic_affinity(
     where = "doubly_stochastic_affinity"
     course = iterate(where, steps, tol, max_iter, callback, on_failure, first=1)
     f, nu = course.state
-    passes = course.n_iter + extra
+    passes = course.certificate["n_iter"] + extra
     found = DoublyStochasticAffinity(
-        cost=cost, base=base, net=nu * f, nu=nu, passes=passes, **course.summary
+        cost=cost, base=base, net=nu * f, nu=nu, passes=passes, **course.certificate
     )
     return course.give(found)
 

@@ -199,13 +199,8 @@ def entropic_affinity(
     def solve() -> Iterator[Tensor]:
         nonlocal trace, evaluations
         for rows, tile in cost.packed_tiles(tile_rows(cost)):
-            cheapest = tile.amin(dim=1)  # (b,)
-            excess = tile - cheapest[:, None]  # (b, k) >= 0, inf where forbidden
-            usable = excess.isfinite().sum(dim=1)
-            check_reach(xi[rows], (excess == 0).sum(dim=1), usable, rows.start)
-            log_eps, log_z, gap, errors, work = solve_rows(
-                excess, xi[rows].log().to(excess.dtype), tol, max_iter
-            )
+            cheapest, numbers = tile.amin(dim=1), torch.arange(n, device=tile.device)[rows]  # (b,)
+            log_eps, log_z, gap, errors, work = _solve(tile, xi[rows], numbers, tol, max_iter)
             trace = [max(pair) for pair in zip_longest(trace, errors, fillvalue=0.0)]
             evaluations += work
             eps = log_eps.exp()
@@ -213,9 +208,27 @@ def entropic_affinity(
 
     eps, lam, gap = cost.join(solve()).T.contiguous()
     evaluations = int(cost.ranks.total(torch.tensor(evaluations, device=cost.device)))
-    trace = cost.ranks.largest(trace, max_iter, cost.device)
-    found = certificate("entropic_affinity", float(gap.abs().max()), trace, tol, on_failure)
+    trace, residual = cost.ranks.largest(trace, max_iter, cost.device), float(gap.abs().max())
+    found = certificate("entropic_affinity", residual, len(trace), tol, on_failure, trace=trace)
     return EntropicAffinity(cost=cost, eps=eps, lam=lam, passes=evaluations / n, **found)
+
+
+def entropic_rows(cost: Tensor, perplexity: ArrayLike, rows: Tensor) -> Tensor:
+    """Rows (b, n) of :func:`entropic_affinity` for new points, numbered ``rows``, from their costs
+    to n others.
+    """
+    tol, max_iter = read_limits(None, 100, "raise", cost.dtype)
+    xi = as_perplexity(perplexity, len(cost), cost.device)
+    log_eps, _, gap, errors, _ = _solve(cost, xi, rows, tol, max_iter)
+    certificate("rows of new points", float(gap.abs().max()), len(errors), tol, "raise")
+    return torch.softmax(-(cost - cost.amin(dim=1, keepdim=True)) / log_eps.exp()[:, None], dim=1)
+
+
+def _solve(tile: Tensor, xi: Tensor, rows: Tensor, tol: float, max_iter: int) -> tuple:
+    """What :func:`solve_rows` finds for costs (b, k), infinite where a pair is forbidden."""
+    excess = tile - tile.amin(dim=1, keepdim=True)
+    check_reach(xi, (excess == 0).sum(dim=1), excess.isfinite().sum(dim=1), rows)
+    return solve_rows(excess, xi.log().to(excess.dtype), tol, max_iter)
 
 
 def _read_cost(cost, diagonal: Diagonal) -> Pairwise:
@@ -293,7 +306,7 @@ def gaussian_affinity(
         f"of this cost leaves the range of {lam.dtype} at bandwidth={nu:g}; pass a bandwidth "
         "nearer to the costs",
     )
-    found = certificate("gaussian_affinity", residual, trace, tol, on_failure)
+    found = certificate("gaussian_affinity", residual, len(trace), tol, on_failure, trace=trace)
     return GaussianAffinity(cost=cost, nu=nu, lam=lam, passes=passes + 1.0, **found)
 
 
@@ -413,5 +426,5 @@ def self_tuning_affinity(
         f"has {n_neighbors} or more copies, so its bandwidth would be 0; raise n_neighbors above "
         "the number of copies or remove them",
     )
-    found = certificate("self_tuning_affinity", 0.0, [], 0.0, "raise")
+    found = certificate("self_tuning_affinity", 0.0, 0, 0.0, "raise", trace=())
     return SelfTuningAffinity(cost=cost, sigma=sigma, passes=1.0, **found)

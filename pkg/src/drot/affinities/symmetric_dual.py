@@ -248,8 +248,8 @@ class Dual:
             dual_value=self.scale * point.value + 2 * float(self.base.sum(dtype=torch.float64)),
             passes=self.passes,
             products=float(self.products),
-            work=tuple(self.work[: course.n_iter]),
-            **course.summary,
+            work=tuple(self.work[: course.certificate["n_iter"]]),
+            **course.certificate,
         )
 
 

@@ -30,8 +30,12 @@ class UMAPMembership(Affinity):
     floored: Tensor  # (n,) bool: whether sigma is the least allowed, the row sum >= log2 k
 
     def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
-        excess = (cost.sqrt() - self.rho[rows, None]).clamp_min_(0.0)
-        return excess.div_(self.sigma[rows, None]).neg_()
+        return _logs(cost, self.rho[rows], self.sigma[rows])
+
+
+def _logs(cost: Tensor, rho: Tensor, sigma: Tensor) -> Tensor:
+    """Log memberships of some rows (b, m), from their costs."""
+    return (cost.sqrt() - rho[:, None]).clamp_min_(0.0).div_(sigma[:, None]).neg_()
 
 
 @by_size
@@ -119,15 +123,15 @@ def umap_membership(
         ~values.isfinite(), f"of the cost has fewer than {k - 1} finite entries for neighbours"
     )
     rho, sigma, floored, gap, trace = _bandwidths(values, k, rank, tol, max_iter)
-    found = certificate("umap_membership", float(gap.max()), trace, tol, on_failure)
+    found = certificate("umap_membership", gap, len(trace), tol, on_failure, trace=trace)
     near = Nearest(values, columns, n, whole.block, ranks=whole.ranks)
     return UMAPMembership(cost=near, rho=rho, sigma=sigma, floored=floored, passes=1.0, **found)
 
 
 def _bandwidths(
     values: Tensor, k: int, rank: int, tol: float, max_iter: int, whole: float | None = None
-) -> tuple[Tensor, Tensor, Tensor, Tensor, list[float]]:
-    """rho, sigma, where sigma is the floor, and the error of the sum, (b,); errors by iteration.
+) -> tuple[Tensor, Tensor, Tensor, float, list[float]]:
+    """rho, sigma and where sigma is the floor, (b,); the largest error of a sum, by iteration too.
 
     From the costs of the k - 1 nearest other points, ascending; ``whole`` is the mean of the rows'
     sums of distances, where these are not all rows.
@@ -147,7 +151,7 @@ def _bandwidths(
     sigma = sigma.maximum(floor)
     sums = torch.exp(-excess / sigma[:, None]).sum(dim=1)
     gap = (sums - math.log2(k)).abs().masked_fill(floored, 0.0)
-    return rho, sigma, floored, gap, trace
+    return rho, sigma, floored, float(gap.max()), trace
 
 
 def membership_rows(
@@ -160,8 +164,7 @@ def membership_rows(
     values, columns = torch.topk(cost, n_neighbors - 1, largest=False)
     tol, max_iter = read_limits(None, 100, "raise", cost.dtype)
     rho, sigma, *_ = _bandwidths(values, n_neighbors, local_connectivity, tol, max_iter, whole)
-    near = torch.exp(-(values.sqrt() - rho[:, None]).clamp_min_(0.0) / sigma[:, None])
-    return torch.zeros_like(cost).scatter_(1, columns, near)
+    return torch.zeros_like(cost).scatter_(1, columns, _logs(values, rho, sigma).exp_())
 
 
 def _solve(excess: Tensor, target: float, tol: float, max_iter: int) -> tuple[Tensor, list[float]]:

@@ -2,7 +2,7 @@ r"""Kernels of a squared distance, for positions of points: one entry adds one.
 
 Embeddings, distributional reduction, prototypes in hyperbolic space and the Markov field of a graph
 take their kernels here. A kernel is :math:`K = e^{-C(u)}` with a cost C of
-:math:`u = \| z_i - z_j \|^2`: the forces need its slope, new points its bend too.
+:math:`u = \| z_i - z_j \|^2`: the forces need its slope, new points its curvature too.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Kernel:
         """C'(u)."""
         raise TypeError(f"{type(self).__name__} has no slope")
 
-    def bend(self, u: Tensor) -> Tensor:
+    def curvature(self, u: Tensor) -> Tensor:
         """C''(u), for new points."""
-        raise TypeError(f"{type(self).__name__} has no bend")
+        raise TypeError(f"{type(self).__name__} has no curvature")
 
 
 class Gaussian(Kernel):
@@ -52,7 +52,7 @@ class Gaussian(Kernel):
     def slope(self, u: Tensor) -> Tensor:
         return torch.ones_like(u)
 
-    def bend(self, u: Tensor) -> Tensor:
+    def curvature(self, u: Tensor) -> Tensor:
         return torch.zeros_like(u)
 
 
@@ -76,7 +76,7 @@ class Curve(Kernel):
     def slope(self, u: Tensor) -> Tensor:
         return self.b / (u + self.guard)
 
-    def bend(self, u: Tensor) -> Tensor:
+    def curvature(self, u: Tensor) -> Tensor:
         return -self.b / (u + self.guard).square()
 
 

@@ -20,8 +20,9 @@ from .._core.checks import (
     check_callback,
     check_squares,
 )
-from .._core.run import OnFailure, lowest, read_limits
-from .._core.threads import by_size, takes_options_of
+from .._core.options import takes_options_of
+from .._core.run import OnFailure, multistart, read_limits
+from .._core.threads import by_size
 from ..embeddings.embed import MAP_TOL
 from ..gromov.contraction import Unit
 from ..gromov.objective import from_pot
@@ -261,7 +262,7 @@ def coot_clustering(
             last, T = value, emd(w, h, costs)
             S = emd(v, g, (w @ X.square())[:, None] + h @ Z.square() - 2 * X.T @ T @ Z)
 
-    found = lowest("coot_clustering", couplings(), descend, lambda at: (at.fall,), max_iter)
+    found = multistart("coot_clustering", couplings(), descend, lambda at: (at.fall,), max_iter)
     Z = (found.state.Z * unit.size + centre).to(dtype)
     objective = unit.objectives([found.state.value])[0]
     return conclude(

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from .._core.algebra import ratio, total
 from .._core.checks import check_choice
-from .._core.sinkhorn import balance
+from ..affinities.sinkhorn import balance
 from ..costs.kernels import KERNELS, squares
 from ..embeddings.kernels import KernelMatrix
 from ..embeddings.losses import Evaluation, KernelLoss, Normalizer

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .._core.algebra import ratio, total
 from .._core.checks import as_count
-from .._core.run import TOLERANCE, Lowest, OnFailure, end_of
+from .._core.run import TOLERANCE, Multistart, OnFailure, end_of
 from ..costs.factored import Factored, gram
 from ..costs.kernels import KERNELS, squares
 from ..embeddings.descent import lbfgs, metric_of, radius
@@ -234,7 +234,7 @@ class ReductionProblem:
         def evaluate(Z: Tensor, warm: Tensor | None) -> Evaluation:
             return loss.evaluate(Z, warm=warm, tol=tol / 1000)
 
-        steps = lbfgs(evaluate, _centred(Z), metric_of(loss.attraction), loss.mass)
+        steps = lbfgs(evaluate, _centred(Z), metric_of(loss.weights), loss.mass)
         for step in islice(steps, max_iter + 1):
             if step.residual <= tol:
                 break
@@ -278,7 +278,9 @@ class ReductionProblem:
             )
         return Z.to(self.w)
 
-    def result(self, found: Lowest, tol: float, on_failure: OnFailure) -> DistributionalReduction:
+    def result(
+        self, found: Multistart, tol: float, on_failure: OnFailure
+    ) -> DistributionalReduction:
         Z, c, *_ = found.state
         structure = self.structure_at(Z, c)[0]
         terms = Contraction(self.cost, structure, self.loss)

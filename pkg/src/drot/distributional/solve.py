@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import Seed, as_count, as_rng, check_choice
-from .._core.run import OnFailure, lowest, read_limits
+from .._core.run import OnFailure, multistart, read_limits
 from .._core.threads import by_size
 from ..embeddings.embed import MAP_TOL
 from ..gromov.loss import LossName
@@ -207,7 +207,7 @@ def solve(
     points_tol, most = (max(tol, MAP_TOL), _PLACE) if descend else (tol, max_iter)
     first = starts(problem, init, n_starts, clustering, random_state, tol, points_tol, most)
     blocks, rounds = partial(block_descent, problem, tol=tol), max_iter if descend else 0
-    found = lowest(where, first, blocks, lambda at: (at.residual, at.Z), rounds, callback)
+    found = multistart(where, first, blocks, lambda at: (at.residual, at.Z), rounds, callback)
     return problem.result(found, tol, on_failure)
 
 

@@ -196,11 +196,11 @@ def embed(
         Z = first
         if not isinstance(init, Embedding):
             Z = at_scale(Z, lambda Z: evaluate(Z, None).value)
-            Z = apart(Z, objective.attraction, random_state)
+            Z = apart(Z, objective.weights, random_state)
         if solver == "adam":
             path = adam(evaluate, Z, rate, objective.mass)
         else:
-            path = lbfgs(evaluate, Z, metric_of(objective.attraction), objective.mass)
+            path = lbfgs(evaluate, Z, metric_of(objective.weights), objective.mass)
         for step in path:
             values.append(step.found.value)
             yield step, step.residual, step.Z, values[-1]
@@ -216,7 +216,7 @@ def embed(
         passes=float(sum(passes)),
         products=sum(products),
         values=tuple(values[: len(run.trace)]),
-        **run.summary,
+        **run.certificate,
     )
     return run.give(result)
 

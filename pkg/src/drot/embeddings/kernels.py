@@ -2,7 +2,8 @@ r"""Kernels of embedded points, as normalisations and forces meet them.
 
 A kernel K (n, n) of positions Z is :math:`e^{-C_{ij}}`, with a cost C that is a function of the
 squared distance (see :mod:`drot.costs.kernels`). It answers ``K @ v``, ``K.sum(dim=1)`` and
-``K.forces(normalizer)``. :class:`.StudentPairs` is a compiled loop that answers the same.
+``K.forces(normalizer)``. :class:`.StudentPairs` and :class:`.CurvePairs`, loops
+that are compiled, answer what of it they are asked.
 """
 
 from __future__ import annotations

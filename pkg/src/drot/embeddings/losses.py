@@ -22,11 +22,11 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from .._core.checks import as_points, as_positive, as_real, check_choice, check_fits
-from .._core.kernels import StudentPairs, bernoulli, suits
-from .._core.sinkhorn import balance
+from .._core.checks import as_points, as_positive, as_real, check_choice, check_finite, check_fits
+from .._core.kernels import CurvePairs, StudentPairs, suits
 from ..affinities.base import symmetrize
 from ..affinities.rows import EntropicAffinity
+from ..affinities.sinkhorn import balance
 from ..costs.array import Diagonal, Nearest
 from ..costs.kernels import KERNELS, Curve, Kernel, KernelName
 from .kernels import KernelMatrix, TiledKernel
@@ -117,7 +117,7 @@ class KernelLoss:
         P, (n, n); its dtype and device are the embedding's.
     mass : float
         Of the plan, to which values and residuals are in proportion.
-    attraction : Tensor or Pairwise
+    weights : Tensor or Pairwise
         Symmetric weights, (n, n), whose Laplacian preconditions the descent.
     """
 
@@ -160,7 +160,7 @@ class KernelLoss:
         return self.P.entropy
 
     @property
-    def attraction(self):
+    def weights(self):
         """Symmetric weights whose Laplacian is the curvature of the attraction, (n, n)."""
         return self.P.symmetric_part()
 
@@ -187,6 +187,7 @@ class KernelLoss:
         """Q, the plan of the embedding Z (n, q): shape (n, n), of the mass of P."""
         Z = as_real(Z, "Z").to(self.plan.device, self.plan.dtype)
         self.check_size(Z)
+        check_finite(Z, "Z")
         kernel = TiledKernel(Z, self)
         found = self.normalize(kernel, None, tol)
         check_fits((self.n, self.n), Z.dtype, Z.device)
@@ -204,7 +205,7 @@ class KernelLoss:
             has = f"{len(Z)} points" if Z.ndim == 2 else f"shape {tuple(Z.shape)}"
             raise ValueError(f"Z has {has} and the plan {self.n} points")
 
-    def _kernel(self, Z: Tensor) -> KernelMatrix:
+    def _kernel(self, Z: Tensor) -> Any:
         """The kernel of Z: by a compiled loop where there is one."""
         if self.profile.student and self.symmetric and suits(Z, self.plan):
             kept = self.memory if self.needs == "products" else self.plan.new_empty(0, self.n)
@@ -439,7 +440,7 @@ class BernoulliLoss(KernelLoss):
     -----
     One evaluation is one pass over the pairs, in tiles; of size n x n only the plan is kept, and
     not even that if it is an affinity whose cost is met in tiles: ten arrays of b x n then.
-    A descent is preconditioned with the Laplacian of ``attraction``: the weights
+    A descent is preconditioned with the Laplacian of ``weights``:
     :math:`(P + P^\top) / 2`, scaled so that they add up to :math:`\gamma b / \delta` times the
     sum of Q over all pairs, both where all points coincide. All pairs repel there, with
     about n times the weight of the plan, and a step in the plan's own scale would throw the
@@ -489,7 +490,7 @@ class BernoulliLoss(KernelLoss):
             )
 
     @property
-    def attraction(self):
+    def weights(self):
         """(P + P^T) / 2, scaled to the total curvature of the repulsion of coinciding points."""
         a, b, guard = astuple(self.profile)
         repulsion = self.repulsion * self.n * (self.n - 1) / (1 + a * guard**b)
@@ -508,14 +509,10 @@ class BernoulliLoss(KernelLoss):
         gamma = torch.tensor(self.repulsion, dtype=torch.float64)
         return PairNormalizer(value=0.0, left=gamma)
 
-    def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
-        """F and its gradient at Z (n, q); ``warm`` and ``tol`` are idle."""
-        self.check_size(Z)
+    def _kernel(self, Z: Tensor) -> Any:
         if self.symmetric and suits(Z, self.plan):
-            a, b, guard = astuple(self.profile)
-            told = bernoulli(Z, self.plan, a, b, guard, self.repulsion)
-            return Evaluation(value=told[0], attraction=told[1], repulsion=told[2])
-        return super().evaluate(Z)
+            return CurvePairs(Z, self.plan, *astuple(self.profile))
+        return TiledKernel(Z, self)
 
     def latent_plan(self, Z: Tensor, *, tol: float = 1e-9) -> Tensor:
         """Q, the probabilities of the edges of the embedding Z (n, q): shape (n, n)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Unpack
 
 from .._core.checks import check_choice
-from .._core.threads import takes_options_of
+from .._core.options import takes_options_of
 from ..affinities.umap import umap_curve
 from ..costs.array import Diagonal
 from ..costs.kernels import KernelName

@@ -50,7 +50,7 @@ def place(
         d2 = torch.zeros_like(P)
         for k in range(q):
             d2 += (z[:, k, None] - Z[:, k]).square_()
-        cost, slope, bend = kernel.cost(d2), kernel.slope(d2), kernel.bend(d2)
+        cost, slope, curvature = kernel.cost(d2), kernel.slope(d2), kernel.curvature(d2)
         if repulsion is None:
             score = -cost if dual is None else dual - cost
             apart = torch.logsumexp(score, dim=1)
@@ -70,7 +70,7 @@ def place(
             return total, z * total - first, square
 
         total, gradient, _ = moments(force)
-        second = moments(4 * bend * (P - Q) + spread * (2 * slope) ** 2)[2]
+        second = moments(4 * curvature * (P - Q) + spread * (2 * slope) ** 2)[2]
         second = second + total[:, :, None] * torch.eye(q, dtype=z.dtype, device=z.device)
         if repulsion is None:
             mean = moments(2 * slope * Q)[1]
@@ -78,10 +78,10 @@ def place(
         return (P * cost).sum(dim=1) + apart, gradient, second
 
     def step_of(gradient: Tensor, second: Tensor) -> Tensor:
-        curvature, axes = torch.linalg.eigh(second)
-        curvature = curvature.abs()
-        floor = 1e-3 * curvature.amax(dim=1, keepdim=True) + torch.finfo(P.dtype).tiny
-        along = (gradient[:, None, :] @ axes)[:, 0] / curvature.maximum(floor)
+        values, axes = torch.linalg.eigh(second)
+        values = values.abs()
+        floor = 1e-3 * values.amax(dim=1, keepdim=True) + torch.finfo(P.dtype).tiny
+        along = (gradient[:, None, :] @ axes)[:, 0] / values.maximum(floor)
         step = -(axes @ along[:, :, None])[:, :, 0]
         return step * (size / step.norm(dim=1, keepdim=True).clamp_min(size))  # at most a radius
 

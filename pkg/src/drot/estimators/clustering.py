@@ -22,15 +22,14 @@ from ..distributional.solve import distributional_reduction
 from ..graphs.graph import fuzzy_union
 from ..gromov.barycenter import SemiRelaxedBarycenter, srgw_barycenter
 from ..gromov.loss import Loss, LossName, as_loss
-from ..gromov.semirelaxed import SemiRelaxedGW
 from .base import BaseEmbedding, ClusterMixin, check_precomputed
-from .new_points import MeetsNewPoints
+from .new_points import OutOfSample
 
 Similarity = Literal["sqeuclidean", "gram", "entropic", "precomputed"]
 Affinities = Literal["symmetric_entropic", "symmetrized_entropic", "umap", "gram", "precomputed"]
 
 
-class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
+class SimilarityEstimator(ClusterMixin, OutOfSample):
     """Points, their similarity C, and what matches it; ``"precomputed"`` takes X itself for C."""
 
     _similarities: ClassVar[tuple[str, ...]]
@@ -50,16 +49,26 @@ class SimilarityEstimator(ClusterMixin, MeetsNewPoints):
         A copy of a fitted point has its label. Nothing is claimed of what a fit to old and new
         points together would find. Memory: tiles of b x n.
         """
-        return self._answer(X, self.labels_, lambda C: (self._assign(C), 0.0))
+        return self._extend(X, self.labels_, lambda C: (self._assign(C), 0.0))
 
     def _assign(self, C: Tensor) -> Tensor:
         """Labels of new points with the similarities C (b, n)."""
-        C, found, columns = C.double(), self.result_, torch.as_tensor(self._columns)
+        C, found = C.double(), self.result_
         T, q, structure = (x.to(C) for x in (found.plan, found.weights, found.structure))
         structure = (structure + structure.T) / 2  # all that counts, as C is
         loss = as_loss(self._loss())
         raised = loss.f2(structure) @ q - (C @ T) @ loss.h2(structure)  # (b, k)
-        return raised[:, columns.to(C.device)].argmin(dim=1)
+        return raised[:, : q.count_nonzero()].argmin(dim=1)
+
+    def _keep(self, found) -> None:
+        """The columns of a plan: of first points in their order, others with mass, the rest."""
+        used, last = found.weights.nonzero()[:, 0].tolist(), range(found.plan.shape[1])
+        order = list(dict.fromkeys([*found.labels.tolist(), *used, *last]))
+        more = {"Z": found.Z[order]} if hasattr(found, "Z") else {}
+        structure = found.structure[order][:, order]
+        found = replace(found, plan=found.plan[:, order], structure=structure, **more)
+        self.result_, self.labels_ = found, found.labels.cpu().numpy()
+        self.objective_, self.n_iter_ = found.objective, max(1, found.n_iter)
 
     def _loss(self) -> LossName | Loss:
         return self.loss
@@ -164,6 +173,7 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
         :math:`E_L`, in squared units of the similarity, or in its unit for ``"kl"``.
     n_iter_ : int
     result_ : SemiRelaxedBarycenter
+        Its columns in the order of ``labels_``, empty ones last.
     n_features_in_ : int
 
     Raises
@@ -204,13 +214,11 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
         return self._solve("clustering", solve)
 
     def _keep(self, found: SemiRelaxedBarycenter) -> None:
-        self.result_: SemiRelaxedBarycenter = found
-        order = _by_first_points(found)
-        self.labels_ = np.argsort(order)[found.labels.cpu().numpy()]
-        self._columns = used = np.array(order[: np.count_nonzero(found.weights.cpu())])
-        self.structure_ = found.structure.cpu().numpy()[np.ix_(used, used)]
-        self.weights_ = found.weights.cpu().numpy()[used]
-        self.objective_, self.n_iter_ = found.objective, max(1, found.n_iter)
+        super()._keep(found)
+        kept = self.result_
+        weights, structure = kept.weights.cpu().numpy(), kept.structure.cpu().numpy()
+        k = np.count_nonzero(weights)
+        self.weights_, self.structure_ = weights[:k], structure[:k, :k]
 
 
 @dataclass(eq=False, repr=False)
@@ -264,7 +272,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     labels_ : ndarray, shape (n,)
         Where most of each point's mass goes, from 0 on in the order of the first points.
     prototypes_ : ndarray, shape (k, q)
-        Positions; those without weight come last.
+        Positions, in the order of ``labels_``; those without weight come last.
     weights_ : ndarray, shape (k,)
         Their shares of the points, of sum 1.
     plan_ : ndarray, shape (n, k)
@@ -275,6 +283,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
         As in :class:`SemiRelaxedGWClustering`.
     n_iter_ : int
     result_ : DistributionalReduction
+        Its columns in the same order.
     n_features_in_ : int
 
     Raises
@@ -330,7 +339,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     def transform(self, X) -> np.ndarray:
         """Positions (b, q) of the prototypes that ``predict`` gives to new points X (b, p)."""
         where = torch.as_tensor(self.prototypes_)
-        return self._answer(X, self.embedding_, lambda C: (where.to(C)[self._assign(C)], 0.0))
+        return self._extend(X, self.embedding_, lambda C: (where.to(C)[self._assign(C)], 0.0))
 
     def _similarity_name(self) -> str:
         """By default that of the kernel."""
@@ -346,19 +355,9 @@ class DistR(SimilarityEstimator, BaseEmbedding):
         return read_terms(self._kernel(), self.normalization, self.loss)[1]
 
     def _keep(self, found: DistributionalReduction) -> None:
-        order = _by_first_points(found)  # those without weight come last
-        Z, T, structure = found.Z[order], found.plan[:, order], found.structure[order][:, order]
-        found = replace(found, Z=Z, plan=T, structure=structure)
-        self.result_: DistributionalReduction = found
-        self.labels_, self.prototypes_, self.weights_, self.plan_ = (
-            x.cpu().numpy() for x in (found.labels, found.Z, found.weights, found.plan)
+        super()._keep(found)
+        kept = self.result_
+        self.prototypes_, self.weights_, self.plan_ = (
+            x.cpu().numpy() for x in (kept.Z, kept.weights, kept.plan)
         )
-        self._columns = np.flatnonzero(self.weights_)
         self.embedding_ = self.plan_ / self.plan_.sum(axis=1, keepdims=True) @ self.prototypes_
-        self.objective_, self.n_iter_ = found.objective, max(1, found.n_iter)
-
-
-def _by_first_points(found: SemiRelaxedGW) -> list[int]:
-    """Columns of a plan: those of first points in their order, others with mass, the rest."""
-    weighted = found.weights.nonzero()[:, 0].tolist()
-    return list(dict.fromkeys([*found.labels.tolist(), *weighted, *range(found.plan.shape[1])]))

@@ -28,17 +28,18 @@ from ..graphs.priors import Prior
 from ..spectral.connected import ConnectedPCA, ccpca
 from ..spectral.methods import pca_start
 from .base import check_precomputed
-from .new_points import PlacesNewPoints
+from .new_points import OutOfSampleEmbedding
 
 # of scikit-learn's; not those that take scales from the data, which new points would change
 METRICS = (
     "euclidean", "precomputed", "manhattan", "cosine", "correlation", "chebyshev", "canberra",
     "braycurtis", "hamming",
 )  # fmt: skip
+_ANY = (1 - torch.eye(101)) / 100  # a plan that every objective takes
 
 
 @dataclass(eq=False, repr=False)
-class EmbeddingEstimator(PlacesNewPoints):
+class EmbeddingEstimator(OutOfSampleEmbedding):
     """Cost, plan, objective, embedding: a subclass says which plan and which objective.
 
     ``_plan(cost)`` is the plan (n, n), or, where the cost is met in tiles, an affinity that has it.
@@ -59,9 +60,10 @@ class EmbeddingEstimator(PlacesNewPoints):
         """Compute the affinity of X (n, p) and its embedding; ``y`` is not used."""
         keep = as_flag("keep_affinity", self.keep_affinity)
         points, seed = self._read(X), self._drawn_number()
-        check_choice("solver", self.solver, get_args(MapSolver))  # before the affinity
+        check_choice("solver", self.solver, get_args(MapSolver))  # all before the affinity
         tol = self._tol if self.tol is None else self.tol
         read_limits(tol, self.max_iter, "ignore", points.dtype)
+        self._objective(_ANY.to(points))
         self._points = points.cpu().numpy()
         cost = self._distances(points)
         init, plan = self._init(points, cost, seed), self._plan(cost)
@@ -452,7 +454,7 @@ class UMAP(EmbeddingEstimator):
         found = umap_membership(
             cost, n_neighbors=self.n_neighbors, local_connectivity=self.local_connectivity
         )
-        self._whole = float(found.cost.values.sqrt().sum(dim=1).mean())  # for rows without rho
+        self._sums = float(found.cost.values.sqrt().sum(dim=1).mean())  # for rows without rho
         return fuzzy_union(found)
 
     def _objective(self, plan):
@@ -470,7 +472,7 @@ class UMAP(EmbeddingEstimator):
         super()._keep(replace(found, Z=found.Z * self.spread))
 
     def _new_rows(self, cost, same, first):
-        return membership_rows(cost[~same], self.n_neighbors, self.local_connectivity, self._whole)
+        return membership_rows(cost[~same], self.n_neighbors, self.local_connectivity, self._sums)
 
     def _place(self, P, Z):
         found, residual = super()._place(P, Z / self.spread)
@@ -567,7 +569,7 @@ class TSNEkhorn(SNEkhorn):
 
 
 @dataclass(eq=False, repr=False)
-class CCPCA(PlacesNewPoints):
+class CCPCA(OutOfSampleEmbedding):
     r"""ccPCA: principal components of the connected components of neighbourhood graphs.
 
     Entropic affinities between the rows of X are the probabilities of a random graph W;

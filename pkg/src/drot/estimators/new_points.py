@@ -10,25 +10,23 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from .._core.checks import as_perplexity, check_reach
 from .._core.memory import tile_entries
-from .._core.roots import solve_rows
-from .._core.run import outside, read_limits
+from .._core.run import outside
 from .._core.threads import threads_for
+from ..affinities.rows import entropic_rows
 from ..costs.distances import sqeuclidean
 from ..embeddings.place import PLACED
 from .base import BaseEmbedding, Estimator
 
 
-class MeetsNewPoints(Estimator):
+class OutOfSample(Estimator):
     """An estimator that answers for new points, each by itself, and changes nothing that it has."""
 
     perplexity: float  # of a subclass that has it
     _points: np.ndarray  # (n, p) that it was fitted to
-    _columns: np.ndarray  # of a plan, for the labels
     labels_: np.ndarray
 
-    def _answer(self, X, known: np.ndarray, find: Callable) -> np.ndarray:
+    def _extend(self, X, known: np.ndarray, find: Callable) -> np.ndarray:
         """What is ``known`` of fitted points, for those and their copies; of others, what is found.
 
         ``find(rows)`` is asked with rows of affinities (b, n), and tells the largest residual.
@@ -73,17 +71,10 @@ class MeetsNewPoints(Estimator):
 
     def _new_rows(self, cost: Tensor, same: Tensor, first: int) -> Tensor:
         """Affinities of the rows of ``cost`` (b, n) that are not the ``same`` as a fitted point."""
-        excess = cost - cost.amin(dim=1, keepdim=True)
-        xi = as_perplexity(self.perplexity, len(cost), cost.device)
-        ties = (excess == 0).sum(dim=1).masked_fill(same, 0)
-        check_reach(xi, ties, torch.full_like(ties, cost.shape[1]), first)
-        excess = excess[~same]
-        tol, most = read_limits(None, 100, "raise", cost.dtype)
-        log_eps = solve_rows(excess, xi[~same].log().to(excess.dtype), tol, most)[0]
-        return torch.softmax(-excess / log_eps.exp()[:, None], dim=1)
+        return entropic_rows(cost[~same], self.perplexity, first + (~same).nonzero()[:, 0])
 
 
-class PlacesNewPoints(MeetsNewPoints, BaseEmbedding):
+class OutOfSampleEmbedding(OutOfSample, BaseEmbedding):
     """An embedding that gives new points their place, and moves no other."""
 
     def transform(self, X) -> np.ndarray:
@@ -100,7 +91,7 @@ class PlacesNewPoints(MeetsNewPoints, BaseEmbedding):
         Book ``prp-new-point``. Memory: tiles of b x n.
         """
         known = torch.as_tensor(self.embedding_)
-        return self._answer(X, self.embedding_, lambda P: self._place(P, known.to(P)))
+        return self._extend(X, self.embedding_, lambda P: self._place(P, known.to(P)))
 
     def _place(self, P: Tensor, Z: Tensor) -> tuple[Tensor, float]:
         """Places of the rows P of affinities, and the largest residual."""

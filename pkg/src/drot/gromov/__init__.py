@@ -1,7 +1,7 @@
 """Gromov-Wasserstein and its semi-relaxed form (Chapters 11 to 13).
 
 A call from the top: the input is read (``reading``) and, for the square loss, mostly brought to
-size 1 (``contraction.standard``); ``starts`` draws plans; ``_core.run.lowest`` follows
+size 1 (``contraction.standard``); ``starts`` draws plans; ``_core.run.multistart`` follows
 ``descend(start)`` from each and then ``search(end)`` from the lowest. Both are paths. A descent is
 paths ``in_turn``: ``conditional_gradient``, ``mirror_descent``, ``row_moves``; of barycentres
 ``reduced_descent``, ``reassign``, ``polish``. A search goes on with a rough descent, then

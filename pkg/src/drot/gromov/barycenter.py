@@ -22,16 +22,16 @@ from torch.nn.functional import normalize, pad
 
 from .._core.algebra import ratio, total
 from .._core.checks import Seed, as_count, as_flag, as_rng
-from .._core.run import OnFailure, Path, end_of, in_turn, lowest, read_limits
+from .._core.run import Iterates, OnFailure, end_of, in_turn, multistart, read_limits
 from .._core.threads import by_size
 from .contraction import Contraction, Coupling, hard_plan, standard
-from .descent import SMALL, Problem, lower_by
+from .descent import SMALL, PlanProblem, Problem, lower_by
 from .loss import LossName
 from .moves import row_moves
 from .objective import exact_objective
 from .reading import as_cost, as_weights
 from .semirelaxed import Callback, SemiRelaxedGW, conclude
-from .starts import Clusters, HardInit, as_init, dealt, starts
+from .starts import Clusters, HardInit, as_init, shuffled, starts
 
 _PAYS = 0.3  # of the best gain of one row: what the moves of several together have to gain
 _PARTS = 5  # rounds of moves of parts before the structure follows
@@ -160,14 +160,16 @@ def srgw_barycenter(
 
     def dealing(cell: Cell) -> Iterator[Cell]:
         for _ in range(_DEALS * n_starts):
-            yield end_of(steps(problem.cell(dealt(cell.T, 2, rng))), 1 + max_iter)
+            yield end_of(steps(problem.cell(shuffled(cell.T, 2, rng))), 1 + max_iter)
 
     drawn = k > 1 and not isinstance(kinds, Tensor)
     trials = ([merging] * (k > 2) + [dealing] * drawn) * refine
     search = partial(in_turn, [partial(lower_by, problem, trials=f, moves=moves) for f in trials])
     plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
     cells = map(problem.cell, plans)
-    found = lowest("srgw_barycenter", cells, descend, problem.told, max_iter, callback, search)
+    found = multistart(
+        "srgw_barycenter", cells, descend, problem.report, max_iter, callback, search
+    )
     cell = problem.cell(found.state.T)  # without the rounding of the steps
     structure = torch.where(torch.outer(cell.q, cell.q) > 0, unit.entries(cell.structure), 0)
     objective = exact_objective(Contraction(cost, structure, seen.loss), cell.T)
@@ -185,7 +187,7 @@ class Cell(Coupling):
     value: float
 
 
-class Reduced(Problem):
+class Reduced(PlanProblem):
     """min over Cbar of E_L(C, Cbar, T), as a function of the plan T with row sums w."""
 
     def cell(self, T: Tensor, CT: Tensor | None = None) -> Cell:
@@ -240,7 +242,7 @@ class Reduced(Problem):
         return torch.where(source == b, 0, 2 * change.sum(dim=(0, 2)) - corners)
 
 
-def reduced_descent(problem: Reduced, cell: Cell, tol: float, parts: bool = True) -> Path:
+def reduced_descent(problem: Reduced, cell: Cell, tol: float, parts: bool = True) -> Iterates:
     """Conditional gradient: all of the way where that pays, as it does where it is concave.
 
     Otherwise by the best length at the fixed structure, whose objective lies above the reduced
@@ -262,7 +264,7 @@ def reduced_descent(problem: Reduced, cell: Cell, tol: float, parts: bool = True
         cell = new
 
 
-def reassign(problem: Reduced, cell: Cell, tol: float) -> Path:
+def reassign(problem: Reduced, cell: Cell, tol: float) -> Iterates:
     """Move single rows between clusters, the structure following, while that pays.
 
     The change of the reduced objective has a closed form, O(k) for each of the n k candidates.
@@ -291,7 +293,7 @@ def reassign(problem: Reduced, cell: Cell, tol: float) -> Path:
         cell, most = new, 2 * count
 
 
-def polish(problem: Reduced, cell: Cell, tol: float) -> Path:
+def polish(problem: Reduced, cell: Cell, tol: float) -> Iterates:
     """Parts of the mass of single rows at the fixed structure, then the structure, in turn.
 
     For the points that a similarity which is not conditionally definite leaves between clusters.

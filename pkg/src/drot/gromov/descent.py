@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from .._core.algebra import total
-from .._core.run import Path, end_of
+from .._core.run import Iterates, end_of
 from .contraction import Contraction, hard_plan, with_rows
 
 SMALL = 1e-14  # of the scale of E: a smaller decrease is rounding
@@ -58,8 +58,10 @@ class Known(TypedDict, total=False):
     diagonal: Tensor
 
 
-class Problem:
-    """E_L between two similarities over the (n, k) plans with row sums w."""
+class PlanProblem:
+    """A function of the (n, k) plans with row sums w, made of E_L; it has ``half_gradient``."""
+
+    half_gradient: Callable[[Any], Tensor]
 
     def __init__(self, terms: Contraction, w: Tensor, k: int = 0, **known: Unpack[Known]):
         self.terms, self.w = terms, w
@@ -76,6 +78,24 @@ class Problem:
     @cached_property
     def diagonal(self) -> Tensor:
         return self.terms.cost.diagonal()
+
+    def gap_at(self, state: Any, g: Tensor, best: Tensor) -> float:
+        """The gap where the half gradient and its smallest entry of each row are known."""
+        slope = total(g * state.T) - total(self.w * best)
+        return max(2 * slope / self.scale, 0.0)  # in this order what is not a number stays so
+
+    def gap(self, state: Any) -> float:
+        """Frank-Wolfe gap max <dE/dT, T - S> over plans S, in units of the scale."""
+        g = self.half_gradient(state)
+        return self.gap_at(state, g, g.min(dim=1).values)
+
+    def report(self, state: Any) -> tuple[float, Tensor]:
+        """What a caller hears of a state."""
+        return self.gap(state), state.T
+
+
+class Problem(PlanProblem):
+    """E_L between two similarities over the (n, k) plans with row sums w."""
 
     def state(self, T: Tensor, P: Tensor | None = None) -> State:
         """Evaluate a plan; P is taken as given where it is known."""
@@ -99,24 +119,13 @@ class Problem:
         curvature = float(qD @ (self.terms.f2 @ qD)) - total(PD * D)
         return Line(a=curvature, b=2 * total(g * D))
 
-    def gap_at(self, state: Any, g: Tensor, best: Tensor) -> float:
-        """The gap where the half gradient and its smallest entry of each row are known."""
-        slope = total(g * state.T) - total(self.w * best)
-        return max(2 * slope / self.scale, 0.0)  # in this order what is not a number stays so
-
-    def gap(self, state: Any) -> float:
-        """Frank-Wolfe gap max <dE/dT, T - S> over plans S, in units of the scale."""
-        g = self.half_gradient(state)
-        return self.gap_at(state, g, g.min(dim=1).values)
-
-    def told(self, state: Any) -> tuple[float, Tensor]:
-        """What a caller hears of a state."""
-        return self.gap(state), state.T
-
 
 def lower_by(
-    problem: Problem, state: Any, trials: Callable[[Any], Iterator], moves: Callable[[Any], Path]
-) -> Path:
+    problem: PlanProblem,
+    state: Any,
+    trials: Callable[[Any], Iterator],
+    moves: Callable[[Any], Iterates],
+) -> Iterates:
     """To where moves lead from the first lower one of a state's trials, while there is one."""
     while state is not None:
         yield state
@@ -125,7 +134,7 @@ def lower_by(
         state = next(lower, None)
 
 
-def conditional_gradient(problem: Problem, state: State, tol: float) -> Path:
+def conditional_gradient(problem: Problem, state: State, tol: float) -> Iterates:
     """Steps to the plan that the gradient likes best, each of the best length."""
     while True:
         yield state
@@ -147,7 +156,7 @@ def conditional_gradient(problem: Problem, state: State, tol: float) -> Path:
 
 def mirror_descent(
     problem: Problem, state: State, tol: float = 0.0, share: float = -1.0, epsilon: float = 0.0
-) -> Path:
+) -> Iterates:
     r"""Steps :math:`T \leftarrow \mathrm{diag}(w / K 1) K`, K = exp(log T - gradient / epsilon).
 
     A step is the minimum of the linearised objective plus epsilon KL(. | T). Without an epsilon,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .._core.algebra import ratio, total
 from .._core.checks import Seed, as_count, as_real, as_rng
-from .._core.run import OnFailure, in_turn, lowest, read_limits
+from .._core.run import OnFailure, in_turn, multistart, read_limits
 from .._core.threads import by_size
 from .barycenter import Cell, Reduced, reassign, reduced_descent
 from .contraction import Contraction, Unit, hard_plan, in_double
@@ -125,19 +125,19 @@ def kernel_kmeans(
     cells = (problem.hard(plan.argmax(dim=1)) for plan in plans)
     lloyd = partial(reduced_descent, problem, tol=0.0, parts=False)
     descend = partial(in_turn, [lloyd, partial(reassign, problem, tol=0.0)])
-    found = lowest("kernel_kmeans", cells, descend, problem.told, max_iter)
+    found = multistart("kernel_kmeans", cells, descend, problem.report, max_iter)
     mass, labels = found.state.T.max(dim=1)
     gain = -float(problem.changes(found.state, labels, mass).min())
     rounding = torch.finfo(w.dtype).eps * float(w @ cost.diagonal().abs())  # of equal points
     found = replace(found, residual=max(0.0, gain) / (problem.scale + rounding or 1.0))
-    told = found.settled(tol, on_failure)
+    certificate = found.certificate(tol, on_failure)
     far = problem.half_gradient(found.state).masked_fill(found.state.q == 0, torch.inf)
     labels = torch.where(mass > 0, labels, far.argmin(dim=1))
     fine = Contraction(in_double(problem.terms.cost, problem.terms.loss), None, "square")
     exact = Means(fine, w.double(), k).hard(labels).value
     values = (exact, *Unit().objectives(found.ends, found.state.value, exact))
     value, *ends = (x if x < -16 * rounding else max(x, 0.0) for x in values)
-    return found.give(KernelKMeans(labels, value, ends=tuple(ends), **told))
+    return found.give(KernelKMeans(labels, value, ends=tuple(ends), **certificate))
 
 
 class Means(Reduced):

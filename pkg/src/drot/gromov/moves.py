@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.run import Path
+from .._core.run import Iterates
 from .descent import SMALL, Problem, State
 
 _ROWS = 256  # of a block: its part of C stays in the cache
@@ -34,7 +34,7 @@ _SHARES = 1000  # most of which one system of equations is solved
 
 
 @numba.njit(nogil=True, error_model="numpy")
-def _settle(T, P, F, own, f2, h2, bound, share, step, gains, C, visits):
+def _sweep(T, P, F, own, f2, h2, bound, share, step, gains, C, visits):
     """Rows in turn make their moves until none gains; T, P (n, k) and F = f2 q (k,) follow.
 
     ``gains`` (n,) gets what each row could gain when it was seen last. Without C, none moves.
@@ -94,7 +94,7 @@ def _numbers(x: Tensor) -> np.ndarray:
     return x.to("cpu", torch.float64).contiguous().numpy()
 
 
-def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = True) -> Path:
+def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = True) -> Iterates:
     """Move mass of single rows, each from the place and to the place that lower E_L most.
 
     A round visits the rows that can gain, a block at a time. Rows that share mass for many rounds
@@ -111,13 +111,13 @@ def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = T
     while True:
         yield state
         F, T, P = f2 @ _numbers(state.q), state.T, state.P
-        _settle(_numbers(T), _numbers(P), F, known, *rest, none, problem.n)
+        _sweep(_numbers(T), _numbers(P), F, known, *rest, none, problem.n)
         if (gains < 0).any():
             T, P = T.clone(), P.clone()
             for rows in torch.from_numpy(gains < 0).to(T.device).nonzero()[:, 0].split(_ROWS):
                 some = T[rows], P[rows], own[rows], c.cost.entries(rows)
                 t, p, here, block = map(_numbers, some)
-                _settle(t, p, F, here, *rest, block, _VISITS * len(rows))
+                _sweep(t, p, F, here, *rest, block, _VISITS * len(rows))
                 after = torch.from_numpy(t).to(T)
                 P += c.columns(rows, (after - T[rows]) @ c.h2)
                 T[rows] = after

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import check_choice
-from .._core.run import OnFailure, read_limits, settle
+from .._core.run import OnFailure, certificate, read_limits
 from .._core.threads import by_size
 from .contraction import Contraction, in_double, standard
 from .descent import Problem
@@ -206,8 +206,8 @@ class GromovWasserstein(NamedTuple):
 
     def __repr__(self) -> str:
         n, k = self.plan.shape
-        told = f"value={self.value:.6g}, residual={self.residual:.1e}, n_iter={self.n_iter}"
-        return f"GromovWasserstein({n} x {k}, {told})"
+        ended = f"value={self.value:.6g}, residual={self.residual:.1e}, n_iter={self.n_iter}"
+        return f"GromovWasserstein({n} x {k}, {ended})"
 
 
 @by_size
@@ -293,10 +293,10 @@ def gromov_wasserstein(
     plan, log = solve(C / size, structure / size, w, q, G0=start, symmetric=True, log=True, **ask)
     *_, before, last = map(float, log["loss"])
     residual, n_iter = abs(before - last) / max(scale, abs(last)), len(log["loss"]) - 1
-    converged = settle("gromov_wasserstein", residual, tol, n_iter, on_failure)
+    found = certificate("gromov_wasserstein", residual, n_iter, tol, on_failure)
     plan = plan.to(terms.cost.dtype)
     value = finite_objective(terms, plan)
-    return GromovWasserstein(value, plan, residual, n_iter, converged)
+    return GromovWasserstein(value, plan, **found)
 
 
 def from_pot(module: str, name: str, where: str) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import Seed, as_count, as_flag, as_rng, check_choice
-from .._core.run import Lowest, OnFailure, Path, end_of, in_turn, lowest, read_limits
+from .._core.run import Iterates, Multistart, OnFailure, end_of, in_turn, multistart, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
 from .contraction import Unit, standard, with_rows
@@ -21,7 +21,7 @@ from .loss import LossName
 from .moves import row_moves
 from .objective import exact_objective, finite_objective
 from .reading import as_terms, as_weights
-from .starts import ROUGH, Clusters, Init, as_init, dealt, match, soft_start, starts
+from .starts import ROUGH, Clusters, Init, as_init, match, shuffled, soft_start, starts
 
 Solver = Literal["conditional_gradient", "mirror_descent"]
 Callback = Callable[[int, float, Tensor], bool | None]
@@ -72,14 +72,14 @@ Kind = TypeVar("Kind", bound=SemiRelaxedGW)
 
 
 def conclude(
-    kind: type[Kind], found: Lowest, tol: float, on_failure: OnFailure, objective: float,
+    kind: type[Kind], found: Multistart, tol: float, on_failure: OnFailure, objective: float,
     unit: Unit, **fields: Any,
 ) -> Kind:  # fmt: skip
     """The result of a search: ``objective`` is exact at its end, ``unit`` that of its values."""
     last = found.state.value
     trace, ends = (unit.objectives(x, last, objective) for x in (found.trace, found.ends))
-    settled = found.settled(tol, on_failure)
-    return found.give(kind(objective=objective, trace=trace, ends=ends, **settled, **fields))
+    certificate = found.certificate(tol, on_failure)
+    return found.give(kind(objective=objective, trace=trace, ends=ends, **certificate, **fields))
 
 
 @by_size
@@ -193,12 +193,12 @@ def semi_relaxed_gw(
     problem = Problem(seen, w)
     kinds, rough, mirror = as_init(init, w, terms.k), max(tol, ROUGH), solver == "mirror_descent"
     deals = _DEALS * (1 if isinstance(kinds, Tensor) else n_starts)
-    descents: list[Callable[..., Path]] = [row_moves if refine else conditional_gradient]
+    descents: list[Callable[..., Iterates]] = [row_moves if refine else conditional_gradient]
     if mirror:
         steps = partial(mirror_descent, share=_SHORT if refine else -1)
         descents = [steps, row_moves] if refine else [steps]
 
-    def paths(tol: float) -> list[Callable[[State], Path]]:
+    def paths(tol: float) -> list[Callable[[State], Iterates]]:
         return [partial(path, problem, tol=tol) for path in descents]
 
     def begin(plan: Tensor) -> State:
@@ -209,16 +209,16 @@ def semi_relaxed_gw(
     def trials(state: State) -> Iterator[State]:
         for number in range(1, 1 + deals):
             labels = state.T.argmax(dim=1)
-            T = dealt(state.T, 3, rng) if number % 10 else match(problem, labels, rng)
+            T = shuffled(state.T, 3, rng) if number % 10 else match(problem, labels, rng)
             yield end_of(row_moves(problem, problem.state(T), rough), _BRIEFLY)
 
     deal = partial(lower_by, problem, trials=trials, moves=partial(row_moves, problem, tol=tol))
     search = partial(in_turn, [*paths(tol), *[deal] * (refine and problem.k > 1)])
     draw = Clusters(seen.cost, w, min(terms.k, terms.n), rng)
     states = map(begin, starts(kinds, n_starts, partial(soft_start, problem, draw, rng)))
-    found = lowest(
-        "semi_relaxed_gw", states, partial(in_turn, paths(rough)), problem.told, max_iter, callback,
-        search,
+    found = multistart(
+        "semi_relaxed_gw", states, partial(in_turn, paths(rough)), problem.report, max_iter,
+        callback, search,
     )  # fmt: skip
     rounding = torch.finfo(w.dtype).eps * w[:, None]  # what the steps left of what went elsewhere
     T = with_rows(found.state.T.masked_fill(rounding >= found.state.T, 0), w)

@@ -180,7 +180,7 @@ def match(problem: Problem, labels: Tensor, rng: np.random.Generator) -> Tensor:
     return hard_plan(best.T.argmax(dim=1)[labels], w, k)
 
 
-def dealt(T: Tensor, places: int, rng: np.random.Generator) -> Tensor:
+def shuffled(T: Tensor, places: int, rng: np.random.Generator) -> Tensor:
     """The plan T with the rows of so many places, drawn by chance, dealt anew to these."""
     some = torch.from_numpy(rng.permutation(T.shape[1])[:places]).to(T.device)
     deal = torch.from_numpy(rng.integers(len(some), size=len(T))).to(some)

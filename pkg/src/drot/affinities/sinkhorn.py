@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from .run import NotConverged
+from .._core.run import NotConverged
 
 _FLOOR = {torch.float64: 1e-12, torch.float32: 1e-5}  # rounding of a row sum
 _MOST = 1000  # products for one normalisation; about ten are needed

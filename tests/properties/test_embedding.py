@@ -163,7 +163,8 @@ def test_a_collapsed_start_is_left(kernel, dtype, place, request):
     P = clusters(dtype).plan.to(device)
     start = spectral_start(P)
     assert torch.cdist(start, start)[P > 1e-3].max() < 1e-2  # each cluster in one place
-    collapsed = SNEkhornLoss(P, kernel).evaluate(300.0 * start).value
+    places = torch.stack([start[c::3].mean(dim=0) for c in range(3)]).repeat(20, 1)
+    collapsed = SNEkhornLoss(P, kernel).evaluate(300.0 * places).value
     given = [(P, {}), (P, {"init": start}), (P, {"init": start, "random_state": 1})]
     given += [(clusters(dtype, block=16), {})] * (device == "cpu")
     runs = [snekhorn(plan, kernel=kernel, max_iter=20, **ask, **LOOSE) for plan, ask in given]
@@ -171,6 +172,27 @@ def test_a_collapsed_start_is_left(kernel, dtype, place, request):
         assert found.value < collapsed - 1
         assert found.Z.dtype == dtype and found.Z.device.type == device
     assert not torch.equal(runs[1].Z, runs[2].Z)
+
+
+@pytest.mark.parametrize(
+    "dtype, off, tile", [(torch.float64, 1e-7, 37), (torch.float32, 0.1, None)]
+)
+def test_the_seed_tells_parts_apart(dtype, off, tile):
+    """Each part of a plan starts in its own place, which the seed decides, and not rounding: in
+    another unit and in tiles it is the same, to rounding."""
+    rng = np.random.default_rng(3)
+    X = np.concatenate([rng.normal(size=(18, 4)) + 12 * rng.normal(size=4) for _ in range(5)])
+    X, starts = torch.from_numpy(X).to(dtype), []
+    for unit, block, seed in ((1, None, 0), (3, None, 0), (3, tile, 0), (1, None, 1)):
+        cost = drot.sqeuclidean(unit * X, block=block)
+        P = drot.entropic_affinity(cost, perplexity=5, diagonal="drop")
+        P = drot.symmetrize(P) if block is None else P.symmetrized()
+        starts.append(spectral_start(P, random_state=seed))
+    first, *same, other = starts
+    assert all((start - first).abs().max() < off for start in same)
+    assert (other - first).abs().max() > 0.1
+    places = torch.stack([first[18 * c : 18 * c + 18].mean(dim=0) for c in range(5)])
+    assert torch.pdist(places).min() > 0.1
 
 
 def test_other_starts_stay_as_they_are():

@@ -19,6 +19,7 @@ from .plans import as_plan
 
 START_SIZE = 0.1  # spread of a start by chance, which attraction is to sort before it has grown
 _SHIFT = 1e-5  # mu: well below what is slow, well above rounding
+_WEAK = 1e-6  # of the degrees: the same
 _CLOSE = 1e-2  # distance to all neighbours, in units of the spread, that counts as none
 _FLAT = 1e-6  # extent across, in units of that along, that counts as none
 _SHAPES = (1e-2, 1e2)  # spreads, in bandwidths of the kernel, beyond which only the shape counts
@@ -82,7 +83,8 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
 
     Points that the plan holds together start together; its diagonal does not count. Where the
     plan falls into parts that exchange (almost) no mass the eigenvectors separate the parts and
-    little else; :func:`drot.embed` adds noise then.
+    little else; :func:`drot.embed` adds noise then. A path through all points, in an order by the
+    seed and of weights 1e-6 of their degrees, gives each part a place.
 
     An affinity of more than 4096 points whose cost is met in tiles is never formed: block Lanczos,
     one pass over the plan for each product with a block of vectors (15 to 60 of them), to a
@@ -131,10 +133,19 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
         )
     degrees = P.exchanged(torch.ones(n, 1, dtype=P.dtype, device=P.device)).double()  # (n, 1)
     lonely = degrees <= torch.finfo(P.dtype).eps * P.largest
+    # a weak path through all points: else rounding would say which parts are told apart
+    rng = as_rng(random_state)
+    block = rng.standard_normal((n, q + 1 + EXTRA))
+    path = torch.from_numpy(rng.permutation(n)).to(P.device)
+    before = path.roll(1)
+    weak = _WEAK * degrees[path].minimum(degrees[before])  # (n, 1)
+    degrees = degrees.index_add(0, path, weak).index_add_(0, before, weak)
     share = torch.where(lonely, 0.0, degrees.rsqrt())
-    block = as_rng(random_state).standard_normal((n, q + 1 + EXTRA))
     if P.matrix is not None and n > 2 and P.device.type == "cpu":  # where ARPACK's vectors live
-        L = (P.matrix + P.matrix.T).double().mul_(-share / 2).mul_(share.T)
+        L = (P.matrix + P.matrix.T).double()
+        L[path, before] += 2 * weak[:, 0]
+        L[before, path] += 2 * weak[:, 0]
+        L.mul_(-share / 2).mul_(share.T)
         L.diagonal().fill_(1 + _SHIFT)  # the normalised Laplacian
         solve = inverse(L)
         operator = LinearOperator(
@@ -146,7 +157,10 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
         first = torch.from_numpy(block).to(share)
 
         def product(v: Tensor) -> Tensor:
-            return share * P.exchanged((share * v).to(P.dtype)).double()
+            v = share * v
+            met = P.exchanged(v.to(P.dtype)).double()
+            met.index_add_(0, path, weak * v[before]).index_add_(0, before, weak * v[path])
+            return share * met
 
         _, vectors = leading(product, first, q + 1, tol)
     Z = (vectors * share.masked_fill(lonely, 1)).flip(1)[:, 1:]  # no constant, the slowest first

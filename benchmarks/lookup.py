@@ -49,9 +49,11 @@ CASES = {
         drot.symmetrize(drot.entropic_affinity(C, perplexity=30, diagonal="drop"))
     ),
     "snekhorn": lambda C: drot.snekhorn(symmetric(C), kernel="student"),
+    "umap": lambda C: drot.umap(drot.fuzzy_union(drot.umap_membership(C))),
     "semi_relaxed_gw": lambda C: drot.semi_relaxed_gw(
         symmetric(C).plan, torch.eye(10, dtype=torch.float64)
     ),
+    "srgw_barycenter": lambda C: drot.srgw_barycenter(symmetric(C).plan, 10),
     "distributional_reduction": lambda C: drot.distributional_reduction(symmetric(C).plan, 50),
 }
 
@@ -59,7 +61,7 @@ CASES = {
 def measure(name: str, n: int) -> None:
     """One call, printed."""
     torch.set_num_threads(1)
-    CASES["symmetric_entropic_affinity"](drot.sqeuclidean(cloud(100)))  # loads what is loaded once
+    CASES[name](drot.sqeuclidean(cloud(100)))  # loads what is loaded once
     C = drot.sqeuclidean(cloud(n))
     before, started = recording.forget_peak(), time.process_time()
     CASES[name](C)

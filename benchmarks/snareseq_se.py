@@ -14,8 +14,8 @@ finds 56.3 at best. Here the same clustering, seeds and scores, with one thing c
 each for the self-tuning, the symmetrised and the symmetric entropic affinity, the ascent for the
 last alone. Finished rows are in the file at once.
 
-Prediction: 0.7 CPU seconds a line and 80 to 130 for an ascent, 12 minutes in all. Expected: none of them
-gives 96.6 for the symmetric affinity beside 46 and 55 for the others.
+Prediction: 0.7 CPU seconds a line and 80 to 130 an ascent, 12 minutes in all. Expected: none of
+them gives 96.6 for the symmetric affinity beside 46 and 55 for the others.
 """
 
 from __future__ import annotations

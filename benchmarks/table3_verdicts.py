@@ -273,6 +273,7 @@ for end, place, of in (("rule", 0, rule), ("rest", 2, rest)):
             f"seven_{end}": ", ".join(
                 f"{n}\u00a0{one(a)} and {one(b)}" for n, (a, b) in seven.items()
             ),
+            f"seven_{end}_verdict": judged(seven["chromatin"][0] > seven["chromatin"][1], 1),
         },
     )
 ruled = [table3["chromatin", FORMS[m][0]][50][SCORES[0]] for m in PAIR]  # start by start

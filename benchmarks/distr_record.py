@@ -544,7 +544,6 @@ put(
     gain_nmi=signed(statistics.fmean(agree)),
     own_nmi=signed(statistics.fmean(gains["nmi", "own"])),
     gain_homogeneity=signed(statistics.fmean(pure)),
-    less_homogeneity=signed(statistics.fmean(sorted(pure)[:-1])),
 )
 for at, gain in gains.items():  # by signed ranks, both sides; then sets of the same cells as one
     once = [*gain[:4], statistics.fmean(gain[4:6]), statistics.fmean(gain[6:])]
@@ -608,25 +607,23 @@ cg, md, ours = np.array([[end["objective"] for end in ends[1:]] for ends in solv
 shared, every = {}, 0  # not every run was asked how many points share mass
 for (_, kind, _, method), at in runs.items():
     if method == "DistR":  # CG's and MD's shares die slowly: benchmarks count them all
-        every += sum(map(len, at.values())) * (method == "DistR")
-        title = (KINDS | {"hyperbolic": "hyperbolic"})[kind] if method == "DistR" else method
-        shared.setdefault(title, []).extend(
+        every += sum(map(len, at.values()))
+        shared.setdefault((KINDS | {"hyperbolic": "hyperbolic"})[kind], []).extend(
             run["shared"] for some in at.values() for run in some if run["shared"] >= 0
         )
-asked_of = sum(len(some) for title, some in shared.items() if title not in SOLVERS[:2])
-put("dit_", hard_asked=asked_of, hard_every=every)
+put("dit_", hard_every=every)
 hard = {title: sum(count == 0 for count in some) for title, some in shared.items()}
 hard_table = table(
     "plans of | runs counted | none shared | most shared | verdict",
     [
         [
-            "DistR, " * (title not in SOLVERS) + title,
+            f"DistR, {title}",
             len(some),
             hard[title],
             f"{max(some):.0f}",
             judged(hard[title], len(some)),
         ]
-        for title, some in sorted(shared.items(), key=lambda pair: pair[0] in SOLVERS)
+        for title, some in shared.items()
     ],
 )
 put(

@@ -343,14 +343,6 @@ for end, place in (("rule", 0), ("rest", 2)):
                 f"eight_{end}{sets}_verdict": "holds" if 2 * above > len(pairs) else "differs",
             },
         )
-loose = {
-    score: [
-        mean(table3[n, "t-SNEkhorn"][xi][score]) > mean(table3[n, "t-SNE"][xi][score])
-        for n in FIVE
-        for xi in differences[n, 2]
-    ]
-    for score in SCORES
-}
 _rows = [row for row in read("table3_embeddings")[1] if row["data"] == "coil20"]
 _fair, _unfair = (
     [float(row["row_perplexity"]) for row in _rows if row["method"] == name]

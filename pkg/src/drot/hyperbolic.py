@@ -23,7 +23,7 @@ from ._core.algebra import ratio
 from ._core.checks import Seed, as_count, as_points, as_positive, as_rng, check_choice
 from ._core.options import takes_options_of
 from .costs.kernels import KERNELS, KernelName
-from .distributional.loss import objective_at, pair_forces, structure
+from .distributional.loss import kernel_structure, objective_at, pair_forces
 from .distributional.reduction import DistributionalReduction, ReductionProblem
 from .distributional.solve import SearchOptions, Start, solve
 from .distributional.solve import distributional_reduction as euclidean_reduction
@@ -234,7 +234,7 @@ class HyperbolicProblem(ReductionProblem):
         x = x.detach().requires_grad_()
         log = self.log_kernel(to_lorentz(exponential_map(x, v)))
         M, q = c.M.to(log), c.q.to(log)
-        C, h2 = structure(log.detach(), M, q, self.normalization, self.loss)
+        C, h2 = kernel_structure(log.detach(), M, q, self.normalization, self.loss)
         value = objective_at(C, h2, M, q, self.constant, self.loss)
         attract, repel = (
             torch.autograd.grad(log, x, -weights, retain_graph=True)[0]

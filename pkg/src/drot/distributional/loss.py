@@ -97,7 +97,7 @@ def balanced_factors(
     return torch.where(used, f, rest), total(mass * f.exp() * seen)
 
 
-def structure(
+def kernel_structure(
     log_K: Tensor, M: Tensor, q: Tensor, normalization: Normalization, loss: Loss
 ) -> tuple[Tensor, Tensor]:
     """Cbar (k, k) of a kernel with the best factors, and h2 of it, which is always finite."""
@@ -202,7 +202,7 @@ class PrototypeLoss(KernelLoss):
             return super().evaluate(Z, warm=warm, tol=tol)
         D = squares(Z, Z)
         log_K = -self.profile.cost(D)
-        C, h2 = structure(log_K, self.M, self.q, self.normalization, self.loss)
+        C, h2 = kernel_structure(log_K, self.M, self.q, self.normalization, self.loss)
         value = objective_at(C, h2, self.M, self.q, self.offset, self.loss)
         far = 1 - torch.eye(len(Z)).to(Z)  # who pulls at itself would hide who pulls at others
         forces = pair_forces(C, self.M, self.q, self.loss)

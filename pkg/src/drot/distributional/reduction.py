@@ -30,7 +30,7 @@ from ..gromov.reading import as_cost, as_weights, refuse_distances
 from ..gromov.semirelaxed import SemiRelaxedGW, conclude
 from ..gromov.starts import Clusters, spectral_labels
 from ..spectral.kernel_pca import coordinates
-from .loss import Normalization, PrototypeLoss, objective_at, read_terms, structure
+from .loss import Normalization, PrototypeLoss, kernel_structure, objective_at, read_terms
 
 OutputKernel = Literal["student", "gaussian", "gram"]
 Clustering = Literal["spectral", "kmeans"]
@@ -209,7 +209,7 @@ class ReductionProblem:
     def structure(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
         """Cbar (k, k), and what h2 makes of it."""
         M, q = c.M.to(Z), c.q.to(Z)
-        return structure(self.log_kernel(Z), M, q, self.normalization, self.loss)
+        return kernel_structure(self.log_kernel(Z), M, q, self.normalization, self.loss)
 
     def structure_at(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
         """The same, made once while it is asked for."""

@@ -314,6 +314,28 @@ for score in THREE:
     put("dit_steady_", **{score: f"{one(mine)}, {one(min(theirs))} to {one(max(theirs))}"})
 verdict = in_all(*("holds" if on else "differs" for on in steady.values()))
 put("dit_", verdict_steady=verdict)
+
+
+def granular(name, pair):
+    """The method whose sum of scaled scores, averaged over the numbers, is largest."""
+    at = {
+        (m, s): np.array([mean(name, m, s, score) for score in pair])
+        for m in PRINTED
+        for s in settings(name, m)
+    }
+    low, high = np.min(list(at.values()), axis=0), np.max(list(at.values()), axis=0)
+    sums = {}
+    for (m, s), z in at.items():
+        sums.setdefault((m, s[0]), []).append(((z - low) / (high - low)).sum())
+    return max(sums, key=lambda key: statistics.fmean(sums[key]))[0]
+
+
+grain = {w: sum(granular(n, p) == "DistR" for n in TITLES) for w, p in PAIRS.items()}
+put(
+    "dit_grain_",
+    **{w.lower(): words(n) for w, n in grain.items()},
+    verdict="holds" if min(grain.values()) > 4 else "differs",
+)
 claims = first == "DistR", second == "centres"
 put("dit_", verdict_second=in_all(*("holds" if claim else "differs" for claim in claims)))
 assert order(mean_sums(METHODS, "sea")) == ["DistR", "CDR", "DRC"]  # "second"
@@ -603,6 +625,8 @@ parts = [
 ]
 plan_tables, curvature_table = Markdown("\n\n".join(p.data for p in parts[:2])), parts[2]
 
+by_cg = sum(ends[1]["homogeneity"] >= ends[0]["homogeneity"] for ends in solved.values())
+put("dit_", pure_cg=words(by_cg))
 cg, md, ours = np.array([[end["objective"] for end in ends[1:]] for ends in solved.values()]).T
 shared, every = {}, 0  # not every run was asked how many points share mass
 for (_, kind, _, method), at in runs.items():

@@ -531,7 +531,7 @@ not positive :: NAME must be positive, and is (-3|0|NaN) at row 0$ :: -3.0 | 0.0
 wrong length :: NAME must be one number or one per row \(10\) :: [3.0, 3.0] | []
 no number :: TypeError: NAME (cannot be read|is complex|is sparse) :: "30" | 3j | csr(v) | coo(v)
 [plain_perplexity < perplexities - wrong length]
-no number :: TypeError: NAME must be one number; got \w :: "30" | [3.0, 3.0] | [] | 3j | csr(v)
+no number :: TypeError: NAME must be one number; got \w :: True | "30" | [3.0, 3.0] | [] | 3j
 [average_perplexity]
 out of reach :: average NAME .* strictly between 1 .* and 10 :: 1.0 | 10.0
 not positive :: NAME must be positive and finite; got (-2|nan) :: -2.0 | nan
@@ -548,7 +548,7 @@ unknown name :: NAME='nonsense' does not exist; choose from ' :: "nonsense"
 [positive]
 not positive :: NAME must be positive :: 0.0 | -1.0 | nan
 infinite :: NAME must be positive and finite; got inf :: inf
-no number :: TypeError: NAME must be one number :: "1" | ONES
+no number :: TypeError: NAME must be one number :: True | "1" | ONES
 [pair]
 not positive :: both a and b :: 1.0
 [not_negative]
@@ -556,7 +556,7 @@ negative :: NAME must be .*(-0\.5|nan) :: -0.5 | nan
 no number :: AnyError: NAME must be (one|a whole) number :: "1" | ONES
 [share]
 no share :: NAME must .*(-0\.5|nan|1\.5) :: -0.5 | nan | 1.5
-no number :: AnyError: NAME must be one number; got str :: "a"
+no number :: AnyError: NAME must be one number; got (str|bool) :: "a" | True
 [name]
 unknown name :: NAME='nonsense' does not exist; choose from ' :: "nonsense"
 no name :: NAME=(array|tensor|{}).* does not exist; choose from ' :: ONES | torch.ones(3) | {}

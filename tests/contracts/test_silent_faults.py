@@ -142,6 +142,14 @@ WRONG = [
     *(("TSNE", wrong) for wrong in ({"solver": "sgd"}, {"tol": -1}, {"max_iter": 0})),
     *(("UMAP", wrong) for wrong in ({"min_dist": 3}, {"spread": 0}, {"repulsion": -1})),
     ("LargeVis", {"kernel": "x"}),
+    *((name, {"n_components": 0}) for name in ("TSNE", "SNEkhorn", "UMAP", "DistR")),
+    *(
+        (name, wrong)
+        for name in ("SemiRelaxedGWClustering", "DistR")
+        for wrong in ({"loss": "x"}, {"n_starts": 0}, {"tol": -1}, {"max_iter": 0})
+    ),
+    ("SemiRelaxedGWClustering", {"n_clusters": 0}),
+    ("DistR", {"clustering": "x"}),
 ]
 
 
@@ -151,7 +159,8 @@ def test_an_estimator_refuses_before_the_affinity(name, wrong, monkeypatch):
         raise AssertionError("an affinity was computed first")
 
     kind, size = getattr(drot, name), {} if name == "UMAP" else {"perplexity": 5}
-    monkeypatch.setattr(kind, "_plan", affinity)
+    for made in ("_plan", "_cost"):
+        monkeypatch.setattr(kind, made, affinity, raising=False)
     with pytest.raises(ValueError, match=next(iter(wrong))):
         kind(**size, **wrong).fit(X)
 
@@ -160,3 +169,21 @@ def test_the_plan_of_a_map_that_is_no_number_is_refused():
     loss = drot.SNELoss(drot.symmetrize(np.ones((4, 4)) - np.eye(4)))
     with pytest.raises(ValueError, match="Z "):
         loss.latent_plan(np.full((4, 2), np.nan))
+
+
+def test_any_weight_of_the_repulsion_is_taken_above_the_data():
+    """An estimator tries its options on a plan of next to nothing, not of an entry of its own."""
+    cloud = np.random.default_rng(0).normal(size=(250, 5))
+    few = drot.LargeVis(perplexity=244, repulsion=0.009, max_iter=2, tol=1e9).fit(cloud)
+    assert few.affinity_.max() < few.repulsion
+    with pytest.raises(ValueError, match=r"above repulsion=0\.003"):
+        drot.LargeVis(perplexity=244, repulsion=0.003).fit(cloud)
+
+
+def test_a_small_divergence_of_float32_is_not_zero():
+    P = np.full((100, 100), 0.01)
+    Q = P * (1 + 1e-3 * np.cos(np.arange(100)))
+    exact = drot.kl_divergence(P, Q)
+    assert 1e-6 < exact < 1e-4
+    small = drot.kl_divergence(P.astype(np.float32), Q.astype(np.float32))
+    assert small == pytest.approx(exact, rel=1e-2)

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.special
+import scipy.stats
 import torch
 from clouds import cloud
+from drot.embeddings import plans
 from drot.embeddings.descent import Step, _search, _without_idle_growth, lbfgs, radius
 from drot.embeddings.embed import embed
 from drot.embeddings.losses import Evaluation, SNEkhornLoss, SNELoss
@@ -174,25 +176,50 @@ def test_a_collapsed_start_is_left(kernel, dtype, place, request):
     assert not torch.equal(runs[1].Z, runs[2].Z)
 
 
-@pytest.mark.parametrize(
-    "dtype, off, tile", [(torch.float64, 1e-7, 37), (torch.float32, 0.1, None)]
-)
-def test_the_seed_tells_parts_apart(dtype, off, tile):
+@pytest.mark.parametrize("parts, size", [(5, 80), (40, 9)])
+@pytest.mark.parametrize("dtype, kept, tiled", [("float64", 1e-6, 1e-4), ("float32", 1e-3, 0.1)])
+def test_the_seed_tells_parts_apart(dtype, kept, tiled, parts, size, monkeypatch):
     """Each part of a plan starts in its own place, which the seed decides, and not rounding: in
     another unit and in tiles it is the same, to rounding."""
     rng = np.random.default_rng(3)
-    X = np.concatenate([rng.normal(size=(18, 4)) + 12 * rng.normal(size=4) for _ in range(5)])
-    X, starts = torch.from_numpy(X).to(dtype), []
-    for unit, block, seed in ((1, None, 0), (3, None, 0), (3, tile, 0), (1, None, 1)):
+    X = [rng.normal(size=(size, 4)) + 80 * rng.normal(size=4) for _ in range(parts)]
+    X, starts, passes = torch.from_numpy(np.concatenate(X)).to(getattr(torch, dtype)), [], []
+    for unit, block, seed in ((1, None, 0), (3, None, 0), (1, 37, 0), (3, 37, 0), (1, None, 1)):
+        monkeypatch.setattr(plans, "_KEPT", 0 if block else 4096)
         cost = drot.sqeuclidean(unit * X, block=block)
         P = drot.entropic_affinity(cost, perplexity=5, diagonal="drop")
-        P = drot.symmetrize(P) if block is None else P.symmetrized()
+        P = plans.as_plan(drot.symmetrize(P) if block is None else P.symmetrized())
+        exchanged = P.exchanged
+        P.exchanged = lambda v, f=exchanged: passes.append(0) or f(v)
         starts.append(spectral_start(P, random_state=seed))
-    first, *same, other = starts
-    assert all((start - first).abs().max() < off for start in same)
+    first, again, *tiles, other = starts
+    assert (again - first).abs().max() < kept
+    assert all((start - first).abs().max() < tiled for start in tiles)
     assert (other - first).abs().max() > 0.1
-    places = torch.stack([first[18 * c : 18 * c + 18].mean(dim=0) for c in range(5)])
-    assert torch.pdist(places).min() > 0.1
+    assert len(passes) < 300  # of two solves in tiles, of up to 300 each
+    places = torch.stack([first[size * c : size * (c + 1)].mean(dim=0) for c in range(parts)])
+    assert torch.pdist(places).min() > 1e-3
+
+
+def test_points_without_neighbours_tell_no_parts_apart():
+    rng = np.random.default_rng(0)
+    P = torch.block_diag(*(torch.from_numpy(rng.random((30, 30))) for _ in range(6)))
+    P = (P + P.T).fill_diagonal_(0)
+    alone = torch.from_numpy(rng.permutation(180)[:150])
+    P[alone], P[:, alone] = 0, 0
+    assert (spectral_start(P) - spectral_start(3 * P)).abs().max() < 1e-3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_seed_overrules_no_plan(seed):
+    """Clouds in a row that exchange 1e-7 of their mass with the next start in this order."""
+    rng = np.random.default_rng(0)
+    row = np.repeat(np.arange(8), 40)
+    X = rng.normal(size=(320, 3))
+    X[:, 0] += 9 * row
+    P = drot.entropic_affinity(drot.sqeuclidean(X), perplexity=20, diagonal="drop")
+    start = spectral_start(P, random_state=seed)[:, 0]
+    assert abs(scipy.stats.spearmanr(row, start).statistic) > 0.95
 
 
 def test_other_starts_stay_as_they_are():
@@ -265,7 +292,7 @@ def test_few_points():
     two = drot.tsne([[0, 1.0], [1, 0]], init=[[0.0, 0], [1, 0]], max_iter=1, **LOOSE)
     assert (two.Z[:, 1] == 0).all()
     Z = spectral_start([[0.0, 1.0], [1.0, 0.0]], n_components=1)
-    torch.testing.assert_close(Z, torch.tensor([[1.0], [-1.0]], dtype=torch.float64))
+    torch.testing.assert_close(Z * Z[0], torch.tensor([[1.0], [-1.0]], dtype=torch.float64))
     alone = SNELoss(np.eye(5), diagonal="keep")  # nobody has a neighbour
     assert embed(alone, np.zeros((5, 2)), **LOOSE).n_iter > 0
 

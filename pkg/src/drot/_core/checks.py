@@ -248,7 +248,8 @@ def as_count(name: str, value, low: int, high: int | None = None) -> int:
 
 def as_number(name: str, value) -> float:
     """One number, of Python, NumPy or torch."""
-    if not isinstance(value, (int, float)) and getattr(value, "ndim", 1) != 0:
+    known = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not known and getattr(value, "ndim", 1) != 0:
         raise TypeError(f"{name} must be one number; got {type(value).__name__}")
     return float(value)
 

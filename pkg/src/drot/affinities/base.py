@@ -6,7 +6,6 @@ non-negative matrix whose rows usually sum to 1 (total mass n).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
@@ -104,13 +103,6 @@ class Affinity(Saved):
     def perplexity(self) -> Tensor:
         """Exponential of Shannon's entropy of each row divided by its mass, shape (n,)."""
         return self.logs.map(lambda _, log_p: _entropies(log_p)).exp()
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Write the duals, the certificate and what the cost is made of to an ``.npz`` file.
-
-        The file appears whole or not at all. A cost made by a callable cannot be stored.
-        """
-        super().save(path)
 
     def _stored(self) -> dict[str, object]:
         if self.cost.parts is None:
@@ -346,5 +338,6 @@ def kl_divergence(plan, reference, *, convention: Convention = "generalized") ->
             f"plan and reference differ in shape: {tuple(plan.shape)} and {tuple(reference.shape)}"
         )
     check_same_device(plan, "plan", reference, "reference")
+    plan, reference = plan.double(), reference.double()  # terms of size n cancel
     total = (torch.xlogy(plan, plan) - torch.xlogy(plan, reference) - plan).sum()
     return float(total + reference.sum() if convention == "generalized" else total)

@@ -104,8 +104,10 @@ def symmetric_dual_ascent(
 
     engine: torch.optim.Optimizer
     if optimizer == "lbfgs":  # of which a step is several evaluations
-        wolfe = "strong_wolfe"
-        engine = torch.optim.LBFGS([theta, level], history_size=10, line_search_fn=wolfe)
+        engine = torch.optim.LBFGS(
+            [theta, level], history_size=10, line_search_fn="strong_wolfe",
+            tolerance_grad=0, tolerance_change=0,
+        )  # fmt: skip
     else:
         engine = torch.optim.Adam([theta, level], lr=learning_rate)
 

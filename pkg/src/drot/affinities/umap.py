@@ -163,7 +163,9 @@ def membership_rows(
     """
     values, columns = torch.topk(cost, n_neighbors - 1, largest=False)
     tol, max_iter = read_limits(None, 100, "raise", cost.dtype)
-    rho, sigma, *_ = _bandwidths(values, n_neighbors, local_connectivity, tol, max_iter, whole)
+    found = _bandwidths(values, n_neighbors, local_connectivity, tol, max_iter, whole)
+    rho, sigma, _, gap, trace = found
+    certificate("rows of new points", gap, len(trace), tol, "raise")
     return torch.zeros_like(cost).scatter_(1, columns, _logs(values, rho, sigma).exp_())
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import torch
-from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 
 from .._core.algebra import EXTRA, leading, signs
@@ -19,7 +17,8 @@ from .plans import as_plan
 
 START_SIZE = 0.1  # spread of a start by chance, which attraction is to sort before it has grown
 _SHIFT = 1e-5  # mu: well below what is slow, well above rounding
-_WEAK = 1e-6  # of the degrees: the same
+_LIKED = {torch.float64: 1e-9, torch.float32: 3e-7}  # below what is slow, above rounding
+_RESIDUAL = {torch.float64: 1e-10, torch.float32: 1e-5}
 _CLOSE = 1e-2  # distance to all neighbours, in units of the spread, that counts as none
 _FLAT = 1e-6  # extent across, in units of that along, that counts as none
 _SHAPES = (1e-2, 1e2)  # spreads, in bandwidths of the kernel, beyond which only the shape counts
@@ -83,14 +82,15 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
 
     Points that the plan holds together start together; its diagonal does not count. Where the
     plan falls into parts that exchange (almost) no mass the eigenvectors separate the parts and
-    little else; :func:`drot.embed` adds noise then. A path through all points, in an order by the
-    seed and of weights 1e-6 of their degrees, gives each part a place.
+    little else; :func:`drot.embed` adds noise then. Of more parts than coordinates no eigenvector
+    is the slowest: those nearest to ``n_components`` random vectors are taken, which give each part
+    a place by the seed.
 
     An affinity of more than 4096 points whose cost is met in tiles is never formed: block Lanczos,
     one pass over the plan for each product with a block of vectors (15 to 60 of them), to a
-    residual of 1e-9 (1e-5 in float32). Memory: some tiles and about 450 n numbers. A plan that is
-    kept is factorised on its device in float64, n^3 / 3 multiplications and one more array, and
-    Lanczos runs on its inverse.
+    residual of 1e-10 (1e-5 in float32), or after 300. Memory: some tiles and about 450 n numbers. A
+    plan that is kept is factorised on its device in float64, n^3 / 3 multiplications and one more
+    array, and Lanczos runs on its inverse.
 
     Source: Laplacian eigenmaps (Belkin and Niyogi, 2003) as scikit-learn computes them; book
     ``sec-starts``.
@@ -131,39 +131,35 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
             f"n_components={q} is too many for the spectral start of {n} points, which "
             f"has up to {most}; pass init='random', or positions"
         )
-    degrees = P.exchanged(torch.ones(n, 1, dtype=P.dtype, device=P.device)).double()  # (n, 1)
+    kept = P.matrix
+    if kept is not None:  # in float64: rounding must not tell parts apart
+        W = (kept + kept.T).double().fill_diagonal_(0).div_(2)
+        degrees = W.sum(dim=1, keepdim=True)  # (n, 1)
+    else:
+        degrees = P.exchanged(torch.ones(n, 1, dtype=P.dtype, device=P.device)).double()
     lonely = degrees <= torch.finfo(P.dtype).eps * P.largest
-    # a weak path through all points: else rounding would say which parts are told apart
-    rng = as_rng(random_state)
-    block = rng.standard_normal((n, q + 1 + EXTRA))
-    path = torch.from_numpy(rng.permutation(n)).to(P.device)
-    before = path.roll(1)
-    weak = _WEAK * degrees[path].minimum(degrees[before])  # (n, 1)
-    degrees = degrees.index_add(0, path, weak).index_add_(0, before, weak)
     share = torch.where(lonely, 0.0, degrees.rsqrt())
-    if P.matrix is not None and n > 2 and P.device.type == "cpu":  # where ARPACK's vectors live
-        L = (P.matrix + P.matrix.T).double()
-        L[path, before] += 2 * weak[:, 0]
-        L[before, path] += 2 * weak[:, 0]
-        L.mul_(-share / 2).mul_(share.T)
-        L.diagonal().fill_(1 + _SHIFT)  # the normalised Laplacian
-        solve = inverse(L)
-        operator = LinearOperator(
-            (n, n), lambda v: solve(torch.from_numpy(v)[:, None]).numpy(), dtype=np.float64
-        )
-        vectors = torch.from_numpy(eigsh(operator, q + 1, v0=block[:, 0])[1])
+    constant = torch.where(lonely, 0.0, degrees.sqrt())  # no coordinate: moved out of [0, 2] below
+    constant /= constant.norm().clamp(min=torch.finfo(torch.float64).tiny)
+    block = torch.from_numpy(as_rng(random_state).standard_normal((n, q + EXTRA))).to(share)
+    precision = P.dtype if kept is None else torch.float64
+    liked = block[:, :q]  # parts share an eigenvalue: of its vectors those near to these are taken
+    worth = _LIKED[precision] * torch.arange(q, 0, -1).to(share) / q
+    if kept is not None:
+        L = W.mul_(-share).mul_(share.T)  # the normalised Laplacian
+        L.diagonal().add_(1 + _SHIFT)
+        L.addmm_(constant, 3 * constant.T).addmm_(liked * worth, liked.T, alpha=-1)
+        product, tol = inverse(L), 1e-7
     else:  # the largest of I - L, by a pass for a block of products
-        tol = 1e-9 if P.dtype == torch.float64 else 1e-5
-        first = torch.from_numpy(block).to(share)
+        tol = _RESIDUAL[precision]
 
         def product(v: Tensor) -> Tensor:
-            v = share * v
-            met = P.exchanged(v.to(P.dtype)).double()
-            met.index_add_(0, path, weak * v[before]).index_add_(0, before, weak * v[path])
-            return share * met
+            met = share * P.exchanged((share * v).to(P.dtype)).double()
+            met -= constant @ (3 * constant.T @ v)
+            return met.add_(liked @ (worth[:, None] * (liked.T @ v)))
 
-        _, vectors = leading(product, first, q + 1, tol)
-    Z = (vectors * share.masked_fill(lonely, 1)).flip(1)[:, 1:]  # no constant, the slowest first
+    Z = leading(product, block, q, tol)[1] * share.masked_fill(lonely, 1)
+    Z = Z.flip(1)  # the slowest first
     return at_unit_variance(Z * signs(Z)).to(P.dtype)
 
 

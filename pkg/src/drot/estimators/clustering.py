@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_count, check_choice
+from .._core.run import read_limits
 from ..affinities.base import symmetrize
 from ..affinities.rows import entropic_affinity
 from ..affinities.umap import membership_rows, umap_membership
@@ -36,6 +37,9 @@ class SimilarityEstimator(ClusterMixin, OutOfSample):
     similarity: Any  # of subclasses, as all that follows
     n_neighbors: int
     loss: Any
+    n_starts: int
+    tol: float | None
+    max_iter: int
 
     def predict(self, X) -> np.ndarray:
         r"""Labels (b,) of new points X (b, p), or of similarities to the fitted ones X (b, n).
@@ -69,9 +73,17 @@ class SimilarityEstimator(ClusterMixin, OutOfSample):
         found = replace(found, plan=found.plan[:, order], structure=structure, **more)
         self.result_, self.labels_ = found, found.labels.cpu().numpy()
         self.objective_, self.n_iter_ = found.objective, max(1, found.n_iter)
+        self.weights_ = found.weights.cpu().numpy()
 
     def _loss(self) -> LossName | Loss:
         return self.loss
+
+    def _check(self, clusters: str, least: int, n: int) -> None:
+        """Refuse options before there is an affinity."""
+        as_loss(self._loss())
+        as_count(clusters, getattr(self, clusters), least, n)
+        as_count("n_starts", self.n_starts, 1)
+        read_limits(self.tol, self.max_iter, "ignore", torch.float64)
 
     def _similarity_name(self) -> str:
         check_choice("similarity", self.similarity, self._similarities)
@@ -87,18 +99,18 @@ class SimilarityEstimator(ClusterMixin, OutOfSample):
         known = self._similarity_name() != "precomputed"  # of similarities nobody knows
         return same & known, first
 
-    def _new_rows(self, cost: Tensor, same: Tensor, first: int) -> Tensor:
+    def _new_rows(self, cost: Tensor, rows: Tensor) -> Tensor:
         match self._similarity_name():
             case "precomputed" | "sqeuclidean":
-                return cost[~same]
+                return cost
             case "gram":
                 fitted = torch.as_tensor(self._points).to(cost)
                 square = (fitted - fitted.mean(dim=0)).square().sum(dim=1)
-                half = cost[~same] - square
+                half = cost - square
                 return (half.mean(dim=1, keepdim=True) - half) / 2
             case "umap":
-                return membership_rows(cost[~same], self.n_neighbors, 1)
-        return super()._new_rows(cost, same, first)
+                return membership_rows(cost, self.n_neighbors, 1)
+        return super()._new_rows(cost, rows)
 
     def _cost(self, points: Tensor):
         self._points = points.cpu().numpy()
@@ -206,7 +218,7 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     def fit(self, X, y=None):
         """Cluster the rows of X (n, p), or of the similarity X (n, n); ``y`` is not used."""
         points, seed = self._read(X), self._drawn_number()
-        as_count("n_clusters", self.n_clusters, 1, len(points))
+        self._check("n_clusters", 1, len(points))
         solve = partial(
             srgw_barycenter, self._cost(points), self.n_clusters, loss=self.loss, init=self.init,
             n_starts=self.n_starts, tol=self.tol, max_iter=self.max_iter, random_state=seed,
@@ -215,10 +227,9 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
 
     def _keep(self, found: SemiRelaxedBarycenter) -> None:
         super()._keep(found)
-        kept = self.result_
-        weights, structure = kept.weights.cpu().numpy(), kept.structure.cpu().numpy()
-        k = np.count_nonzero(weights)
-        self.weights_, self.structure_ = weights[:k], structure[:k, :k]
+        k = np.count_nonzero(self.weights_)
+        self.weights_ = self.weights_[:k]
+        self.structure_ = self.result_.structure[:k, :k].cpu().numpy()
 
 
 @dataclass(eq=False, repr=False)
@@ -326,8 +337,9 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     def fit(self, X, y=None):
         """Reduce the rows of X (n, p), or the similarity X (n, n); ``y`` is not used."""
         points, seed = self._read(X), self._drawn_number()
-        self._loss()  # with kernel and normalisation, before the affinity
-        as_count("n_prototypes", self.n_prototypes, 2, len(points))
+        self._check("n_prototypes", 2, len(points))
+        as_count("n_components", self.n_components, 1)
+        check_choice("clustering", self.clustering, get_args(Clustering))
         solve = partial(
             distributional_reduction, self._cost(points), self.n_prototypes, kernel=self._kernel(),
             n_components=self.n_components, normalization=self.normalization, loss=self.loss,
@@ -356,8 +368,5 @@ class DistR(SimilarityEstimator, BaseEmbedding):
 
     def _keep(self, found: DistributionalReduction) -> None:
         super()._keep(found)
-        kept = self.result_
-        self.prototypes_, self.weights_, self.plan_ = (
-            x.cpu().numpy() for x in (kept.Z, kept.weights, kept.plan)
-        )
+        self.prototypes_, self.plan_ = self.result_.Z.cpu().numpy(), self.result_.plan.cpu().numpy()
         self.embedding_ = self.plan_ / self.plan_.sum(axis=1, keepdims=True) @ self.prototypes_

@@ -12,7 +12,7 @@ import torch
 from sklearn.metrics import pairwise_distances
 from torch import Tensor
 
-from .._core.checks import as_flag, as_points, check_choice, check_finite
+from .._core.checks import as_count, as_flag, as_points, check_choice, check_finite
 from .._core.run import read_limits
 from ..affinities.base import symmetrize
 from ..affinities.rows import entropic_affinity
@@ -35,7 +35,7 @@ METRICS = (
     "euclidean", "precomputed", "manhattan", "cosine", "correlation", "chebyshev", "canberra",
     "braycurtis", "hamming",
 )  # fmt: skip
-_ANY = (1 - torch.eye(101)) / 100  # a plan that every objective takes
+_ANY = 1 - torch.eye(2)  # a plan; times next to nothing, one for any weight of the repulsion
 
 
 @dataclass(eq=False, repr=False)
@@ -63,7 +63,8 @@ class EmbeddingEstimator(OutOfSampleEmbedding):
         check_choice("solver", self.solver, get_args(MapSolver))  # all before the affinity
         tol = self._tol if self.tol is None else self.tol
         read_limits(tol, self.max_iter, "ignore", points.dtype)
-        self._objective(_ANY.to(points))
+        as_count("n_components", self.n_components, 1)
+        self._objective(_ANY.to(points) * (1e-30 if hasattr(self, "repulsion") else 1))
         self._points = points.cpu().numpy()
         cost = self._distances(points)
         init, plan = self._init(points, cost, seed), self._plan(cost)
@@ -471,8 +472,8 @@ class UMAP(EmbeddingEstimator):
     def _keep(self, found):
         super()._keep(replace(found, Z=found.Z * self.spread))
 
-    def _new_rows(self, cost, same, first):
-        return membership_rows(cost[~same], self.n_neighbors, self.local_connectivity, self._sums)
+    def _new_rows(self, cost, rows):
+        return membership_rows(cost, self.n_neighbors, self.local_connectivity, self._sums)
 
     def _place(self, P, Z):
         found, residual = super()._place(P, Z / self.spread)

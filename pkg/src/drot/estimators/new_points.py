@@ -44,9 +44,9 @@ class OutOfSample(Estimator):
                 rows = slice(start, min(start + step, len(points)))
                 tile = between(rows)
                 same, first = self._copies(tile)
-                found = values[first]
-                if not same.all():
-                    found[~same], residual = find(self._new_rows(tile, same, start))
+                found, new = values[first], (~same).nonzero()[:, 0]
+                if len(new):
+                    found[new], residual = find(self._new_rows(tile[new], start + new))
                     worst.append(residual)
                 parts.append(found)
         off = [residual for residual in worst if not residual <= PLACED]  # one may be no number
@@ -69,9 +69,9 @@ class OutOfSample(Estimator):
         nearest, first = tile.min(dim=1)
         return nearest == 0, first  # exactly: copies are at distance 0
 
-    def _new_rows(self, cost: Tensor, same: Tensor, first: int) -> Tensor:
-        """Affinities of the rows of ``cost`` (b, n) that are not the ``same`` as a fitted point."""
-        return entropic_rows(cost[~same], self.perplexity, first + (~same).nonzero()[:, 0])
+    def _new_rows(self, cost: Tensor, rows: Tensor) -> Tensor:
+        """Affinities of new points, numbered ``rows`` (b,), from their costs (b, n)."""
+        return entropic_rows(cost, self.perplexity, rows)
 
 
 class OutOfSampleEmbedding(OutOfSample, BaseEmbedding):
@@ -82,11 +82,12 @@ class OutOfSampleEmbedding(OutOfSample, BaseEmbedding):
 
         The affinity of a new point to the fitted ones is a row of its own; its place minimises the
         divergence of this row from the one that the kernel of the map gives it, from the mean of
-        the map in the row's weights. A fitted point stays where it is, the first of its copies
-        where there are several. A new point next to it may come to lie elsewhere, farther than a
-        neighbour of the map, because it obeys its own row alone, and the fitted point all pairs
-        that it is in. New points do not see each other, so a place does not depend on the others
-        that are asked for. A ``ConvergenceWarning`` says where a place is not at rest.
+        the map in the row's weights. Fitted points stay where they are if all are asked for; else
+        copies of one lie where the first of them does. A new point next to one may come to lie
+        elsewhere, farther than a neighbour of the map, because it obeys its own row alone, and the
+        fitted point all pairs that it is in. New points do not see each other, so a place does not
+        depend on the others that are asked for. A ``ConvergenceWarning`` says where a place is not
+        at rest.
 
         Book ``prp-new-point``. Memory: tiles of b x n.
         """

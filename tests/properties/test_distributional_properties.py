@@ -1,5 +1,6 @@
 """Distributional reduction: invariances, results, input, and the estimator."""
 
+import dataclasses
 import math
 from functools import partial
 
@@ -292,3 +293,18 @@ def test_an_offset_changes_nothing(X, k, dtype, offset, share):
         rounding = 4 * np.finfo(dtype).eps * abs(offset)
         here, there = (Z.double().flatten().sort().values for Z in (plain.Z, found.Z))  # any order
         torch.testing.assert_close(there, here + offset, rtol=0, atol=rounding)
+
+
+@pytest.mark.parametrize("init", ["reduce_then_cluster", "cluster_then_reduce"])
+def test_a_run_that_is_ended_at_its_start_is_judged_by_both_blocks(init):
+    """It says that it converged only where going on gains next to nothing."""
+    cloud = RNG.normal(size=(60, 4)) + 3 * np.eye(4)[np.arange(60) % 4]
+    S = torch.exp(-drot.sqeuclidean(cloud).dense() / 8)
+    ended = drot.distributional_reduction(
+        S, 5, init=init, n_starts=1, on_failure="ignore", callback=lambda *_: True
+    )
+    best = drot.distributional_reduction(S, 5, init=ended, on_failure="ignore")
+    assert best.objective > 0.999 * ended.objective or not ended.converged
+    flat = dataclasses.replace(best, Z=1e-4 * best.Z)  # in one place no force tells them apart
+    again = drot.distributional_reduction(S, 5, init=flat, on_failure="ignore")
+    assert again.objective < 1.01 * best.objective

@@ -66,7 +66,7 @@ def test_plan_of_similarities_with_an_offset(dtype, solver):
     assert far.objective == pytest.approx(plain.objective, rel=10 * tol) and far.n_iter > 0
     assert far.objective == pytest.approx(energy(A, S, far.plan.double()), rel=10 * tol)
     assert drot.gw_objective(offset + C, offset + B, far.plan) == pytest.approx(far.objective)
-    size = w @ (A - w @ A @ w).square() @ w + (S - w @ A @ w).square().mean()
+    size = w @ (A - w @ A @ w).square() @ w + (S - w @ A @ w).square().diagonal().min()
 
     def gap(T) -> float:
         G = drot.gromov.gw_gradient(A, S, T)

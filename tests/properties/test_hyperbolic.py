@@ -1,7 +1,9 @@
 """Chapter 14: prototypes in the Lorentz model, against closed forms and differences."""
 
 import itertools
+import math
 
+import drot
 import mpmath
 import numpy as np
 import pytest
@@ -56,10 +58,12 @@ def test_gradient_and_value(kernel, normalization, loss):
     for i, j in itertools.product(range(4), range(2)):
         x = torch.zeros_like(v)
         x[i, j] = 1e-5
-        up, down = (terms.objective(to_lorentz(exponential_map(s * x, v)), c) for s in (1, -1))
+        up, down = (
+            terms.objective(to_lorentz(exponential_map(s * 0.7 * x, v)), c) for s in (1, -1)
+        )
         assert float(found.gradient[i, j]) == pytest.approx((up - down) / 2e-5, abs=1e-8)
     whole, pull = float(found.gradient.norm()), float(found.attraction.norm())
-    size = float((squared_distances(v).mean() / 2).sqrt())
+    size = float((squared_distances(v).mean() / 2).sqrt()) / 0.7  # bandwidths
     least = min(1, size**2) * terms.position_loss(c).mass / (2 * size)  # of four points
     assert terms.residual_at(to_lorentz(v), c) == pytest.approx(whole / max(pull, least), rel=1e-12)
     # lengths are those of the sheet, so that this is the length of the Riemannian gradient
@@ -131,3 +135,52 @@ def test_too_far():
         hyperbolic.distances(to_lorentz(v))
     with pytest.raises(ValueError, match="means overflow past 5e\\+18"):  # single precision
         hyperbolic.distances(to_lorentz(at(np.full(3, 60.0), np.arange(3.0))).float())
+
+
+GROUPS = cloud(20, 3) + 2 * torch.eye(4)[torch.arange(20) % 4, :3].double()
+NEAR = torch.exp(-drot.sqeuclidean(GROUPS).dense() / 4)
+
+
+@pytest.mark.parametrize(
+    "kernel, scale",
+    [*(("student", scale) for scale in (1e-8, 0.1, 3.0, 100.0)), ("gaussian", 10.0)],
+)
+def test_no_bandwidth_gives_a_false_certificate(kernel, scale):
+    """Who converged cannot gain by a dilation of the map; all answers are in range."""
+    options = {"kernel": kernel, "scale": scale}
+    found = hyperbolic.distributional_reduction(
+        NEAR, 4, n_starts=1, max_iter=10, on_failure="ignore", **options
+    )
+    assert math.isfinite(found.objective) and bool(hyperbolic.to_poincare(found.Z).isfinite().all())
+    terms = HyperbolicProblem(NEAR, 4, kernel=kernel, gamma=scale)
+    c = terms.couple(found.plan)
+    assert terms.objective(found.Z, c) == pytest.approx(found.objective)
+    if found.converged:
+        length = torch.asinh(found.Z[:, 1:].norm(dim=1, keepdim=True)).clamp_min(1e-300)
+        for factor in (0.5, 2, 50):
+            far = (factor * length).clamp_max(170.0)
+            ends = to_lorentz(
+                torch.sinh(far) * torch.nn.functional.normalize(found.Z[:, 1:], eps=0)
+            )
+            assert terms.objective(ends, c) > 0.99 * found.objective
+
+
+def test_a_narrow_kernel_sees_a_plane():
+    flat = drot.distributional_reduction(NEAR, 4, kernel="gaussian", init="random").objective
+    for scale in (1e-2, 1e-8):
+        found = hyperbolic.distributional_reduction(
+            NEAR, 4, kernel="gaussian", scale=scale, on_failure="ignore"
+        )
+        assert found.objective < 1.01 * flat
+
+
+@pytest.mark.parametrize("scale", [1e-120, 1e3])
+def test_a_bandwidth_out_of_range_is_refused(scale):
+    with pytest.raises(ValueError, match=rf"scale={scale:g} must lie from"):
+        hyperbolic.distributional_reduction(NEAR, 4, scale=scale)
+
+
+@pytest.mark.parametrize("radius", [20.0, 60.0, 170.0])
+def test_the_ball_is_open(radius):
+    far = [[math.cosh(radius), math.sinh(radius), 0.0], [1.0, 0.0, 0.0]]
+    assert 0.999 < float(hyperbolic.to_poincare(far).norm(dim=1).max()) < 1

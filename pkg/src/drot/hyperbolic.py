@@ -34,6 +34,7 @@ from .gromov.contraction import Coupling
 __all__ = ["distances", "distributional_reduction", "to_poincare", "wrapped_normal"]
 
 _FAR = 175.0  # distance from the origin up to which heights, and their means, are in range
+_NARROW, _WIDE = 1e-100, 100.0  # bandwidths: e^-12 of a Gaussian is the least in range
 _REACH = 2.0  # of normal coordinates, which stretch a length by at most sinh(r) / r = 1.8 there
 
 
@@ -145,7 +146,8 @@ def to_poincare(Z) -> Tensor:
     [[0.0, 0.0], [0.7616, 0.0]]
     """
     Z = as_lorentz(Z)
-    return Z[:, 1:] / (1 + Z[:, :1])
+    ball, most = Z[:, 1:] / (1 + Z[:, :1]), 1 - 4 * torch.finfo(Z.dtype).eps
+    return ball * (most / ball.norm(dim=1, keepdim=True).clamp_min(most))  # far out it rounds to 1
 
 
 @takes_options_of(euclidean_reduction, SearchOptions)
@@ -178,7 +180,7 @@ def distributional_reduction(
         As in :func:`drot.distributional_reduction`.
     kernel : {"student", "gaussian"}
     scale : float
-        :math:`\gamma`.
+        :math:`\gamma`, from 1e-100 to 100.
     init, n_starts, clustering, tol, max_iter, random_state, callback, on_failure
         As in :func:`drot.distributional_reduction`; positions start from a wrapped normal. The
         residual compares lengths of Riemannian gradients.
@@ -207,13 +209,13 @@ def distributional_reduction(
     """
     check_choice("kernel", kernel, KERNELS)
     make = partial(HyperbolicProblem, gamma=as_positive("scale", scale))
+    if not _NARROW <= scale <= _WIDE:
+        raise ValueError(
+            f"scale={scale:g} must lie from {_NARROW:.0e} to {_WIDE:.0f}: squares of narrower "
+            f"kernels underflow, and distances in range, to {2 * _FAR:.0f}, do not fill wider ones"
+        )
     where = "hyperbolic.distributional_reduction"
     return solve(where, similarity, n_prototypes, init, make=make, kernel=kernel, **options)
-
-
-def _spread(v: Tensor) -> float:
-    """Root mean square distance between two points, over the square root of 2, as of a plane."""
-    return float((squared_distances(v).mean() / 2).sqrt())
 
 
 class HyperbolicProblem(ReductionProblem):
@@ -229,10 +231,15 @@ class HyperbolicProblem(ReductionProblem):
     def around(self, v: Tensor, c: Coupling, x: Tensor, warm: Tensor | None = None) -> Evaluation:
         """E_L as a function of normal coordinates x (k, q) around the space-like parts v.
 
-        The derivative is exact by the logarithm of the kernel, then by the chain of the distance.
+        In bandwidths, as residuals are; infinite where heights leave the range. The derivative is
+        exact by the logarithm of the kernel, then by the chain of the distance.
         """
         x = x.detach().requires_grad_()
-        log = self.log_kernel(to_lorentz(exponential_map(x, v)))
+        ends = exponential_map(self.gamma * x, v)
+        if not float(ends.detach().norm(dim=1).max()) <= math.sinh(_FAR):
+            none = torch.full_like(v, math.nan)  # no certificate
+            return Evaluation(value=math.inf, attraction=none, repulsion=none)
+        log = self.log_kernel(to_lorentz(ends))
         M, q = c.M.to(log), c.q.to(log)
         C, h2 = kernel_structure(log.detach(), M, q, self.normalization, self.loss)
         value = objective_at(C, h2, M, q, self.constant, self.loss)
@@ -250,26 +257,31 @@ class HyperbolicProblem(ReductionProblem):
             return g * len(v) / (4 * mass)
 
         while True:
-            objective, size = partial(self.around, v, c), _spread(v)
+            objective, size = partial(self.around, v, c), self.size(to_lorentz(v))
             for step in lbfgs(objective, torch.zeros_like(v), metric, reach=math.inf):
                 count += 1
                 done = step.found.residual(size, mass) <= tol or count > max_iter
-                if done or float(step.Z.norm(dim=1).max()) > _REACH:
+                if done or self.gamma * float(step.Z.norm(dim=1).max()) > _REACH:
                     break
-            v = exponential_map(step.Z, v)
+            v = exponential_map(self.gamma * step.Z, v)
             if done or not bool(step.Z.any()):
                 return to_lorentz(v)
 
     def residual_at(self, Z: Tensor, c: Coupling) -> float:
         v = Z[:, 1:]
         here = self.around(v, c, torch.zeros_like(v))  # where they keep all lengths
-        return here.residual(_spread(v), self.position_loss(c).mass)
+        return here.residual(self.size(Z), self.position_loss(c).mass)
+
+    def size(self, Z: Tensor) -> float:
+        """Root mean square distance of two points over the square root of 2, as of a plane."""
+        return float((squared_distances(Z[:, 1:]).mean() / 2).sqrt()) / self.gamma
 
     def initial_positions(self, c: Coupling, rng: np.random.Generator) -> Tensor:
         return self.random_positions(len(c.q), rng)
 
     def random_positions(self, k: int, rng: np.random.Generator) -> Tensor:
-        Z = wrapped_normal(k, n_components=self.n_components, random_state=rng)
+        near = min(1.0, self.gamma)  # of narrower kernels the space is flat
+        Z = wrapped_normal(k, n_components=self.n_components, scale=near, random_state=rng)
         return Z.to(self.w.device)
 
     def cloud(self, Z: Tensor) -> Tensor:

@@ -243,7 +243,11 @@ class ReductionProblem:
     def residual_at(self, Z: Tensor, c: Coupling) -> float:
         """The length of dE/dZ, in units of its part that pulls (:meth:`Evaluation.residual`)."""
         loss = self.position_loss(c)
-        return loss.evaluate(Z).residual(radius(_centred(Z)), loss.mass)
+        return loss.evaluate(Z).residual(self.size(Z), loss.mass)
+
+    def size(self, Z: Tensor) -> float:
+        """The radius of the map, in bandwidths of the kernel."""
+        return radius(_centred(Z))
 
     def initial_positions(self, c: Coupling, rng: np.random.Generator) -> Tensor:
         """Positions to begin with: slow eigenvectors of M, or chance where it is too small."""

@@ -14,6 +14,7 @@ from .._core.checks import Seed, as_count, as_rng, check_choice
 from .._core.run import OnFailure, multistart, read_limits
 from .._core.threads import by_size
 from ..embeddings.embed import MAP_TOL
+from ..embeddings.losses import ONE_PLACE
 from ..gromov.loss import LossName
 from ..gromov.semirelaxed import Callback
 from ..gromov.starts import as_init
@@ -206,6 +207,7 @@ def solve(
     tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
     points_tol, most = (max(tol, MAP_TOL), _PLACE) if descend else (tol, max_iter)
     first = starts(problem, init, n_starts, clustering, random_state, tol, points_tol, most)
+    first = map(partial(at_rest, problem), first) if descend else first
     blocks, rounds = partial(block_descent, problem, tol=tol), max_iter if descend else 0
     found = multistart(where, first, blocks, lambda at: (at.residual, at.Z), rounds, callback)
     return problem.result(found, tol, on_failure)
@@ -219,11 +221,16 @@ def block_descent(problem: ReductionProblem, now: Iterate, tol: float) -> Iterat
         Z = problem.update_positions(now.Z, now.coupling, tol, _INNER)  # 1
         now = accept(problem, now, Z=Z)
         now = accept(problem, now, coupling=problem.update_plan(now.Z, now.coupling))  # 2
-        residual = max(f(now.Z, now.coupling) for f in (problem.residual_at, problem.plan_gap))
-        now = now._replace(residual=residual)
-        if residual <= tol or not now.value < before:  # 3
+        now = at_rest(problem, now)
+        if now.residual <= tol or not now.value < before:  # 3
             yield now
             return
+
+
+def at_rest(problem: ReductionProblem, now: Iterate) -> Iterate:
+    """With the residual of both blocks."""
+    found = (f(now.Z, now.coupling) for f in (problem.residual_at, problem.plan_gap))
+    return now._replace(residual=max(found))
 
 
 def accept(problem: ReductionProblem, now: Iterate, **block) -> Iterate:
@@ -246,9 +253,9 @@ def starts(
     kinds = as_init(init, problem.w, problem.k, get_args(Start))
     if isinstance(kinds, Tensor):
         c = problem.couple(kinds)
-        if isinstance(init, DistributionalReduction):
+        if given := isinstance(init, DistributionalReduction):
             Z = problem.read_positions(init.Z)
-        else:
+        if not given or problem.size(Z) <= ONE_PLACE:  # where no force tells them apart
             Z = problem.initial_positions(c, as_rng(random_state))
         yield Iterate(Z, c, math.inf, problem.objective(Z, c))
         return

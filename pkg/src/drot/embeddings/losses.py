@@ -36,7 +36,7 @@ PairKernel = Literal["student", "curve"]
 SNENormalization = Literal["sum", "rows"]
 
 GUARD = 1e-3  # squared distance, of a curve of spread 1
-_ONE_PLACE = 1e-3  # radius in bandwidths of the kernel: F is within 1e-5 of its value there
+ONE_PLACE = 1e-3  # radius in bandwidths of the kernel: F is within 1e-5 of its value there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class Evaluation:
         """
         scale = size * len(self.attraction) ** 0.5 / mass
         whole = scale * float(self.gradient.double().norm())
-        if size <= _ONE_PLACE:  # forces vanish there in proportion to the size
+        if size <= ONE_PLACE:  # forces vanish there in proportion to the size
             return whole
         part = scale * float(self.attraction.double().norm())
         return whole / max(part, min(1.0, size * size))

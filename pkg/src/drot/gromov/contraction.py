@@ -121,7 +121,7 @@ class Contraction:
     def scale(self, w: Tensor, constant: float) -> float:
         """The size of the terms of E_L: what a residual is measured in."""
         of_cost = constant if self.loss.free else float(w @ (self.cost @ w))
-        return of_cost + float(self.f2.mean())
+        return of_cost + float(self.f2.diagonal().min())  # of all mass in the place that suits it
 
     def forbidden(self, T: Tensor) -> Tensor:
         """Where mass would match an end of the range in Cbar with another number, (n, k)."""

@@ -143,8 +143,8 @@ def semi_relaxed_gw(
     tol : float, optional
         Largest accepted Frank-Wolfe gap
         :math:`\max_S \langle \nabla E_L(T), T - S \rangle`, as a share of
-        :math:`\sum_{ij} (C_{ij} - m)^2 w_i w_j` plus the mean of :math:`(\bar C_{kl} - m)^2`, with
-        :math:`m = w^\top C w` (``"kl"``: of m plus the mean of :math:`\bar C`). Default 1e-9 in
+        :math:`\sum_{ij} (C_{ij} - m)^2 w_i w_j` plus the least :math:`(\bar C_{kk} - m)^2`, with
+        :math:`m = w^\top C w` (``"kl"``: of m plus the least :math:`\bar C_{kk}`). Default 1e-9 in
         float64, 1e-4 in float32.
     max_iter : int
         Iterations from each start.

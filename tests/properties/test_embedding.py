@@ -192,6 +192,7 @@ def test_the_seed_tells_parts_apart(dtype, kept, tiled, parts, size, monkeypatch
         exchanged = P.exchanged
         P.exchanged = lambda v, f=exchanged: passes.append(0) or f(v)
         starts.append(spectral_start(P, random_state=seed))
+    assert all(start.is_contiguous() for start in starts)
     first, again, *tiles, other = starts
     assert (again - first).abs().max() < kept
     assert all((start - first).abs().max() < tiled for start in tiles)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from drot import fuzzy_union
-from drot._core.kernels import suits
+from drot._core.loops import suits
 from drot.embeddings.losses import BernoulliLoss, KernelLoss, SNELoss
 from drot.embeddings.starts import random_start
 from objectives import A, B, fuzzy, joint, objective

@@ -8,7 +8,7 @@ import oracles
 import pytest
 import scipy.special
 import torch
-from drot._core.roots import moments
+from drot.affinities.bandwidths import moments
 from numpy.testing import assert_allclose, assert_array_equal
 from plans import cloud_cost
 

@@ -23,7 +23,7 @@ from .._core.checks import (
     check_same_device,
     refuse_entries,
 )
-from .._core.kernels import exp, log_sum_exp
+from .._core.loops import exp, log_sum_exp
 from .._core.saving import Saved
 from ..costs.array import Nearest, Pairwise, WithoutDiagonal, as_pairwise, tile_rows
 from ..costs.distances import sqeuclidean, student_cost
@@ -92,7 +92,7 @@ class Affinity(Saved):
     def plan(self) -> Tensor:
         """P itself, shape (n, m)."""
         check_fits(self.shape, self.dtype, self.device)
-        # not _core.kernels.exp: its last bit depends on the place, P = P^T
+        # not _core.loops.exp: its last bit depends on the place, P = P^T
         return self.logs.map(lambda _, log_p: log_p.exp_())
 
     def dense(self) -> Tensor:

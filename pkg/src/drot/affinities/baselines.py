@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import as_perplexity, as_positive, check_choice, check_fits, check_reach
-from .._core.roots import solve_rows
 from .._core.run import OnFailure, iterate
 from .._core.threads import by_size
 from ..costs.array import as_pairwise
+from .bandwidths import solve_rows
 from .base import AffinityCallback
 from .rows import entropic_affinity
 from .symmetric_dual import Point, SymmetricEntropicAffinity, read_dual

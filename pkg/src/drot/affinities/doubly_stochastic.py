@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_number
-from .._core.kernels import exp
+from .._core.loops import exp
 from .._core.roots import halley
 from .._core.run import OnFailure, iterate, read_limits
 from .._core.threads import by_size

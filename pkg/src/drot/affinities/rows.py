@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import as_count, as_perplexity, as_positive, check_choice, check_reach
-from .._core.kernels import exp, log_sum_exp
-from .._core.roots import find_roots, first_bandwidth, moments, solve_rows
+from .._core.loops import exp, log_sum_exp
+from .._core.roots import find_roots
 from .._core.run import OnFailure, certificate, read_limits
 from .._core.threads import by_size
 from ..costs.array import (
@@ -27,6 +27,7 @@ from ..costs.array import (
     tile_rows,
 )
 from ..costs.distances import nearest
+from .bandwidths import first_bandwidth, moments, solve_rows
 from .base import Affinity, refuse_rows
 
 
@@ -200,7 +201,7 @@ def entropic_affinity(
         nonlocal trace, evaluations
         for rows, tile in cost.packed_tiles(tile_rows(cost)):
             cheapest, numbers = tile.amin(dim=1), torch.arange(n, device=tile.device)[rows]  # (b,)
-            log_eps, log_z, gap, errors, work = _solve(tile, xi[rows], numbers, tol, max_iter)
+            log_eps, log_z, gap, errors, work = _bandwidths(tile, xi[rows], numbers, tol, max_iter)
             trace = [max(pair) for pair in zip_longest(trace, errors, fillvalue=0.0)]
             evaluations += work
             eps = log_eps.exp()
@@ -219,12 +220,12 @@ def entropic_rows(cost: Tensor, perplexity: ArrayLike, rows: Tensor) -> Tensor:
     """
     tol, max_iter = read_limits(None, 100, "raise", cost.dtype)
     xi = as_perplexity(perplexity, len(cost), cost.device)
-    log_eps, _, gap, errors, _ = _solve(cost, xi, rows, tol, max_iter)
+    log_eps, _, gap, errors, _ = _bandwidths(cost, xi, rows, tol, max_iter)
     certificate("rows of new points", float(gap.abs().max()), len(errors), tol, "raise")
     return torch.softmax(-(cost - cost.amin(dim=1, keepdim=True)) / log_eps.exp()[:, None], dim=1)
 
 
-def _solve(tile: Tensor, xi: Tensor, rows: Tensor, tol: float, max_iter: int) -> tuple:
+def _bandwidths(tile: Tensor, xi: Tensor, rows: Tensor, tol: float, max_iter: int) -> tuple:
     """What :func:`solve_rows` finds for costs (b, k), infinite where a pair is forbidden."""
     excess = tile - tile.amin(dim=1, keepdim=True)
     check_reach(xi, (excess == 0).sum(dim=1), excess.isfinite().sum(dim=1), rows)

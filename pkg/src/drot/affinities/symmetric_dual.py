@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_perplexity
-from .._core.kernels import dots, exp
+from .._core.loops import dots, exp
 from .._core.run import Course, OnFailure, read_limits
 from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
 from .base import SymmetricAffinity, less_base

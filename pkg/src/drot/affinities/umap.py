@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_count, as_number, as_positive
-from .._core.kernels import exp
+from .._core.loops import exp
 from .._core.roots import find_roots
 from .._core.run import OnFailure, certificate, read_limits
 from .._core.threads import by_size
@@ -142,7 +142,7 @@ def _bandwidths(
     padded = torch.cat([torch.zeros_like(place).to(distances), distances], dim=1)
     rho = padded.gather(1, place.clamp_max(k - 1) if rank else torch.zeros_like(place)).squeeze(1)
     excess = (distances - rho[:, None]).clamp_min_(0.0)
-    sigma, trace = _solve(excess, math.log2(k), tol / 2, max_iter)  # sums below round anew
+    sigma, trace = _sigmas(excess, math.log2(k), tol / 2, max_iter)  # sums below round anew
     # means over k entries: the distance of a point to itself counts, as in umap-learn
     sums = distances.sum(dim=1)
     floor = _FLOOR * torch.where(rho > 0, sums, sums.mean() if whole is None else whole) / k
@@ -169,7 +169,7 @@ def membership_rows(
     return torch.zeros_like(cost).scatter_(1, columns, _logs(values, rho, sigma).exp_())
 
 
-def _solve(excess: Tensor, target: float, tol: float, max_iter: int) -> tuple[Tensor, list[float]]:
+def _sigmas(excess: Tensor, target: float, tol: float, max_iter: int) -> tuple[Tensor, list[float]]:
     """sigma (n,) with sum_j exp(-excess_ij / sigma_i) = target, and the errors by iteration.
 
     0 where the certain edges alone reach the target.

@@ -23,7 +23,7 @@ from .._core.algebra import ratio, total
 from .._core.checks import check_choice
 from ..affinities.sinkhorn import balance
 from ..costs.kernels import KERNELS, squares
-from ..embeddings.kernels import KernelMatrix
+from ..embeddings.kernel_matrix import KernelMatrix
 from ..embeddings.losses import Evaluation, KernelLoss, Normalizer
 from ..embeddings.plans import Plan
 from ..gromov.loss import Loss, LossName, as_loss

@@ -29,7 +29,7 @@ from .losses import Evaluation
 Evaluate = Callable[[Tensor, Tensor | None], Evaluation]  # takes Z and a warm start
 Metric = Callable[[Tensor], Tensor]  # g -> B^-1 g, (n, q), for a positive definite B
 
-_SHIFT = 1e-3  # mu, for rows of mass 1
+_RIDGE = 1e-3  # mu, for rows of mass 1
 _DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions
 _MEMORY = 10  # pairs of L-BFGS
 _REACH = 0.1  # longest step, in radii of the map
@@ -59,7 +59,7 @@ def metric_of(weights: Tensor | Pairwise) -> Metric:
     if isinstance(weights, Tensor):
         degrees = weights.sum(dim=1)  # (n,)
         B = weights.mul(-4.0)
-        B.diagonal().add_(4 * degrees + _SHIFT * degrees.mean())
+        B.diagonal().add_(4 * degrees + _RIDGE * degrees.mean())
         return inverse(B)
     n = weights.shape[0]
     k = min(_NEAR, n - 1)
@@ -67,7 +67,7 @@ def metric_of(weights: Tensor | Pairwise) -> Metric:
     ends = np.repeat(np.arange(n), k), columns.cpu().numpy().ravel()
     near = csr_array((-values.double().cpu().numpy().ravel(), ends), shape=(n, n))
     mass = float((weights @ torch.ones_like(values[:, 0])).double().sum())
-    B = laplacian(4 * near.maximum(near.T)) + _SHIFT * mass / n * eye_array(n)
+    B = laplacian(4 * near.maximum(near.T)) + _RIDGE * mass / n * eye_array(n)
     options = {"rtol": _CG_TOL, "maxiter": _CG_MOST, "M": diags_array(1 / B.diagonal())}
 
     def solve(g: Tensor) -> Tensor:

@@ -23,13 +23,13 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_points, as_positive, as_real, check_choice, check_finite, check_fits
-from .._core.kernels import CurvePairs, StudentPairs, suits
+from .._core.loops import CurvePairs, StudentPairs, suits
 from ..affinities.base import symmetrize
 from ..affinities.rows import EntropicAffinity
 from ..affinities.sinkhorn import balance
 from ..costs.array import Diagonal, Nearest
 from ..costs.kernels import KERNELS, Curve, Kernel, KernelName
-from .kernels import KernelMatrix, TiledKernel
+from .kernel_matrix import KernelMatrix, TiledKernel
 from .plans import as_plan
 
 PairKernel = Literal["student", "curve"]

@@ -160,7 +160,7 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
 
     Z = leading(product, block, q, tol)[1] * share.masked_fill(lonely, 1)
     Z = Z.flip(1)  # the slowest first
-    return at_unit_variance(Z * signs(Z)).to(P.dtype)
+    return at_unit_variance(Z * signs(Z)).to(P.dtype).contiguous()
 
 
 def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:

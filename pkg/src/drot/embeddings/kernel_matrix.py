@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from .._core.kernels import StudentPairs, exp
+from .._core.loops import StudentPairs, exp
 from ..costs.array import gather
 from ..costs.kernels import Curve
 

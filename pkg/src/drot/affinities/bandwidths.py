@@ -1,0 +1,51 @@
+"""Bandwidths of rows, by their perplexities."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .._core.loops import exp
+from .._core.roots import Derivatives, find_roots
+
+
+def solve_rows(
+    excess: Tensor, log_xi: Tensor, tol: float, max_iter: int
+) -> tuple[Tensor, Tensor, Tensor, list[float], int]:
+    """Find log eps (b,) so that each row of ``excess`` (b, k) has log perplexity ``log_xi``.
+
+    Also returns log Z (b,), the error left (b,), the largest error of each iteration, and the
+    number of rows evaluated in all.
+    """
+    log_z = torch.empty_like(excess[:, 0])
+
+    def gap(t: Tensor, excess: Tensor, rows: Tensor) -> Derivatives:
+        log_z[rows], shannon, slope, curvature = moments(excess, t)
+        return shannon - log_xi[rows], slope, curvature
+
+    log_eps, left, errors, work = find_roots(gap, first_bandwidth(excess), excess, tol, max_iter)
+    return log_eps, log_z, left, errors, work
+
+
+def first_bandwidth(excess: Tensor) -> Tensor:
+    """A first log bandwidth: a tenth of the mean excess of each row."""
+    finite = excess.isfinite()
+    total = excess.masked_fill(~finite, 0.0).sum(dim=1)
+    return (0.1 * total / finite.sum(dim=1)).log()
+
+
+def moments(excess: Tensor, log_eps: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    r"""log Z, Shannon entropy S of the softmax of ``-excess / eps``, dS/dt, d2S/dt2; t = log eps.
+
+    With e = excess / eps, S = log Z + E[e], dS/dt = Var[e] and d2S/dt2 = K3[e] - 2 Var[e],
+    where K3 is the third central moment.
+    """
+    # beyond 1e3 a weight is 0 in float64, and its moments must be 0 rather than 0 * inf
+    e = (excess * torch.exp(-log_eps)[:, None]).clamp_max_(1e3)  # (b, k)
+    weight = exp(e, -1)
+    z = weight.sum(dim=1)
+    first, second, third = (weight.mul_(e).sum(dim=1) / z for _ in range(3))
+    variance = (second - first.square()).clamp_min_(0.0)
+    skew = third - 3 * first * second + 2 * first**3
+    log_z = z.log()
+    return log_z, log_z + first, variance, skew - 2 * variance

@@ -130,9 +130,9 @@ def read_terms(
     check_choice("normalization", chosen, get_args(Normalization))
     if chosen not in known or (gram and not found.free):
         raise ValueError(
-            "kernel='gram' has entries of both signs and goes with loss='square' and "
-            "normalization='none'; another goes with loss='kl', or with 'square' and 'sum' or "
-            f"'none'; got {kernel!r}, {found.name!r} and {chosen!r}"
+            f"kernel={kernel!r}, loss={found.name!r} and normalization={chosen!r} do not go "
+            "together: 'gram', with entries of both signs, takes 'square' and 'none', another "
+            "kernel 'kl', or 'square' with 'sum' or 'none'"
         )
     if found.high < math.inf:
         raise ValueError(

@@ -202,6 +202,17 @@ def test_the_seed_tells_parts_apart(dtype, kept, tiled, parts, size, monkeypatch
     assert torch.pdist(places).min() > 1e-3
 
 
+@pytest.mark.parametrize("method", [drot.sne, drot.tsne, drot.umap])
+def test_a_result_in_one_place_is_no_solution(method):
+    """There all forces vanish; going on from it sorts the points all the same."""
+    P = drot.entropic_affinity(
+        drot.sqeuclidean(cloud("gaussian", 1, 40, 4)), perplexity=6, diagonal="drop"
+    )
+    found = method(P, random_state=0)
+    again = method(P, init=dataclasses.replace(found, Z=1e-8 * found.Z))
+    assert again.n_iter > 0 and again.value < found.value + 0.1 * abs(found.value)
+
+
 def test_points_without_neighbours_tell_no_parts_apart():
     rng = np.random.default_rng(0)
     P = torch.block_diag(*(torch.from_numpy(rng.random((30, 30))) for _ in range(6)))

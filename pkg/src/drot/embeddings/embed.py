@@ -14,7 +14,7 @@ from .._core.run import OnFailure, iterate, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
 from .descent import Step, adam, lbfgs, metric_of, radius
-from .losses import Evaluation, KernelLoss, as_objective
+from .losses import ONE_PLACE, Evaluation, KernelLoss, as_objective
 from .starts import START_SIZE, apart, at_scale, random_start, spectral_start
 
 MapSolver = Literal["lbfgs", "adam"]
@@ -194,7 +194,7 @@ def embed(
 
     def steps() -> Iterator[tuple[Step, float, Tensor, float]]:
         Z = first
-        if not isinstance(init, Embedding):
+        if not isinstance(init, Embedding) or radius(Z) <= ONE_PLACE:
             Z = at_scale(Z, lambda Z: evaluate(Z, None).value)
             Z = apart(Z, objective.weights, random_state)
         if solver == "adam":

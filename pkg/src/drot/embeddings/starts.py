@@ -139,24 +139,25 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
         degrees = P.exchanged(torch.ones(n, 1, dtype=P.dtype, device=P.device)).double()
     lonely = degrees <= torch.finfo(P.dtype).eps * P.largest
     share = torch.where(lonely, 0.0, degrees.rsqrt())
-    constant = torch.where(lonely, 0.0, degrees.sqrt())  # no coordinate: moved out of [0, 2] below
+    constant = torch.where(lonely, 0.0, degrees.sqrt())  # the eigenvector that is no coordinate
     constant /= constant.norm().clamp(min=torch.finfo(torch.float64).tiny)
     block = torch.from_numpy(as_rng(random_state).standard_normal((n, q + EXTRA))).to(share)
     precision = P.dtype if kept is None else torch.float64
-    liked = block[:, :q]  # parts share an eigenvalue: of its vectors those near to these are taken
-    worth = _LIKED[precision] * torch.arange(q, 0, -1).to(share) / q
+    # parts share an eigenvalue: of its vectors those are taken that are near to the first q here
+    liked = torch.cat([constant, block[:, :q]], dim=1)
+    worth = _LIKED[precision] * torch.arange(q + 1, 0, -1).to(share) / q
+    worth[0] = -3.0  # eigenvalues of L are at most 2
     if kept is not None:
         L = W.mul_(-share).mul_(share.T)  # the normalised Laplacian
         L.diagonal().add_(1 + _SHIFT)
-        L.addmm_(constant, 3 * constant.T).addmm_(liked * worth, liked.T, alpha=-1)
+        L.addmm_(liked * worth, liked.T, alpha=-1)
         product, tol = inverse(L), 1e-7
     else:  # the largest of I - L, by a pass for a block of products
         tol = _RESIDUAL[precision]
 
         def product(v: Tensor) -> Tensor:
             met = share * P.exchanged((share * v).to(P.dtype)).double()
-            met -= constant @ (3 * constant.T @ v)
-            return met.add_(liked @ (worth[:, None] * (liked.T @ v)))
+            return met.addmm_(liked * worth, liked.T @ v)
 
     Z = leading(product, block, q, tol)[1] * share.masked_fill(lonely, 1)
     Z = Z.flip(1)  # the slowest first

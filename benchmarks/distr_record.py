@@ -66,7 +66,7 @@ for row in record:
 
 def settings(name, method, kind="sea", how=None):
     """The seeds of each setting; clusters are spectral, where there are any and none are named."""
-    how = how or {"gram": "kmeans", "coot": "-", "none": "-"}.get(kind, "spectral")
+    how = how or {"coot": "-", "none": "-"}.get(kind, "spectral")
     return runs.get((name, kind, how, method), {})
 
 
@@ -192,12 +192,12 @@ for name in ("mnist", "fashion"):
 PAIRS = {"silhouette": ("homogeneity", "silhouette"), "NMI": ("homogeneity", "nmi")}
 
 
-def front(name, pair, kind, methods):
+def front(name, pair, kind, methods, how=None):
     """The method of the best sum of scores scaled to [0, 1]; if none beats DistR in both; sums."""
     at = {
-        (m, s): np.array([mean(name, m, s, score, kind) for score in pair])
+        (m, s): np.array([mean(name, m, s, score, kind, how) for score in pair])
         for m in methods
-        for s in settings(name, m, kind)
+        for s in settings(name, m, kind, how)
         if kind != "gram" or s[1] == 10
     }
     low, high = np.min(list(at.values()), axis=0), np.max(list(at.values()), axis=0)
@@ -215,6 +215,8 @@ fronts = {
     for what, pair in PAIRS.items()
     for rivals in (PRINTED, METHODS)
 }
+by_means = [front(n, w, "gram", PRINTED, "kmeans")[0] for n in TITLES for w in PAIRS.values()]
+put("dit_", top_means=f"{by_means.count('DistR')} of 16")
 shown = {
     key[:3]: top if on else f"**{top}**"
     for key, (top, on, _) in fronts.items()
@@ -339,7 +341,7 @@ put(
 claims = first == "DistR", second == "centres"
 put("dit_", verdict_second=in_all(*("holds" if claim else "differs" for claim in claims)))
 assert order(mean_sums(METHODS, "sea")) == ["DistR", "CDR", "DRC"]  # "second"
-assert order(mean_sums(METHODS, "gram"))[0] == order(mean_sums(METHODS, "sea", "gram"))[0] == "CDR"
+assert order(mean_sums(METHODS, "gram"))[1] == order(mean_sums(METHODS, "sea", "gram"))[1] == "CDR"
 for name, rivals in (("both_kinds", PRINTED), ("ours", METHODS)):
     sums = mean_sums(rivals, "sea", "gram")
     put("dit_mean_", **{name: ", ".join(f"{m} {one(sums[m], 2)}" for m in order(sums))})
@@ -492,7 +494,7 @@ for step in (0, 40, 100):
     data.append(
         [
             mean(name, "CDR", (50, 2, k), "homogeneity")
-            - mean(name, "CDR", (0, 10, k), "homogeneity", "gram")
+            - mean(name, "CDR", (0, 10, k), "homogeneity", "gram", "kmeans")
             for name, k in at
         ]
     )

@@ -426,20 +426,9 @@ def least_eigenvalue(case: Case) -> float:
     """Of the similarity on vectors of sum 0, over the largest: below 0, it is not CPD."""
     C = similar(case.similarity, load(case.data, case.n)[0], case.perplexity)
     C = C - C.mean(dim=0) - C.mean(dim=1, keepdim=True) + C.mean()
-    most = float(torch.linalg.matrix_norm(C, ord=2)) if len(C) < 100 else size(C)
+    most = float(eigvalsh(C.numpy(), subset_by_index=(len(C) - 1, len(C) - 1))[0])
     C = (C + most / len(C)).numpy()  # the constant vector goes to the other end
     return float(eigvalsh(C, subset_by_index=(0, 0))[0]) / most
-
-
-def size(C: Tensor) -> float:
-    """The largest eigenvalue, nearly, by powers."""
-    x = torch.ones(len(C)).to(C)
-    x[::2] = -1
-    for _ in range(100):
-        x = C @ x
-        length = float(x.norm())
-        x = x / length
-    return length
 
 
 def compute(**case: Any) -> dict[str, Any]:

@@ -233,6 +233,25 @@ put(
     slow_most=one(max(slow_leads)),
     less_slow=words(sum(gap < 0 for gap in minus(slow_leads, leads["paper"]))),
 )
+for end, place, gaps in (
+    ("rule", 0, leads["rule"]),
+    ("slow", 1, slow_leads),
+    ("rest", 2, leads["rest"]),
+):
+    found = []
+    for n, gap, theirs in zip(FIVE, gaps, leads["paper"], strict=True):
+        spreads = [printed[n, m, SCORES[0]][1] for m in PAIR]
+        spreads += [statistics.pstdev(top(n, FORMS[m][place], SCORES[0])[1]) for m in PAIR]
+        found.append(nearness(gap, theirs, math.hypot(*spreads)))
+    held, near = (words(found.count(word)) for word in ("holds", "near"))
+    put(
+        "t3_leads_",
+        **{
+            end: held,
+            f"{end}_verdict": judged(found.count("holds"), 5),
+            f"{end}_both": f"{held} hold, {near} near",
+        },
+    )
 put(
     "t3_",
     lead_bare=by_set(minus(rest["t-SNEkhorn"], bare["t-SNE"])),

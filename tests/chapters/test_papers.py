@@ -134,10 +134,10 @@ def test_verdicts_are_counted():
     assert sum(first) == n["{ref}"]
     for counted in (
         f"Of {total['statements']} lines {n['holds']} hold, {len(beside)} of them with",
-        f"by their first link {first[0]} are false as stated (",
+        f"by their first link {first[0]} are false as stated,",
         f"{first[1]} lack a hypothesis,",
         f"{first[2]} are stronger than shown, {first[3]} misprints",
-        f"Of {total['scores']} lines, each of several claims, {n['in part']} hold in part",
+        f"Of {total['scores']} lines {n['in part']} hold in part;",
         f"({n['seen']} of {total['figures']} lines)",
     ):
         assert counted in MAP, counted

@@ -14,13 +14,13 @@ openTSNE runs in two ways. With its defaults, the start is multiplied by 1e-4 an
 the 1000 steps exaggerate the attraction. In lines of variant ``plain`` the start is taken as it is,
 and all 1000 steps descend on the objective itself, at rate n / 12. Neighbours are exact, so
 openTSNE draws no random number: from PCA and from Laplacian eigenmaps there is one result.
-Variant ``scale 1`` changes the scale of the start alone.
+Variant ``scale 1`` changes the scale of the start alone, and ``plain 5`` that of a plain run.
 umap-learn stretches the start to [0, 10] in both columns and draws negative samples at random.
 In lines of variant ``pixels`` there is no PCA first, for the method and for its score.
 
 Method ``t-SNE`` is ``drot.tsne`` to rest, a residual of 1e-3. It keeps n x n arrays
 and runs on 2000 of the images, the first 200 of each class, whose starts are computed from them
-alone. ``openTSNE`` runs on these 2000 as well.
+alone. ``openTSNE`` runs on these 2000 as well, plainly from starts of four scales too.
 
 Lines of 8920 points of MNIST and of BALANCED["fashion"] of Fashion-MNIST are the balanced samples:
 the first points of each class, as many as the rarest has, with the paper's five seeds.
@@ -63,6 +63,7 @@ SEEDS = range(5)
 PERPLEXITY, N_NEIGHBORS = 30, 15  # of t-SNE and ccPCA; of UMAP
 SMALL = 2000
 BALANCED = {"mnist": 8920, "fashion": 9720}  # as many of each class as the rarest class has
+SCALES = ("1e-4", "5", "25")  # of plain starts, beside 1
 RUNS = [  # data, points, method, variant, seeds of each start: one where nothing is random
     *[(name, 10_000, "start", "", (3, 1, 1, 3)) for name in DATA],
     *[(name, 10_000, "UMAP", "", (3, 3, 3, 3)) for name in DATA],
@@ -72,13 +73,15 @@ RUNS = [  # data, points, method, variant, seeds of each start: one where nothin
     ("mnist", 10_000, "openTSNE", "scale 1", (1, 0, 0, 0)),
     *[("mnist", 10_000, method, "pixels", (0, 1, 0, 1)) for method in ("start", "UMAP")],
     *[(d, SMALL, m, "", (1, 1, 1, 1)) for d in DATA for m in ("start", "openTSNE", "t-SNE")],
+    *[(d, SMALL, "openTSNE", "plain", (1, 1, 0, 1)) for d in DATA],
+    *[(d, SMALL, "openTSNE", f"plain {s}", (0, 1, 0, 1)) for d in DATA for s in SCALES],
     *[(d, n, "start", "", (5, 1, 1, 5)) for d, n in BALANCED.items()],
     *[(d, n, "openTSNE", "plain", (5, 1, 1, 5)) for d, n in BALANCED.items()],
     *[(d, n, "UMAP", "", (5, 5, 5, 5)) for d, n in BALANCED.items()],
 ]
 ITERATIONS = 1000  # of openTSNE, 250 of them exaggerated
 SCALE = 1e-4  # of the start of openTSNE
-VARIANTS = ("-", "plain", "scale 1", "pixels")
+VARIANTS = ("-", "plain", *(f"plain {s}" for s in SCALES), "scale 1", "pixels")
 
 
 @functools.cache
@@ -156,11 +159,12 @@ def nearest(name: str, n: int, variant: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def run_opentsne(name: str, n: int, variant: str, Z: Tensor) -> np.ndarray:
-    """openTSNE; plain, it exaggerates nothing. Named variants take Z as it is."""
+    """openTSNE; plain, it exaggerates nothing. Named variants take Z as it is, or by a factor."""
     import openTSNE
 
     options = {"n_iter": ITERATIONS - 250}
-    if variant == "plain":
+    if variant.startswith("plain"):
+        Z = float(variant[6:] or 1) * Z
         options = {"n_iter": ITERATIONS, "early_exaggeration_iter": 0, "learning_rate": n / 12}
     if not variant:
         Z = SCALE * Z

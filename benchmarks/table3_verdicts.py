@@ -127,17 +127,17 @@ assert all(
     for (score, place, name, method), verdict in verdict_of.items()
     if (score, place, verdict) == ("silhouette", 0, "holds")
 )
-for short, score in zip(("t3_count_", "t3_trust_"), SCORES, strict=True):
-    for end, place in (("rule", 0), ("slow", 1), ("rest", 2)):
-        found = [verdict_of[score, place, name, method] for name in FIVE for method in METHODS]
-        put(
-            short,
-            **{
-                end: found.count("holds"),
-                f"{end}_near": found.count("near"),
-                f"{end}_verdict": judged(found.count("holds"), 15),
-            },
-        )
+PLACES = {"rule": 0, "slow": 1, "rest": 2}
+_held = {}  # (score, end of the descent) -> how many of the fifteen hold
+for short, score, ends in (("count", SCORES[0], PLACES), ("trust", SCORES[1], ("rule", "rest"))):
+    for end in ends:
+        found = [
+            verdict_of[score, PLACES[end], name, method] for name in FIVE for method in METHODS
+        ]
+        _held[short, end] = found.count("holds")
+        put(f"t3_{short}_", **{end: _held[short, end], f"{end}_near": found.count("near")})
+for short, end in (("count", "rule"), ("count", "slow"), ("trust", "rule")):
+    put(f"t3_{short}_", **{f"{end}_verdict": judged(_held[short, end], 15)})
 cases = [(n, m, *printed[n, m, SCORES[0]]) for n in FIVE for m in METHODS]
 best_seeds = {(n, m): top(n, FORMS[m][0], SCORES[0])[1] for n, m, *_ in cases}
 _plain = sum(nearness(mean(best_seeds[n, m]), value, s) == "holds" for n, m, value, s in cases)
@@ -209,60 +209,34 @@ def by_set(gaps):
     return ", ".join(f"{t}\u00a0{signed(gap)}" for t, gap in zip(titles, gaps, strict=True))
 
 
-leads = {
-    end: minus(of["t-SNEkhorn"], of["t-SNE"])
-    for end, of in (("paper", tables), ("rule", rule), ("rest", rest))
-}
-for end, gaps in leads.items():
-    above = sum(gap > 0 for gap in gaps)
-    less = sum(gap < 0 for gap in minus(gaps, leads["paper"]))
-    put(
-        "t3_",
-        **{
-            f"lead_{end}": by_set(gaps),
-            f"less_{end}": words(less),
-            f"sign_{end}": words(above),
-            f"sign_{end}_verdict": judged(above, 5),
-        },
-    )
 slowly = {m: [mean(top(n, FORMS[m][1], SCORES[0])[1]) for n in FIVE] for m in METHODS}
-slow_leads = minus(slowly["t-SNEkhorn"], slowly["t-SNE"])
-assert min(slow_leads + minus(slowly["t-SNEkhorn"], slowly["UMAP"])) > 0
-put(
-    "t3_",
-    lead_slow=by_set(slow_leads),
-    slow_least=one(min(slow_leads)),
-    slow_most=one(max(slow_leads)),
-    less_slow=words(sum(gap < 0 for gap in minus(slow_leads, leads["paper"]))),
-)
-for end, place, gaps in (
-    ("rule", 0, leads["rule"]),
-    ("slow", 1, slow_leads),
-    ("rest", 2, leads["rest"]),
-):
+_all = {"paper": tables, "rule": rule, "slow": slowly, "rest": rest}
+leads = {end: minus(of["t-SNEkhorn"], of["t-SNE"]) for end, of in _all.items()}
+above = {end: sum(gap > 0 for gap in gaps) for end, gaps in leads.items()}
+assert min(leads["slow"] + minus(slowly["t-SNEkhorn"], slowly["UMAP"])) > 0
+for end, place in PLACES.items():
     found = []
-    for n, gap, theirs in zip(FIVE, gaps, leads["paper"], strict=True):
+    for n, gap, theirs in zip(FIVE, leads[end], leads["paper"], strict=True):
         spreads = [printed[n, m, SCORES[0]][1] for m in PAIR]
         spreads += [statistics.pstdev(top(n, FORMS[m][place], SCORES[0])[1]) for m in PAIR]
         found.append(nearness(gap, theirs, math.hypot(*spreads)))
     held, near = (words(found.count(word)) for word in ("holds", "near"))
-    put(
-        "t3_leads_",
-        **{
-            end: held,
-            f"{end}_verdict": judged(found.count("holds"), 5),
-            f"{end}_both": f"{held} hold, {near} near",
-        },
-    )
+    less = sum(gap < 0 for gap in minus(leads[end], leads["paper"]))
+    put("t3_leads_", **{end: held, f"{end}_both": f"{held} hold, {near} near"})
+    put("t3_", **{f"lead_{end}": by_set(leads[end]), f"less_{end}": words(less)})
+    if end == "rule":
+        put(t3_leads_rule_verdict=judged(found.count("holds"), 5))
 put(
     "t3_",
+    lead_paper=by_set(leads["paper"]),
     lead_bare=by_set(minus(rest["t-SNEkhorn"], bare["t-SNE"])),
     lead_most=one(max(leads["rest"])),
-    rule_least=one(min(leads["rule"])),
-    rule_most=one(max(leads["rule"])),
-    printed_least=one(min(leads["paper"])),
-    printed_most=one(max(leads["paper"])),
+    sign_rule=words(above["rule"]),
+    sign_rest=words(above["rest"]),
+    sign_rule_verdict=judged(above["rule"], 5),
 )
+for end, word in (("paper", "printed"), ("rule", "rule"), ("slow", "slow")):
+    put(f"t3_{word}_", least=one(min(leads[end])), most=one(max(leads[end])))
 clear = {}
 for end, place, of in (("rule", 0, rule), ("rest", 2, rest)):
     both = [[top(n, FORMS[m][place], SCORES[0])[1] for m in PAIR] for n in FIVE]
@@ -279,21 +253,19 @@ for end, place, of in (("rule", 0, rule), ("rest", 2, rest)):
         for a, b in both
         if min(len(a), len(b)) > 1
     )
-    seven = {
-        n: [mean(table3[n, FORMS[m][place]][50][SCORES[0]]) for m in PAIR] for n in ("chromatin",)
-    }
-    umap = sum(gap > 0 for gap in minus(*(of[m] for m in (PAIR[0], "UMAP"))))
+    seven = [one(mean(table3["chromatin", FORMS[m][place]][50][SCORES[0]])) for m in PAIR]
+    umap = sum(gap > 0 for gap in minus(of[PAIR[0]], of["UMAP"]))
     put(
         "t3_",
         **{
             f"clear_{end}": clear[end],
             f"certain_{end}": words(certain),
             f"umap_{end}": words(umap),
-            f"umap_{end}_verdict": judged(umap, 5),
-            f"seven_{end}": ", ".join(f"{one(a)} and {one(b)}" for a, b in seven.values()),
-            f"seven_{end}_verdict": judged(seven["chromatin"][0] > seven["chromatin"][1], 1),
+            f"seven_{end}": " and ".join(seven),
         },
     )
+    if end == "rule":
+        put(t3_umap_rule_verdict=judged(umap, 5))
 ruled = [table3["chromatin", FORMS[m][0]][50][SCORES[0]] for m in PAIR]  # start by start
 first = [khorn > sne for khorn, sne in zip(*ruled, strict=True)]
 put(
@@ -330,7 +302,7 @@ put(
 
 # perplexity by perplexity
 
-differences, seeds_of = {}, {}  # of t-SNEkhorn and t-SNE, (data, place) -> at each perplexity
+differences = {}  # of t-SNEkhorn and t-SNE, (data, place) -> at each perplexity
 for name in NAMES:
     for place in (0, 2):
         khorn, sne = (table3[name, FORMS[m][place]] for m in PAIR)
@@ -338,35 +310,27 @@ for name in NAMES:
         differences[name, place] = {
             xi: mean(khorn[xi][SCORES[0]]) - mean(sne[xi][SCORES[0]]) for xi in at
         }
-        seeds_of[name, place] = [[len(of[xi][SCORES[0]]) for of in (khorn, sne)] for xi in at]
-assert all(both == [5, 5] for n in NAMES for both in seeds_of[n, 0])
-for end, place in (("rule", 0), ("rest", 2)):
-    gaps = [gap for n in FIVE for gap in differences[n, place].values()]
-    seeds = [both for n in FIVE for both in seeds_of[n, place]]
-    above = sum(gap > 0 for gap in gaps)
-    put(
-        "t3_",
-        **{
-            f"apart_{end}": f"{above} of {len(gaps)}",
-            f"apart_{end}_verdict": "holds" if 2 * above > len(gaps) else "differs",
-            f"single_{end}": sum(max(both) == 1 for both in seeds),
-        },
-    )
-for end, place in (("rule", 0), ("rest", 2)):
-    for sets, names in (("", FIVE), ("_images", IMAGES)):
-        pairs = [
-            [mean(table3[n, FORMS[m][place]][xi][SCORES[1]]) for m in PAIR]
-            for n in names
-            for xi in differences[n, place]
-        ]
-        above = sum(khorn > sne for khorn, sne in pairs)
-        put(
-            "t3_",
-            **{
-                f"eight_{end}{sets}": f"{above} of {len(pairs)}",
-                f"eight_{end}{sets}_verdict": "holds" if 2 * above > len(pairs) else "differs",
-            },
-        )
+        assert place or all(len(of[xi][SCORES[0]]) == 5 for of in (khorn, sne) for xi in at)
+
+
+def ahead(word, score, end, names=FIVE):
+    """At how many of the perplexities t-SNEkhorn is above t-SNE; by the rule a verdict too."""
+    pairs = [
+        [mean(table3[n, FORMS[m][PLACES[end]]][xi][score]) for m in PAIR]
+        for n in names
+        for xi in differences[n, PLACES[end]]
+    ]
+    count = sum(khorn > sne for khorn, sne in pairs)
+    put("t3_", **{word: f"{count} of {len(pairs)}"})
+    if end == "rule":
+        put("t3_", **{f"{word}_verdict": "holds" if 2 * count > len(pairs) else "differs"})
+
+
+for short, score in (("apart", SCORES[0]), ("eight", SCORES[1])):
+    for end in ("rule", "rest"):
+        ahead(f"{short}_{end}", score, end)
+ahead("eight_rest_images", SCORES[1], "rest", IMAGES)
+ahead("apart_scgem", SCORES[0], "rest", ("scgem",))
 _rows = [row for row in read("table3_embeddings")[1] if row["data"] == "coil20"]
 _fair, _unfair = (
     [float(row["row_perplexity"]) for row in _rows if row["method"] == name]
@@ -379,8 +343,6 @@ put(
     e=f"{one(min(_unfair))} to {one(max(_unfair))}",
     verdict=judged(sum(abs(xi - 30) < 0.05 for xi in _fair), len(_fair)),
 )
-slow = differences["scgem", 2].values()
-put(t3_apart_scgem=f"{sum(gap > 0 for gap in slow)} of {len(slow)}")
 resting = [gap for (_, place), gaps in differences.items() if place == 2 for gap in gaps.values()]
 ended = [int(row["iterations"]) for row in t3_rows if row["method"] == FORMS["t-SNE"][0]]
 later = minus(rest["t-SNE"], tables["t-SNE"])
@@ -482,7 +444,8 @@ put(
     "rel_chromatin_",
     all=one(at(*pair, "t-SNE, all steps", 50)),
     ruled=one(at(*pair, "t-SNE", 50)),
-    **{way.replace("-", "").lower(): one(v) for way, v in top_of.items()},
+    tsne=one(top_of["t-SNE"]),
+    exact=one(top_of["exact"]),
 )
 put("rel_ascent_", low=one(min(off)), high=one(max(off)))
 put(
@@ -512,11 +475,7 @@ assert min(later[:3]) > 5 and max(map(abs, _trust)) < 1  # 6.6; 0.3
 assert min(minus(rest["UMAP"][:3], rule["UMAP"][:3])) > 5
 for _place in range(3):  # on the images the end of a descent counts for more than the method
     assert min(rest[m][_place] - rule[m][_place] for m in PAIR) > abs(leads["rule"][_place])
-_hold = [
-    sum(verdict_of[score, place, n, m] == "holds" for n in FIVE for m in METHODS)
-    for score in SCORES
-    for place in (0, 2)
-]
+_hold = [_held[short, end] for short in ("count", "trust") for end in ("rule", "rest")]
 _trusted = sum(
     max(METHODS, key=lambda m: mean(top(n, FORMS[m][0], SCORES[1])[1])) == "t-SNEkhorn"
     for n in FIVE
@@ -527,6 +486,6 @@ for _said in (
     f"trustworthinesses by the rule, {_hold[1]} and {_hold[3]} at rest",
     f"trustworthiness leads on {words(_trusted)} of five",
     f"over t-SNE beyond the seeds on {clear['rule']}, ",
-    f"at rest over t-SNE on {words(sum(gap > 0 for gap in leads['rest']))}",
+    f"at rest over t-SNE on {words(above['rest'])}",
 ):
     assert _said in _map, _said

@@ -212,9 +212,9 @@ def race(data: str, method: str) -> None:
         work = [start.work[0] + k for k in range(len(trace))]
     if result is not None:
         work = result.work
-        ended = "no step" if result.n_iter < EVALUATIONS else "evaluations"
+        ended = "no step" if math.isfinite(result.trace[-1]) else "not finite"
+        ended = "evaluations" if result.n_iter == EVALUATIONS else ended
         ended = "tolerance" if result.converged else ended
-        ended = ended if math.isfinite(result.trace[-1]) else "not finite"
     trace = [[w, *point[1:]] for w, point in zip(work, trace, strict=True)]
     report(data, X, method, ended, trace)
 

@@ -51,7 +51,8 @@ def symmetric_dual_ascent(
     cost, perplexity
         As in :func:`~drot.symmetric_entropic_affinity`.
     optimizer : {"adam", "lbfgs"}
-        PyTorch's Adam, or its L-BFGS with 10 pairs and strong Wolfe conditions.
+        PyTorch's Adam, or its L-BFGS with 10 pairs and strong Wolfe conditions. Its line search
+        steps back from where the dual function is negative or not finite.
     learning_rate : float
         Of Adam, dimensionless; idle otherwise.
     tol : float
@@ -100,7 +101,15 @@ def symmetric_dual_ascent(
             seen.append((dual.measured(point), point))
             theta.grad = -2 * theta * (dual.target - point.entropy)
             level.grad = point.row_sum - 1
-        return level.new_tensor(-point.value / unit)
+            value, first = point.value, seen[0][1].value  # of this step
+            fair = value >= min(0.0, first) and math.isfinite(seen[-1][0])
+            if optimizer == "lbfgs" and not fair:
+                # PyTorch's line search steps back from a wall; it breaks at what is not finite, and
+                # from what is far worse it interpolates a step of next to nothing
+                theta.grad.zero_()
+                level.grad.zero_()
+                return level.new_tensor(torch.finfo(level.dtype).max ** 0.25)
+        return level.new_tensor(-value / unit)
 
     engine: torch.optim.Optimizer
     if optimizer == "lbfgs":  # of which a step is several evaluations
@@ -120,8 +129,9 @@ def symmetric_dual_ascent(
                 if best is None or residual < least:
                     least, best = residual, point
                 yield best, residual
-            if not math.isfinite(seen[-1][0]) or (optimizer == "lbfgs" and len(seen) == 1):
-                return  # L-BFGS found no step
+            stuck = len(seen) == 1  # L-BFGS found no step
+            if stuck if optimizer == "lbfgs" else not math.isfinite(seen[-1][0]):
+                return
 
     where = f"symmetric_dual_ascent ({optimizer})"
     course = iterate(where, steps(), tol, max_iter, callback, on_failure, first=1)

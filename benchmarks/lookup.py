@@ -1,11 +1,11 @@
-"""Seconds and memory of the package's functions by the number of points: the table of Chapter 16.
+"""Seconds and memory of functions and estimators by the number of points: Chapter 16, quickstart.
 
     python benchmarks/lookup.py
 
 Ten Gaussian clouds in 50 dimensions, perplexity 30, float64, defaults, one thread. Each line is a
-process of its own: seconds of one call (processor time), and the peak of the resident memory less
-what the process held before the call, the points among it. The time of a map includes the
-affinity that it is drawn from. A call that is not back within LIMIT seconds leaves no line.
+process of its own: seconds of one call, or fit, from points (processor time), and the peak of the
+resident memory less what the process held before, the points among it. A call that is not back
+within LIMIT seconds leaves no line.
 
 Prediction. Seconds are passes times n^2 times 10 to 40 ns: at n = 1000 some 0.1 s for the entropic
 affinity, 0.5 s for the symmetric one, and a minute for its map of 5000 points.
@@ -27,7 +27,7 @@ import torch
 OUT = Path(__file__).parent / "results" / "lookup.csv"
 SIZES = (1000, 2000, 5000)
 LIMIT = 400
-FIELDS = ["function", "n", "cpu_seconds", "memory_mb"]
+FIELDS = ["name", "n", "cpu_seconds", "memory_mb"]
 
 
 def cloud(n: int) -> torch.Tensor:
@@ -37,34 +37,38 @@ def cloud(n: int) -> torch.Tensor:
     return torch.from_numpy(centres[rng.integers(10, size=n)] + rng.normal(size=(n, 50)))
 
 
-def symmetric(C):
-    return drot.symmetric_entropic_affinity(C, perplexity=30)
+def symmetric(X):
+    return drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=30)
+
+
+def fitted(name, *given):
+    return lambda X: getattr(drot, name)(*given, random_state=0).fit(X)
 
 
 CASES = {
-    "entropic_affinity": lambda C: drot.entropic_affinity(C, perplexity=30),
-    "doubly_stochastic_affinity": lambda C: drot.doubly_stochastic_affinity(C, perplexity=30),
+    "entropic_affinity": lambda X: drot.entropic_affinity(drot.sqeuclidean(X), perplexity=30),
+    "doubly_stochastic_affinity": lambda X: drot.doubly_stochastic_affinity(
+        drot.sqeuclidean(X), perplexity=30
+    ),
     "symmetric_entropic_affinity": symmetric,
-    "tsne": lambda C: drot.tsne(
-        drot.symmetrize(drot.entropic_affinity(C, perplexity=30, diagonal="drop"))
+    "TSNE": fitted("TSNE"),
+    "TSNEkhorn": fitted("TSNEkhorn"),
+    "UMAP": fitted("UMAP"),
+    "semi_relaxed_gw": lambda X: drot.semi_relaxed_gw(
+        symmetric(X).plan, torch.eye(10, dtype=torch.float64)
     ),
-    "snekhorn": lambda C: drot.snekhorn(symmetric(C), kernel="student"),
-    "umap": lambda C: drot.umap(drot.fuzzy_union(drot.umap_membership(C))),
-    "semi_relaxed_gw": lambda C: drot.semi_relaxed_gw(
-        symmetric(C).plan, torch.eye(10, dtype=torch.float64)
-    ),
-    "srgw_barycenter": lambda C: drot.srgw_barycenter(symmetric(C).plan, 10),
-    "distributional_reduction": lambda C: drot.distributional_reduction(symmetric(C).plan, 50),
+    "SemiRelaxedGWClustering": fitted("SemiRelaxedGWClustering", 10),
+    "DistR": fitted("DistR", 50),
 }
 
 
 def measure(name: str, n: int) -> None:
     """One call, printed."""
     torch.set_num_threads(1)
-    CASES[name](drot.sqeuclidean(cloud(100)))  # loads what is loaded once
-    C = drot.sqeuclidean(cloud(n))
+    CASES[name](cloud(100))  # loads what is loaded once
+    X = cloud(n)
     before, started = recording.forget_peak(), time.process_time()
-    CASES[name](C)
+    CASES[name](X)
     print(f"{time.process_time() - started:.4g},{recording.peak_mb() - before:.0f}")
 
 

@@ -147,7 +147,7 @@ def _timed(method: Method, device: str) -> _Run:
         if on_card:
             torch.cuda.synchronize(device)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        peak = peak_mb()
+        peak = max(base, peak_mb())  # Linux counts pages in batches, and can forget some
         gpu = torch.cuda.max_memory_allocated(device) / 1e6 if on_card else None
         outcome = method.read(found)
     return _Run(wall, cpu, base, peak, gpu, outcome)

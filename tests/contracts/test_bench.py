@@ -44,8 +44,7 @@ def smallest(name: str, rates) -> list[dict]:
             assert row["seconds"] <= after["seconds"] and row["steps"] <= after["steps"]
             continue
         assert all(math.isfinite(row[x]) for x in ("cpu_seconds", "reached", "spread")), row
-        # Linux counts pages in batches
-        assert row["seconds"] > 0 and 0 < row["base_rss_mb"] <= row["peak_rss_mb"] + 2
+        assert row["seconds"] > 0 and 0 < row["base_rss_mb"] <= row["peak_rss_mb"]
         assert row["version"].split()[-1][0].isdigit()
     return rows
 

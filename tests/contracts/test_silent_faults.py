@@ -187,3 +187,10 @@ def test_a_small_divergence_of_float32_is_not_zero():
     assert 1e-6 < exact < 1e-4
     small = drot.kl_divergence(P.astype(np.float32), Q.astype(np.float32))
     assert small == pytest.approx(exact, rel=1e-2)
+
+
+def test_rows_of_new_points_that_do_not_converge_are_refused(monkeypatch):
+    model = drot.UMAP(n_neighbors=6, max_iter=2, tol=1e9).fit(X)
+    monkeypatch.setattr("drot.affinities.umap.read_limits", lambda *_: (1e-9, 1))
+    with pytest.raises(drot.NotConverged, match="rows of new points"):
+        model.transform(X[:3] + 0.1)

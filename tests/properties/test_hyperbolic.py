@@ -174,6 +174,17 @@ def test_a_narrow_kernel_sees_a_plane():
         assert found.objective < 1.01 * flat
 
 
+@pytest.mark.parametrize("radius, finite", [(170.0, True), (180.0, False), (1e3, False)])
+def test_heights_out_of_range_are_worth_infinity(radius, finite):
+    """A line search steps back from there; their means would overflow."""
+    terms = HyperbolicProblem(NEAR, 4, gamma=0.5)
+    x = torch.zeros(4, 2, dtype=torch.float64)
+    x[0, 0] = radius / 0.5  # bandwidths
+    T = torch.eye(4, dtype=torch.float64).repeat_interleave(5, dim=0) / 20
+    found = terms.around(torch.zeros_like(x), terms.couple(T), x)
+    assert math.isfinite(found.value) == finite == math.isfinite(found.residual(1.0, 1.0))
+
+
 @pytest.mark.parametrize("scale", [1e-120, 1e3])
 def test_a_bandwidth_out_of_range_is_refused(scale):
     with pytest.raises(ValueError, match=rf"scale={scale:g} must lie from"):

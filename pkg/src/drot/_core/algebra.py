@@ -14,6 +14,7 @@ _BLOCKS = 20  # of the space, before it is cut down to its best
 _SPACE = 240  # vectors of it, beyond which its own eigenvectors cost more than products
 _DENSE = 30  # blocks that make up the whole space: all eigenvectors cost less up to here
 _PASSES = 300
+_TIE = 1e-6  # of entries whose sizes count as one
 
 
 def total(x: Tensor) -> float:
@@ -27,8 +28,12 @@ def ratio(x: Tensor, mass: Tensor) -> Tensor:
 
 
 def signs(columns: Tensor) -> Tensor:
-    """1 or -1 of each column, (1, q), by its entry of largest size: eigenvectors have no sign."""
-    return torch.where(columns.gather(0, columns.abs().argmax(dim=0, keepdim=True)) < 0, -1, 1)
+    """1 or -1 of each column, (1, q), by its first entry of largest size, which rounding does not
+    choose: eigenvectors have no sign.
+    """
+    size = columns.abs()
+    first = (size >= (1 - _TIE) * size.amax(dim=0)).int().argmax(dim=0, keepdim=True)
+    return torch.where(columns.gather(0, first) < 0, -1, 1)
 
 
 def leading(

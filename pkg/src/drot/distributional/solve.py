@@ -138,8 +138,8 @@ def distributional_reduction(
     init : str, several, plan, or result
         ``"cluster_then_reduce"`` and ``"reduce_then_cluster"``, both by default, are the functions
         of these names, so the result is never worse than theirs; ``"random"`` draws positions. A
-        plan (n, k) is one start; an earlier result
-        too, with its positions.
+        plan (n, k) is one start; an earlier result too, with its positions unless they are one
+        place, where no force is.
     n_starts : int
         Starts of each kind, the first as the function of its name makes it.
     clustering : {"spectral", "kmeans"}
@@ -207,7 +207,7 @@ def solve(
     tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
     points_tol, most = (max(tol, MAP_TOL), _PLACE) if descend else (tol, max_iter)
     first = starts(problem, init, n_starts, clustering, random_state, tol, points_tol, most)
-    first = map(partial(at_rest, problem), first) if descend else first
+    first = map(partial(measured, problem), first) if descend else first
     blocks, rounds = partial(block_descent, problem, tol=tol), max_iter if descend else 0
     found = multistart(where, first, blocks, lambda at: (at.residual, at.Z), rounds, callback)
     return problem.result(found, tol, on_failure)
@@ -221,13 +221,13 @@ def block_descent(problem: ReductionProblem, now: Iterate, tol: float) -> Iterat
         Z = problem.update_positions(now.Z, now.coupling, tol, _INNER)  # 1
         now = accept(problem, now, Z=Z)
         now = accept(problem, now, coupling=problem.update_plan(now.Z, now.coupling))  # 2
-        now = at_rest(problem, now)
+        now = measured(problem, now)
         if now.residual <= tol or not now.value < before:  # 3
             yield now
             return
 
 
-def at_rest(problem: ReductionProblem, now: Iterate) -> Iterate:
+def measured(problem: ReductionProblem, now: Iterate) -> Iterate:
     """With the residual of both blocks."""
     found = (f(now.Z, now.coupling) for f in (problem.residual_at, problem.plan_gap))
     return now._replace(residual=max(found))

@@ -114,12 +114,12 @@ def embed(
         :class:`SNEkhornLoss`, :class:`SNELoss`, :class:`BernoulliLoss`, or another subclass.
     init : {"spectral", "random"}, array_like of shape (n, q), or Embedding
         Where to start: the plan's slow eigenvectors, normal coordinates of standard deviation
-        0.1, given positions, or where an earlier run ended, which it continues. Of positions whose
-        spread is below 1/100 of the kernel's bandwidth only the shape counts: they start at spread
-        0.1. Those above 100 are divided by 10 as long as F falls. Points that start where all their
-        neighbours are, but for 1 % of the spread of the cloud, get noise of that size, and so
-        does a direction in which the cloud has no extent: no force would move them there (book
-        ``prp-one-place``).
+        0.1, given positions, or where an earlier run ended, which it continues unless that is one
+        place. Of positions whose spread is below 1/100 of the kernel's bandwidth only the shape
+        counts: they start at spread 0.1. Those above 100 are divided by 10 as long as F falls.
+        Points that start where all their neighbours are, but for 1 % of the spread of the cloud,
+        get noise of that size, and so does a direction in which the cloud has no extent: no force
+        would move them there (book ``prp-one-place``).
     n_components : int, optional
         :math:`q`. Default: 2 for starts by name; the columns of positions that are given.
     solver : {"lbfgs", "adam"}

@@ -47,7 +47,7 @@ SETS = ("olivetti", "umist", "coil20", "digits", "blobs", "zeisel", "pbmc3k", "m
 MOST = 2000
 TOLERANCES = (0.02, 0.01, 0.005, 0.001)
 METHODS = ("TSNE", "UMAP", "TSNEkhorn")
-COMPARED = ("k-means", "sqeuclidean", "gram", "entropic")
+COMPARED = ("k-means", "sqeuclidean", "gram", "symmetric_entropic")
 CPU = "time in CPU seconds of one thread"
 
 
@@ -145,7 +145,7 @@ def main() -> None:
             for similarity in COMPARED
             for loss in ("square", "kl")
             for seed in range(3)
-            if loss == "square" or similarity in ("entropic", "sqeuclidean")
+            if loss == "square" or similarity in ("symmetric_entropic", "sqeuclidean")
         ]
         fields = ("n", "k", "found", "cpu_s", "ari")
         sweep.run(cases, cluster, CLUSTERS, fields=fields, **options)

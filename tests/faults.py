@@ -170,7 +170,7 @@ datasets.unbalanced_clusters datasets.stochastic_block_model :: sizes=(2,3)
 SNE TSNE SNEkhorn TSNEkhorn LargeVis :: {PLAIN}=3.0 max_iter=200 tol=1.0 random_state=0
 UMAP :: n_neighbors=4<=10 max_iter=200 tol=1.0 random_state=0
 CCPCA :: {PLAIN}=1.5 n_samples=5 random_state=0 n_components<=3
-SemiRelaxedGWClustering :: n_clusters=2 {PLAIN}=3.0 similarity=entropic {FEW} init:start_plan=kmeans
+SemiRelaxedGWClustering :: n_clusters=2 {PLAIN}=3.0 {FEW} init:start_plan=kmeans
 DistR :: n_prototypes=3 {PLAIN}=3.0 n_neighbors=4<=10 max_iter=50 tol=1.0 {FEW} {DISTR}
 """
 
@@ -229,7 +229,7 @@ NAMES_OF = {
     ("drot.LargeVis", "kernel"): ("student", "curve"),
     ("drot.DistR", "kernel"): ("student", "gaussian", "gram"),
     ("drot.DistR", "similarity"): ("gram", "symmetrized_entropic", "umap", "symmetric_entropic"),
-    ("drot.SemiRelaxedGWClustering", "similarity"): ("sqeuclidean", "gram", "entropic"),
+    ("drot.SemiRelaxedGWClustering", "similarity"): ("sqeuclidean", "gram", "symmetric_entropic"),
 }
 STARTS = {  # names that init takes
     f"drot.{function}": tuple(names.split())
@@ -478,7 +478,7 @@ negative :: needs a NAME without negative .*; entry \(1, 2\) is -0\.25 :: both(v
 [similarity < symmetric - drot graph]
 a cost :: ^NAME holds distances, small where .*; pass an affinity of it, or drot.gram :: COST
 [log_kernel < cost - one point]
-a cost :: TypeError: NAME is of type Pairwise, .*; pass an affinity of it, or its dense\(\) :: COST
+a cost :: TypeError: NAME is of type Pairwise, .*; pass an affinity of it$ :: COST
 not finite :: NAME is (nan|NaN|inf) at row 2, column 1; .* or -inf
 [rows < array]
 not finite :: NAME .*(non-negative|finite).*(nan|NaN|inf) at row 2, column 1

@@ -37,6 +37,7 @@ def test_why_not():
     assert several.right is False and several.reason.startswith("not yet: ValueError, ")
     wrong = check("three", small)
     assert wrong.right is False and wrong.reason.startswith("not yet: TypeError, ")
+    assert check(exit, lambda answer: answer()).reason.startswith("not yet: SystemExit, ")
 
 
 def test_what_is_no_answer():

@@ -102,7 +102,7 @@ ESTIMATORS = {
     **{name: {"perplexity": 6.0} for name in ("SNE", "TSNE", "LargeVis", "SNEkhorn", "TSNEkhorn")},
     "UMAP": {"n_neighbors": 6, "spread": 2.0},
     "DistR": {"n_prototypes": 5, "perplexity": 6.0},
-    "SemiRelaxedGWClustering": {"n_clusters": 3, "similarity": "entropic", "perplexity": 6.0},
+    "SemiRelaxedGWClustering": {"n_clusters": 3, "perplexity": 6.0},
 }
 
 

@@ -194,3 +194,54 @@ def test_rows_of_new_points_that_do_not_converge_are_refused(monkeypatch):
     monkeypatch.setattr("drot.affinities.umap.read_limits", lambda *_: (1e-9, 1))
     with pytest.raises(drot.NotConverged, match="rows of new points"):
         model.transform(X[:3] + 0.1)
+
+
+def test_a_plan_whose_squares_leave_the_range_is_refused():
+    """No unit of the plan changes its map, or gives a certificate of nothing."""
+    P = drot.symmetrize(drot.entropic_affinity(drot.sqeuclidean(X), perplexity=5, diagonal="drop"))
+    for plan, unit in ((P, 1e-100), (P, 1e100), (P.float(), 1e-10), (P.float(), 1e10)):
+        sizes = [drot.tsne(plan * s, random_state=0).size for s in (1, unit)]
+        assert sizes[0] == pytest.approx(sizes[1], rel=1e-3)
+    for plan, unit in ((P, 1e-165), (P, 1e160), (P.float(), 1e-25), (P.float(), 1e20)):
+        with pytest.raises(ValueError, match=r"mass .* leave the range of .*; scale it to mass n"):
+            drot.tsne(plan * unit)
+
+
+@pytest.mark.parametrize("metric", ["manhattan", "cosine", "precomputed"])
+def test_distances_of_any_metric_are_in_range(metric):
+    """As squared distances of the Euclidean one are; cosines have no unit."""
+    points = drot.sqeuclidean(X).dense().sqrt().numpy() if metric == "precomputed" else X
+    options = {"perplexity": 5, "metric": metric, "max_iter": 2, "tol": 1e9, "random_state": 0}
+    model = drot.TSNE(**options).fit(points)
+    if metric == "cosine":
+        drot.TSNE(**options).fit(1e-9 * points)
+        return
+    for unit, dtype, word in (
+        (1e-165, "f8", "under"),
+        (1e200, "f8", "over"),
+        (1e-25, "f4", "under"),
+    ):
+        with pytest.raises(ValueError, match=f"squared distances {word}flow"):
+            drot.TSNE(**options).fit((unit * points).astype(dtype))
+    with pytest.raises(ValueError, match="squared distances overflow"):
+        model.transform(1e160 * points[:2])
+
+
+def test_options_changed_after_the_fit_are_checked():
+    model = drot.UMAP(n_neighbors=6, max_iter=2, tol=1e9).fit(X)
+    for wrong in (1, len(X) + 1):
+        with pytest.raises(ValueError, match="n_neighbors must be a whole number from 2"):
+            model.set_params(n_neighbors=wrong).transform(X[:2] + 0.1)
+
+
+@pytest.mark.parametrize("unit", [1e-170, 1e150])
+def test_no_unit_changes_the_error_of_ccpca(unit):
+    rows = drot.entropic_affinity(drot.sqeuclidean(X), perplexity=5, diagonal="drop")
+    error = drot.ccpca(X, rows).standard_error
+    assert drot.ccpca(unit * X, rows).standard_error == pytest.approx(error, rel=1e-9)
+
+
+def test_a_column_called_obsm_is_a_column():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X[:, :2], columns=["a", "obsm"])
+    assert drot.sqeuclidean(table).shape == (len(X), len(X))

@@ -192,7 +192,7 @@ BLOBS = cloud(60, 4).numpy() + 9 * np.eye(4)[np.arange(60) % 3]
     ("similarity", "loss"),
     [
         ("gram", "square"),  # inner products have both signs: not for kl
-        *itertools.product(["sqeuclidean", "entropic", "precomputed"], LOSSES),
+        *itertools.product(["sqeuclidean", "symmetric_entropic", "precomputed"], LOSSES),
     ],
 )
 def test_estimator(similarity, loss):

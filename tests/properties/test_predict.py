@@ -15,7 +15,7 @@ CENTRES = 6 * np.eye(4)
 X, Y = (RNG.normal(size=(n, 4)) + CENTRES[np.arange(n) % 4] for n in (40, 12))
 CLUSTERINGS = [
     (SemiRelaxedGWClustering, similarity, loss)
-    for similarity in ("sqeuclidean", "entropic", "gram", "precomputed")
+    for similarity in ("sqeuclidean", "symmetric_entropic", "gram", "precomputed")
     for loss in ("square", "kl")
     if (similarity, loss) != ("gram", "kl")  # inner products have both signs
 ]

@@ -72,6 +72,6 @@ def check(answer: object, test: Callable[[object], object]) -> Verdict:
     except AssertionError as error:
         sentence = str(error).partition("\n")[0]
         return Verdict(False, f"not yet: {sentence or 'the test does not hold'}")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Verdict(False, f"not yet: {type(error).__name__}, {error}")
     return Verdict(True, "right") if right else Verdict(False, "not yet: the test does not hold")

@@ -2,6 +2,6 @@
 
 Checks of the input (``checks``); the loop of all solvers and how it ends (``run``); results on disk
 (``saving``); memory and the size of a tile (``memory``), threads (``threads``), processes
-(``ranks``); options that functions share (``options``); and mathematics that several chapters
-share (``algebra``, ``roots``, ``kernels``).
+(``ranks``); options that functions share (``options``); mathematics that several chapters share
+(``algebra``, ``roots``), and what is compiled (``loops``).
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import NoReturn
 
@@ -50,16 +50,21 @@ def refuse_other_forms(value, name: str) -> None:
         raise TypeError(f"{name} is sparse ({value.format}); pass {first}{name}.toarray()")
     if isinstance(value, Tensor) and value.layout != torch.strided:
         raise TypeError(f"{name} is sparse ({value.layout}); pass {name}.to_dense()")
-    if hasattr(value, "obsm"):
+    if isinstance(getattr(value, "obsm", None), Mapping):  # a column may have this name
         raise TypeError(f"{name} is an AnnData; pass an array of it, such as adata.obsm['X_pca']")
-    if callable(getattr(value, "adjacency", None)):  # a column may have this name
+    if callable(getattr(value, "adjacency", None)):  # likewise
         raise TypeError(f"{name} is a NetworkX graph; pass networkx.to_numpy_array(G)")
     if type(value).__module__.startswith("drot."):
         has = dir(value)
         parts = " or ".join(part for part in ("plan", "Z", "X", "result_") if part in has)
-        whole = ("an affinity of it, or " if "block" in has else "") + "its dense()"
+        ways = ["an affinity of it"] * ("block" in has)
+        whole = ", or ".join(ways + ["its dense()"] * (not _holds_distances(value)))
         says = f"its {parts}" if parts else whole if "dense" in has else "numbers"
         raise TypeError(f"{name} is of type {type(value).__name__}, no array; pass {says}")
+
+
+def _holds_distances(value) -> bool:
+    return bool({"sqeuclidean", "student"} & {*(getattr(value, "parts", None) or ())})
 
 
 def _native(value) -> np.ndarray:
@@ -127,7 +132,7 @@ def check_square(matrix: Tensor, name: str, least: int = 1) -> None:
 
 def as_square(value, name: str, least: int = 1) -> Tensor:
     """A finite (n, n) array that is no cost: a matrix, or what has one as ``dense()``."""
-    if {"sqeuclidean", "student"} & {*(getattr(value, "parts", None) or ())}:
+    if _holds_distances(value):
         says = (
             "holds distances, small where points are near; pass an affinity of it, or drot.gram(X)"
         )

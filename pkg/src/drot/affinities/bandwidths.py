@@ -41,7 +41,7 @@ def moments(excess: Tensor, log_eps: Tensor) -> tuple[Tensor, Tensor, Tensor, Te
     where K3 is the third central moment.
     """
     # beyond 1e3 a weight is 0 in float64, and its moments must be 0 rather than 0 * inf
-    e = (excess * torch.exp(-log_eps)[:, None]).clamp_max_(1e3)  # (b, k)
+    e = (excess / torch.exp(log_eps)[:, None]).clamp_max_(1e3)  # (b, k)
     weight = exp(e, -1)
     z = weight.sum(dim=1)
     first, second, third = (weight.mul_(e).sum(dim=1) / z for _ in range(3))

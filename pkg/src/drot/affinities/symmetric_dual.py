@@ -163,7 +163,7 @@ class Dual:
         """
         kept = None
         if self._rooms:
-            kept = self._rooms[beside is not None and beside.kept is self._rooms[0]]
+            kept = self._rooms[1 if beside is not None and beside.kept is self._rooms[0] else 0]
 
         def moments(rows: slice, tile: Tensor) -> Tensor:
             return _moments(*_weights(tile, rows, gamma, lam, self._part(kept, rows)), gamma)

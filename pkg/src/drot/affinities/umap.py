@@ -161,6 +161,7 @@ def membership_rows(
 
     ``whole`` is the fitted rows' mean sum of distances to neighbours; needed where rho can be 0.
     """
+    as_count("n_neighbors", n_neighbors, 2, cost.shape[1])
     values, columns = torch.topk(cost, n_neighbors - 1, largest=False)
     tol, max_iter = read_limits(None, 100, "raise", cost.dtype)
     found = _bandwidths(values, n_neighbors, local_connectivity, tol, max_iter, whole)
@@ -176,7 +177,7 @@ def _sigmas(excess: Tensor, target: float, tol: float, max_iter: int) -> tuple[T
     """
 
     def gap(t: Tensor, excess: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        e = (excess * torch.exp(-t)[:, None]).clamp_max_(1e3)  # beyond, a weight is 0
+        e = (excess / torch.exp(t)[:, None]).clamp_max_(1e3)  # beyond, a weight is 0
         weight = exp(e, -1)
         value = weight.sum(dim=1) - target
         slope = weight.mul_(e).sum(dim=1)

@@ -1,4 +1,4 @@
-"""Distributional reduction (Chapter 14)."""
+"""Distributional reduction (Chapter 14): ``solve`` follows ``block_descent`` from ``starts``."""
 
 from .reduction import DistributionalReduction
 

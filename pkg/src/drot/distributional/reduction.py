@@ -212,7 +212,7 @@ class ReductionProblem:
         return kernel_structure(self.log_kernel(Z), M, q, self.normalization, self.loss)
 
     def structure_at(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
-        """The same, made once while it is asked for."""
+        """The same, kept for the last Z and c: the very objects, which nobody changes in place."""
         if not (self._last[0] is Z and self._last[1] is c):
             self._last = Z, c, self.structure(Z, c)
         return self._last[2]

@@ -92,6 +92,8 @@ def embed(
     The residual r is the force that is left over, as a share of the attraction alone (norms over
     all points), or of the force that lowers F by 1 for each unit of mass on the way of the map's
     radius, where attraction is weaker: clusters that exchange next to no mass would part for ever.
+    Of a map of radius 1/1000 or less, where all forces vanish, it is r's numerator times that
+    radius and the root of n, for each unit of mass.
     It has no unit: it stays what it is when the data, the plan, the start or Z are
     measured in another one, and a map cannot lower it by growing.
 

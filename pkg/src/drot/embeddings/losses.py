@@ -138,6 +138,12 @@ class KernelLoss:
         self.n, self.mass = P.shape[0], P.mass
         if self.mass == 0:
             raise ValueError("the plan is zero everywhere; nothing holds the points together")
+        info = torch.finfo(P.dtype)
+        if not info.tiny**0.4 < self.mass < info.max**0.4:
+            raise ValueError(
+                f"the plan has the mass {self.mass:g}, and squares of forces leave the range of "
+                f"{P.dtype}; scale it to mass n"
+            )
         if not diagonal and (P.diagonal() != 0).any():
             raise ValueError(
                 "the plan has mass on its diagonal; compute the affinity with diagonal='drop' (SNE "

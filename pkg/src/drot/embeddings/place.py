@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..costs.kernels import Kernel
+from ..costs.kernels import Kernel, squares
 from .descent import radius
 
 PLACED = 1e-6  # of a new point: nats that it could gain on the way of a radius of the map
@@ -47,9 +47,7 @@ def place(
 
     def evaluate(P: Tensor, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """f (b,), its gradient (b, q) and second derivative (b, q, q)."""
-        d2 = torch.zeros_like(P)
-        for k in range(q):
-            d2 += (z[:, k, None] - Z[:, k]).square_()
+        d2 = squares(z, Z)
         cost, slope, curvature = kernel.cost(d2), kernel.slope(d2), kernel.curvature(d2)
         if repulsion is None:
             score = -cost if dual is None else dual - cost

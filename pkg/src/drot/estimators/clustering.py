@@ -26,7 +26,7 @@ from ..gromov.loss import Loss, LossName, as_loss
 from .base import BaseEmbedding, ClusterMixin, check_precomputed
 from .new_points import OutOfSample
 
-Similarity = Literal["sqeuclidean", "gram", "entropic", "precomputed"]
+Similarity = Literal["sqeuclidean", "gram", "symmetric_entropic", "precomputed"]
 Affinities = Literal["symmetric_entropic", "symmetrized_entropic", "umap", "gram", "precomputed"]
 
 
@@ -120,7 +120,7 @@ class SimilarityEstimator(ClusterMixin, OutOfSample):
                 return factored_sqeuclidean(points) if 2 * (p + 2) < n else sqeuclidean(points)
             case "gram":
                 return gram(points - points.mean(dim=0))
-            case "entropic" | "symmetric_entropic":
+            case "symmetric_entropic":
                 return self._symmetric_affinity(self._distances(points), self.perplexity).plan
             case "symmetrized_entropic":
                 cost = self._distances(points)
@@ -151,7 +151,7 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     ----------
     n_clusters : int
         :math:`k`, at most the number of points. Fewer may be found.
-    similarity : {"entropic", "sqeuclidean", "gram", "precomputed"}
+    similarity : {"symmetric_entropic", "sqeuclidean", "gram", "precomputed"}
         The symmetric entropic affinity; squared distances or inner products of the centred rows,
         held in factors where these are thin; or X itself, symmetric (n, n), of distances or of
         similarities, or an affinity. Of an adjacency matrix the clusters are blocks of equal
@@ -207,7 +207,7 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     _similarities = get_args(Similarity)
     n_clusters: int = 8
     _: KW_ONLY
-    similarity: Similarity = "entropic"
+    similarity: Similarity = "symmetric_entropic"
     perplexity: float = 30.0
     loss: LossName = "square"
     init: Any = "kmeans"

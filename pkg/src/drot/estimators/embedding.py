@@ -12,7 +12,14 @@ import torch
 from sklearn.metrics import pairwise_distances
 from torch import Tensor
 
-from .._core.checks import as_count, as_flag, as_points, check_choice, check_finite
+from .._core.checks import (
+    as_count,
+    as_flag,
+    as_points,
+    check_choice,
+    check_finite,
+    check_squares,
+)
 from .._core.run import read_limits
 from ..affinities.base import symmetrize
 from ..affinities.rows import entropic_affinity
@@ -64,7 +71,7 @@ class EmbeddingEstimator(OutOfSampleEmbedding):
         tol = self._tol if self.tol is None else self.tol
         read_limits(tol, self.max_iter, "ignore", points.dtype)
         as_count("n_components", self.n_components, 1)
-        self._objective(_ANY.to(points) * (1e-30 if hasattr(self, "repulsion") else 1))
+        self._objective(_ANY.to(points) * (1e-12 if hasattr(self, "repulsion") else 1))
         self._points = points.cpu().numpy()
         cost = self._distances(points)
         init, plan = self._init(points, cost, seed), self._plan(cost)
@@ -150,6 +157,7 @@ class EmbeddingEstimator(OutOfSampleEmbedding):
                     "similarities, not distances; pass distances"
                 )
             check_symmetric(as_pairwise(D), "the distances X")
+        check_squares(D, "X", small=fitted is not None)
         return D.square()
 
     def _tiles_to(self, points: Tensor, fitted: Tensor) -> Callable[[slice], Tensor]:

@@ -163,7 +163,7 @@ def srgw_barycenter(
             yield end_of(steps(problem.cell(shuffled(cell.T, 2, rng))), 1 + max_iter)
 
     drawn = k > 1 and not isinstance(kinds, Tensor)
-    trials = ([merging] * (k > 2) + [dealing] * drawn) * refine
+    trials = [f for f, use in ((merging, k > 2), (dealing, drawn)) if use and refine]
     search = partial(in_turn, [partial(lower_by, problem, trials=f, moves=moves) for f in trials])
     plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
     cells = map(problem.cell, plans)

@@ -232,6 +232,8 @@ def ccpca(
         raise ValueError(f"X has {n} points and log_kernel {graphs[0].n} rows; one row for each")
     check_same_device(X, "X", graphs[0].edges, "log_kernel")
     centred = (X - X.mean(dim=0)).cpu().numpy()
+    unit = float(np.abs(centred).max()) or 1.0
+    centred /= unit  # whose squares are in range
     total, squares, counts = np.zeros_like(centred), 0.0, []
     for batch in (graphs[k : k + 10] for k in range(0, len(graphs), 10)):
         # one column for each component of ten graphs, so that each row of X is met once
@@ -250,7 +252,7 @@ def ccpca(
             f"all {len(counts)} graphs are connected, so all means coincide; lower the perplexity "
             "or the weights of the kernel, or use drot.spectral.pca"
         )
-    average = torch.from_numpy(total / len(graphs)).to(X)
+    average = torch.from_numpy(total / len(graphs) * unit).to(X)
     return ConnectedPCA(
         Z=pca(average, n_components).Z,
         means=average + X.mean(dim=0),

@@ -14,6 +14,7 @@ mean = statistics.fmean
 _shared = run_path(str(Path(__file__).with_name("pages.py")))
 read, put, one, table, words = (_shared[name] for name in ("read", "put", "one", "table", "words"))
 nearness, judged = (_shared[name] for name in ("nearness", "judged"))
+up_to = _shared["up_to"]
 signed, spread_of = _shared["signed"], _shared["spread_of"]
 
 CELLS = {"chromatin": "SNAREseq chromatin", "expression": "SNAREseq expression", "scgem": "scGEM"}
@@ -237,35 +238,41 @@ put(
 )
 for end, word in (("paper", "printed"), ("rule", "rule"), ("slow", "slow")):
     put(f"t3_{word}_", least=one(min(leads[end])), most=one(max(leads[end])))
-clear = {}
-for end, place, of in (("rule", 0, rule), ("rest", 2, rest)):
-    both = [[top(n, FORMS[m][place], SCORES[0])[1] for m in PAIR] for n in FIVE]
-    clear[end] = words(
-        sum(
-            mean(a) - mean(b) > 2 * math.hypot(statistics.pstdev(a), statistics.pstdev(b))
-            for a, b in both
-            if min(len(a), len(b)) > 1
-        )
+
+
+def beyond_seeds(rival, place):
+    """On how many sets t-SNEkhorn is above a rival beyond the seeds, and beyond their means."""
+    both = [[top(n, FORMS[m][place], SCORES[0])[1] for m in ("t-SNEkhorn", rival)] for n in FIVE]
+    both = [(a, b) for a, b in both if min(len(a), len(b)) > 1]
+    seeds = sum(
+        mean(a) - mean(b) > 2 * math.hypot(statistics.pstdev(a), statistics.pstdev(b))
+        for a, b in both
     )
-    certain = sum(  # by standard errors of the means
+    means = sum(  # by standard errors
         mean(a) - mean(b)
         > 2 * math.hypot(*(statistics.stdev(v) / math.sqrt(len(v)) for v in (a, b)))
         for a, b in both
-        if min(len(a), len(b)) > 1
     )
+    return words(seeds), words(means)
+
+
+clear = {}
+for end, place, of in (("rule", 0, rule), ("rest", 2, rest)):
+    clear[end], certain = beyond_seeds("t-SNE", place)
     seven = [one(mean(table3["chromatin", FORMS[m][place]][50][SCORES[0]])) for m in PAIR]
     umap = sum(gap > 0 for gap in minus(of[PAIR[0]], of["UMAP"]))
     put(
         "t3_",
         **{
             f"clear_{end}": clear[end],
-            f"certain_{end}": words(certain),
+            f"certain_{end}": certain,
             f"umap_{end}": words(umap),
             f"seven_{end}": " and ".join(seven),
         },
     )
     if end == "rule":
-        put(t3_umap_rule_verdict=judged(umap, 5))
+        clear["UMAP"], certain = beyond_seeds("UMAP", place)
+        put("t3_umap_", clear=clear["UMAP"], certain=certain, rule_verdict=judged(umap, 5))
 ruled = [table3["chromatin", FORMS[m][0]][50][SCORES[0]] for m in PAIR]  # start by start
 first = [khorn > sne for khorn, sne in zip(*ruled, strict=True)]
 put(
@@ -283,6 +290,22 @@ put(
     trust=words(lines[1][1]),
     trust_rest=words(lines[1][3]),
     trust_verdict=lines[1][2],
+)
+_others = {  # t-SNEkhorn's trustworthiness, and the higher one of its rivals
+    end: {
+        NAMES[n]: (
+            ours[n, "t-SNEkhorn", way, SCORES[1]],
+            max(ours[n, m, way, SCORES[1]] for m in ("t-SNE", "UMAP")),
+        )
+        for n in FIVE
+    }
+    for end, way in (("rule", WAYS[0]), ("rest", WAYS[2]))
+}
+_level = [t for t, (a, b) in _others["rule"].items() if a <= b and one(a) == one(b)]
+put(
+    "t3_highest_trust_",
+    level=" and ".join(_level),
+    most=up_to(max(a - b for a, b in _others["rest"].values())),
 )
 for line in lines:
     line.insert(1, 5)
@@ -461,6 +484,24 @@ put(
 )
 assert {row["affinity_rate"] for row in by_ascent} == {"0.03"}
 
+# Table 2 at equal perplexities: se above e
+
+_ari = {}  # (data, affinity) -> {perplexity: mean over the seeds}
+for row in read("table2_ari")[1]:
+    if (row["rows"], row["grid"]) == ("raw", "tens"):
+        found = mean(float(row[f"ari_{seed}"]) for seed in range(5))
+        _ari.setdefault((row["data"], row["affinity"]), {})[int(row["setting"])] = found
+_ahead = {
+    name: [value > _ari[name, "e"][xi] for xi, value in _ari[name, "se"].items()]
+    for name in ("chromatin", "scgem")
+}
+put(
+    t2_ahead=", ".join(
+        f"{sum(won)} of {len(won)} ({NAMES[name].removeprefix('SNAREseq ')})"
+        for name, won in _ahead.items()
+    )
+)
+
 # what the page says in its words
 
 _higher = [gap > 0 for m in METHODS for gap in minus(rest[m], tables[m])]
@@ -484,8 +525,9 @@ _map = (Path(__file__).parents[1] / "book" / "papers.md").read_text("utf8")
 for _said in (
     f"{_hold[0]} of 15 silhouettes ({_plain} by the printed deviations alone) and {_hold[2]} of 15 "
     f"trustworthinesses by the rule, {_hold[1]} and {_hold[3]} at rest",
-    f"trustworthiness leads on {words(_trusted)} of five",
-    f"over t-SNE beyond the seeds on {clear['rule']}, ",
+    f"trustworthiness leads on {words(_trusted)} of five, level on {words(len(_level))}",
+    f"over t-SNE beyond the seeds on {clear['rule']}, their means on ",
+    f"; over UMAP on {clear['UMAP']})",
     f"at rest over t-SNE on {words(above['rest'])}",
 ):
     assert _said in _map, _said

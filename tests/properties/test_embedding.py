@@ -17,7 +17,7 @@ from drot.embeddings.descent import Step, _search, _without_idle_growth, lbfgs, 
 from drot.embeddings.embed import embed
 from drot.embeddings.losses import Evaluation, SNEkhornLoss, SNELoss
 from drot.embeddings.methods import snekhorn
-from drot.embeddings.starts import apart, random_start, spectral_start
+from drot.embeddings.starts import random_start, spectral_start, with_noise
 from objectives import METHODS, SOFTMAX, joint, objective, run, stochastic
 
 LOOSE = {"on_failure": "ignore"}
@@ -189,8 +189,8 @@ def test_the_seed_tells_parts_apart(dtype, kept, tiled, parts, size, gap, monkey
         cost = drot.sqeuclidean(unit * X, block=block)
         P = drot.entropic_affinity(cost, perplexity=5, diagonal="drop")
         P = plans.as_plan(drot.symmetrize(P) if block is None else P.symmetrized())
-        exchanged = P.exchanged
-        P.exchanged = lambda v, f=exchanged: passes.append(0) or f(v)
+        product = P.symmetric_product
+        P.symmetric_product = lambda v, f=product: passes.append(0) or f(v)
         starts.append(spectral_start(P, random_state=seed))
     first, again, *tiles, other = starts
     assert (again - first).abs().max() < kept
@@ -238,7 +238,7 @@ def test_other_starts_stay_as_they_are():
     loss = objective("t-snekhorn", 40)
     for Z in (random_start(40), 1e-9 * random_start(40)):
         Z = Z - Z.mean(dim=0)
-        assert apart(Z, loss.weights, 0) is Z
+        assert with_noise(Z, loss.weights, 0) is Z
     loss = SNEkhornLoss(clusters().plan, "student")
     start = spectral_start(loss.plan)
     ended = dataclasses.replace(embed(loss, start, max_iter=1, **LOOSE), Z=start, dual=None)
@@ -246,13 +246,13 @@ def test_other_starts_stay_as_they_are():
     assert first == pytest.approx(loss.evaluate(start, tol=2e-5).value, rel=1e-12)
     alone = torch.block_diag(torch.eye(2), torch.full((4, 4), 0.2)).double()
     Z = torch.tensor([[5.0, 1.0], [-5.0, 3.0], *4 * [[0.0, -1.0]]]).double()
-    steps = (apart(Z, alone, 0) - Z).norm(dim=1) / Z.square().sum(dim=1).mean().sqrt()
+    steps = (with_noise(Z, alone, 0) - Z).norm(dim=1) / Z.square().sum(dim=1).mean().sqrt()
     assert (steps[:2] == 0).all()  # each tied to itself only
     assert ((steps[2:] > 0) & (steps[2:] < 0.05)).all()
     # a point that holds nearly all its mass itself still has neighbours
     P = 0.999 * torch.eye(8).double() + 0.001 * clusters().plan[::3, ::3][:8, :8]
     Z = random_start(8) - random_start(8).mean(dim=0)
-    assert apart(Z, P, 0) is Z
+    assert with_noise(Z, P, 0) is Z
 
 
 def test_starts():
@@ -298,7 +298,7 @@ def test_size_of_a_start(name):
 def test_few_points():
     """Three centred points leave their line; two stay, and have a spectral start of their own."""
     Z = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]).double()
-    moved = apart(Z, torch.full((3, 3), 1 / 3).double(), 0)
+    moved = with_noise(Z, torch.full((3, 3), 1 / 3).double(), 0)
     assert torch.linalg.matrix_rank(moved - moved.mean(dim=0)) == 2
     two = drot.tsne([[0, 1.0], [1, 0]], init=[[0.0, 0], [1, 0]], max_iter=1, **LOOSE)
     assert (two.Z[:, 1] == 0).all()

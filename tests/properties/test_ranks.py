@@ -16,7 +16,7 @@ import faults
 import pytest
 import torch
 import torch.distributed as dist
-from drot._core.ranks import Alone
+from drot._core.ranks import Processes
 
 pytestmark = pytest.mark.slow
 WORKER = Path(__file__).parents[1] / "ranks_worker.py"
@@ -65,7 +65,7 @@ def test_every_public_function_takes_tiles_and_shared_rows(tmp_path):
     assert documented - tried == set() and len(documented) > 30
 
 
-class Half(Alone):
+class Half(Processes):
     """One of two processes, which never meets the other."""
 
     def __init__(self, rank: int):

@@ -83,7 +83,7 @@ def _exp(x):
 
 
 @_compiled(_FAST)
-def _meet(start, stop, P, x, y, kernel, values, out):
+def _student_rows(start, stop, P, x, y, kernel, values, out):
     """Of some rows: sum P log u; ``out`` gets sum K, sum P K (z_i - z_j), sum K^2 (z_i - z_j).
 
     All over j != i, with u = 1 + |z_i - z_j|^2 and K = 1 / u. ``kernel`` gets its rows if it has
@@ -189,7 +189,7 @@ class StudentPairs:
         values = np.empty(self.n)
         out = torch.empty(5, self.n, dtype=Z.dtype)
         arguments = P.numpy(), *self.columns, kernel.numpy(), values, out.numpy()
-        _over_rows(_meet, self.n, *arguments)
+        _over_rows(_student_rows, self.n, *arguments)
         self.value = float(values.sum())  # <P, C_Z>
         self.attraction, self._push = 4 * out[1:3].T, out[3:]  # its derivative, (n, q)
         self.sums = out[0].add_(1) if diagonal else out[0]

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 
-class Alone:
+class Processes:
     """The usual case: one process, which owns all rows and has nobody to ask."""
 
     rank, size = 0, 1
@@ -56,10 +56,10 @@ class Alone:
         return [part]
 
 
-ALONE = Alone()
+ALONE = Processes()
 
 
-class Ranks(Alone):
+class Ranks(Processes):
     """The processes of a group, each with a contiguous share of the rows."""
 
     def __init__(self, group: dist.ProcessGroup | None = None):

@@ -24,7 +24,7 @@ from .._core.checks import (
     refuse_entries,
 )
 from .._core.memory import automatic_block, tile_entries
-from .._core.ranks import ALONE, Alone
+from .._core.ranks import ALONE, Processes
 
 Block = int | Literal["auto"] | None
 Diagonal = Literal["keep", "drop"]  # the pairs i = j
@@ -62,7 +62,7 @@ class Pairwise:
         block: Block = None,
         symmetric: bool = False,
         parts: dict[str, Tensor] | None = None,
-        ranks: Alone = ALONE,
+        ranks: Processes = ALONE,
     ):
         if isinstance(block, str):
             check_choice("block", block, ("auto",))
@@ -92,7 +92,7 @@ class Pairwise:
             evaluate, self.shape, self, block=self.block, symmetric=self.symmetric, ranks=self.ranks
         )
 
-    def shared(self, ranks: Alone) -> Pairwise:
+    def shared(self, ranks: Processes) -> Pairwise:
         """The same array, of which each rank meets its own rows."""
         other = copy.copy(self)
         other.ranks, other.own, other._dense = ranks, ranks.rows(self.shape[0]), None
@@ -229,8 +229,9 @@ class Nearest(Pairwise):
     """A cost that is infinite but for k entries of each row; see :func:`drot.nearest`."""
 
     def __init__(
-        self, values: Tensor, columns: Tensor, m: int, block: int | None, *, ranks: Alone = ALONE
-    ):
+        self, values: Tensor, columns: Tensor, m: int, block: int | None, *,
+        ranks: Processes = ALONE,
+    ):  # fmt: skip
         parts = {"values": values, "columns": columns, "m": torch.tensor(m)}
         evaluate, shape = partial(_spread, values, columns, m), (len(values), m)
         super().__init__(evaluate, shape, values, block=block, parts=parts, ranks=ranks)
@@ -275,7 +276,7 @@ def tile_rows(cost: Pairwise) -> int:
     return max(16, tile_entries(cost.device) // cost.shape[1])
 
 
-def ranks_of(*costs: object) -> Alone:
+def ranks_of(*costs: object) -> Processes:
     """The processes that share the rows of the first cost that is shared."""
     shared = (cost.ranks for cost in costs if isinstance(cost, Pairwise))
     return next((ranks for ranks in shared if ranks is not ALONE), ALONE)

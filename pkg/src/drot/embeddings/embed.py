@@ -15,7 +15,7 @@ from .._core.saving import Saved
 from .._core.threads import by_size
 from .descent import Step, adam, lbfgs, metric_of, radius
 from .losses import ONE_PLACE, Evaluation, KernelLoss, as_objective
-from .starts import START_SIZE, apart, at_scale, random_start, spectral_start
+from .starts import START_SIZE, at_scale, random_start, spectral_start, with_noise
 
 MapSolver = Literal["lbfgs", "adam"]
 
@@ -198,7 +198,7 @@ def embed(
         Z = first
         if not isinstance(init, Embedding) or radius(Z) <= ONE_PLACE:
             Z = at_scale(Z, lambda Z: evaluate(Z, None).value)
-            Z = apart(Z, objective.weights, random_state)
+            Z = with_noise(Z, objective.weights, random_state)
         if solver == "adam":
             path = adam(evaluate, Z, rate, objective.mass)
         else:

@@ -55,7 +55,7 @@ class TiledKernel:
         self._work = Z.new_empty(4, loss.P.block, len(Z))
         if self.kept is not None:
             for rows, P in loss.P.tiles():
-                self._meet(rows, P, self.kept[rows])
+                self._tile(rows, P, self.kept[rows])
 
     @property
     def passes(self) -> float:
@@ -67,7 +67,7 @@ class TiledKernel:
         n, step = len(self.Z), self.loss.P.block
         for start in range(0, n, step):
             rows = slice(start, min(start + step, n))
-            yield rows, self._meet(rows)[1] if self.kept is None else self.kept[rows]
+            yield rows, self._tile(rows)[1] if self.kept is None else self.kept[rows]
 
     def __matmul__(self, v: Tensor) -> Tensor:
         """K v for v (n,) or (n, k), in one pass."""
@@ -79,7 +79,7 @@ class TiledKernel:
         """Sums of the rows, (n,); ``dim`` is 1."""
         return gather((tile.sum(dim=1) for _, tile in self.tiles()), len(self.Z))
 
-    def _meet(
+    def _tile(
         self, rows: slice, P: Tensor | None = None, out: Tensor | None = None
     ) -> tuple[Tensor | None, Tensor]:
         """Some rows (b, n) of dC / d|z_i - z_j|^2 (None if it is 1), and of K in ``out`` if given.
@@ -125,7 +125,7 @@ class TiledKernel:
         sums = lines.new_zeros(2, *lines.shape)  # [Z, 1]^T w^T, or [Z, 1]^T (w + w^T)
         for rows, P in self.loss.P.tiles():
             if self.kept is None:
-                slope, K = self._meet(rows, P)
+                slope, K = self._tile(rows, P)
             else:  # Student's slope is the kernel
                 K = self.kept[rows]
                 slope = None if self.loss.profile.flat else K

@@ -78,7 +78,7 @@ class Plan(Pairwise):
                 "drot.symmetrize"
             )
 
-    def exchanged(self, v: Tensor) -> Tensor:
+    def symmetric_product(self, v: Tensor) -> Tensor:
         """(W + W^T) v / 2 for v (n, k), with W the plan without its diagonal, in one pass."""
         lines = v.T.contiguous()  # (k, n): as thin columns they take twice as long
         there, back = torch.empty_like(lines), torch.zeros_like(lines)

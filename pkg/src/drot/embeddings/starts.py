@@ -136,7 +136,7 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
         W = (kept + kept.T).double().fill_diagonal_(0).div_(2)
         degrees = W.sum(dim=1, keepdim=True)  # (n, 1)
     else:
-        degrees = P.exchanged(torch.ones(n, 1, dtype=P.dtype, device=P.device)).double()
+        degrees = P.symmetric_product(torch.ones(n, 1, dtype=P.dtype, device=P.device)).double()
     lonely = degrees <= torch.finfo(P.dtype).eps * P.largest
     share = torch.where(lonely, 0.0, degrees.rsqrt())
     constant = torch.where(lonely, 0.0, degrees.sqrt())  # the eigenvector that is no coordinate
@@ -156,7 +156,7 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
         tol = _RESIDUAL[precision]
 
         def product(v: Tensor) -> Tensor:
-            met = share * P.exchanged((share * v).to(P.dtype)).double()
+            met = share * P.symmetric_product((share * v).to(P.dtype)).double()
             return met.addmm_(liked * worth, liked.T @ v)
 
     Z = leading(product, block, q, tol)[1] * share.masked_fill(lonely, 1)
@@ -185,7 +185,7 @@ def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:
     return Z
 
 
-def apart(Z: Tensor, weights: Tensor | Pairwise, random_state: Seed) -> Tensor:
+def with_noise(Z: Tensor, weights: Tensor | Pairwise, random_state: Seed) -> Tensor:
     """Z, centred, with noise for points that lie where all their neighbours lie, and across flats.
 
     There the forces on the points of a part of the plan vanish (book ``prp-one-place``); and no

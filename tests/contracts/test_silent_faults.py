@@ -227,11 +227,17 @@ def test_distances_of_any_metric_are_in_range(metric):
         model.transform(1e160 * points[:2])
 
 
-def test_options_changed_after_the_fit_are_checked():
-    model = drot.UMAP(n_neighbors=6, max_iter=2, tol=1e9).fit(X)
-    for wrong in (1, len(X) + 1):
-        with pytest.raises(ValueError, match="n_neighbors must be a whole number from 2"):
-            model.set_params(n_neighbors=wrong).transform(X[:2] + 0.1)
+def test_options_set_after_the_fit_wait_for_the_next():
+    """New points are compared as the fitted ones were."""
+    new, most = X[:3] + 0.1, {"max_iter": 2, "tol": 1e9, "random_state": 0}
+    for model, later in (
+        (drot.UMAP(n_neighbors=6, **most), {"n_neighbors": 200, "spread": 3.0}),
+        (drot.TSNE(perplexity=5, **most), {"perplexity": 20, "metric": "cosine"}),
+        (drot.DistR(5, perplexity=5, **most), {"perplexity": 20}),
+    ):
+        places = model.fit(X).transform(new)
+        np.testing.assert_array_equal(model.set_params(**later).transform(new), places)
+        assert model.get_params()[min(later)] == later[min(later)]
 
 
 @pytest.mark.parametrize("unit", [1e-170, 1e150])

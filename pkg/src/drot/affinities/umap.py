@@ -161,7 +161,6 @@ def membership_rows(
 
     ``whole`` is the fitted rows' mean sum of distances to neighbours; needed where rho can be 0.
     """
-    as_count("n_neighbors", n_neighbors, 2, cost.shape[1])
     values, columns = torch.topk(cost, n_neighbors - 1, largest=False)
     tol, max_iter = read_limits(None, 100, "raise", cost.dtype)
     found = _bandwidths(values, n_neighbors, local_connectivity, tol, max_iter, whole)

@@ -122,8 +122,10 @@ class Estimator(BaseEstimator):
         check_callback(self.callback)
         if isinstance(X, list):  # scikit-learn has no words for rows that differ in length
             as_real(X, "X")
-        for name in self._found if reset else ():  # of other points; a subclass keeps its own
-            vars(self).pop(name, None)
+        if reset:
+            self._fitted = self.get_params(deep=False)  # by which new points are compared
+            for name in self._found:  # of other points; a subclass keeps its own
+                vars(self).pop(name, None)
         X = validate_data(
             self,
             X.detach().cpu() if isinstance(X, Tensor) else X,

@@ -50,10 +50,10 @@ class SimilarityEstimator(ClusterMixin, OutOfSample):
 
         .. math:: \min_k \; \sum_{jl} L(c_j, \bar C_{kl}) \, T_{jl} .
 
-        A copy of a fitted point has its label. Nothing is claimed of what a fit to old and new
-        points together would find. Memory: tiles of b x n.
+        A copy of a fitted point has its label; parameters are those of the fit. Nothing is claimed
+        of what a fit to old and new points together would find. Memory: tiles of b x n.
         """
-        return self._extend(X, self.labels_, lambda C: (self._assign(C), 0.0))
+        return self._extend(X, self.labels_, lambda was, C: (was._assign(C), 0.0))
 
     def _assign(self, C: Tensor) -> Tensor:
         """Labels of new points with the similarities C (b, n)."""
@@ -351,7 +351,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     def transform(self, X) -> np.ndarray:
         """Positions (b, q) of the prototypes that ``predict`` gives to new points X (b, p)."""
         where = torch.as_tensor(self.prototypes_)
-        return self._extend(X, self.embedding_, lambda C: (where.to(C)[self._assign(C)], 0.0))
+        return self._extend(X, self.embedding_, lambda was, C: (where.to(C)[was._assign(C)], 0.0))
 
     def _similarity_name(self) -> str:
         """By default that of the kernel."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 import torch
@@ -29,24 +30,27 @@ class OutOfSample(Estimator):
     def _extend(self, X, known: np.ndarray, find: Callable) -> np.ndarray:
         """What is ``known`` of fitted points, for those and their copies; of others, what is found.
 
-        ``find(rows)`` is asked with rows of affinities (b, n), and tells the largest residual.
+        ``find(was, rows)`` is asked with this estimator as it was fitted and with rows of
+        affinities (b, n), and tells the largest residual.
         """
-        points = self._read(X, reset=False)
-        fitted = torch.as_tensor(self._points).to(points.device)
+        was = copy(self)
+        vars(was).update(self._fitted)  # parameters set since then wait for the next fit
+        points = was._read(X, reset=False)
+        fitted = torch.as_tensor(was._points).to(points.device)
         points, values = points.to(fitted), torch.as_tensor(known)
         values = values.to(fitted if values.is_floating_point() else fitted.device)
         if torch.equal(points, fitted):
             return np.array(known)
         step, parts, worst = max(16, tile_entries(points.device) // len(fitted)), [], []
-        between = self._tiles_to(points, fitted)
+        between = was._tiles_to(points, fitted)
         with threads_for(step * len(fitted)):  # a tile is small: two threads wait for each other
             for start in range(0, len(points), step):
                 rows = slice(start, min(start + step, len(points)))
                 tile = between(rows)
-                same, first = self._copies(tile)
+                same, first = was._copies(tile)
                 found, new = values[first], (~same).nonzero()[:, 0]
                 if len(new):
-                    found[new], residual = find(self._new_rows(tile[new], start + new))
+                    found[new], residual = find(was, was._new_rows(tile[new], start + new))
                     worst.append(residual)
                 parts.append(found)
         off = [residual for residual in worst if not residual <= PLACED]  # one may be no number
@@ -86,13 +90,13 @@ class OutOfSampleEmbedding(OutOfSample, BaseEmbedding):
         copies of one lie where the first of them does. A new point next to one may come to lie
         elsewhere, farther than a neighbour of the map, because it obeys its own row alone, and the
         fitted point all pairs that it is in. New points do not see each other, so a place does not
-        depend on the others that are asked for. A ``ConvergenceWarning`` says where a place is not
-        at rest.
+        depend on the others that are asked for, nor on parameters set since the fit. A
+        ``ConvergenceWarning`` says where a place is not at rest.
 
         Book ``prp-new-point``. Memory: tiles of b x n.
         """
         known = torch.as_tensor(self.embedding_)
-        return self._extend(X, self.embedding_, lambda P: self._place(P, known.to(P)))
+        return self._extend(X, self.embedding_, lambda was, P: was._place(P, known.to(P)))
 
     def _place(self, P: Tensor, Z: Tensor) -> tuple[Tensor, float]:
         """Places of the rows P of affinities, and the largest residual."""

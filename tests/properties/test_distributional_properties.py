@@ -308,3 +308,34 @@ def test_a_run_that_is_ended_at_its_start_is_judged_by_both_blocks(init):
     flat = dataclasses.replace(best, Z=1e-4 * best.Z)  # in one place no force tells them apart
     again = drot.distributional_reduction(S, 5, init=flat, on_failure="ignore")
     assert again.objective < 1.01 * best.objective
+
+
+@pytest.mark.parametrize("unit", [1.0, 2.0**-12, 2.0**-20, 2.0**12])
+def test_positions_that_are_given_stay_in_any_unit(unit):
+    """Inner products have no bandwidth below which positions are one place."""
+    X = unit * (RNG.normal(size=(40, 5)) + 3 * np.eye(5)[np.arange(40) % 5])
+    X -= X.mean(axis=0)
+    asked = []
+
+    def products(T):
+        centres = T.T @ torch.from_numpy(X) / T.sum(dim=0)[:, None]
+        asked.append(centres @ centres.T)
+        return asked[-1]
+
+    ask = {"kernel": "gram", "clustering": "kmeans", "centres": products}
+    found = drot.cluster_then_reduce(X @ X.T, 5, **ask)
+    values, vectors = torch.linalg.eigh(asked[0])  # PCA of the centres, all of one weight
+    best = vectors[:, -2:] * values[-2:].sqrt()
+    torch.testing.assert_close(found.Z @ found.Z.T / unit**2, best @ best.T / unit**2)
+    half = dataclasses.replace(found, Z=found.Z / 2)
+    ended = drot.distributional_reduction(
+        X @ X.T, 5, kernel="gram", init=half, callback=lambda *_: True, on_failure="ignore"
+    )
+    torch.testing.assert_close(ended.Z, half.Z)
+
+
+def test_centres_that_are_one_place_are_drawn_there():
+    """What is drawn is the result, also where a descent would begin anew."""
+    C = torch.exp(-drot.sqeuclidean(RNG.normal(size=(30, 3))).dense())
+    found = drot.cluster_then_reduce(C, 4, centres=lambda T: np.ones((4, 4)), tol=1e-7)
+    assert torch.pdist(found.Z).max() < 1e-2

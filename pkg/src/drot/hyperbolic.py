@@ -198,8 +198,9 @@ def distributional_reduction(
 
     Notes
     -----
-    Ten to seventy times slower than the plane. Past radius 30 float64 tells no places apart that
-    are 1e-3 near: where a run ends unconverged out there, a smaller ``scale`` leaves it room.
+    Some ten times slower than the plane, more at a ``scale`` above 1. Past radius 30 float64 tells
+    no places apart that are 1e-3 near: where a run ends unconverged out there, a smaller ``scale``
+    leaves it room.
 
     Examples
     --------

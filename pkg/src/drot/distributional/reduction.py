@@ -319,6 +319,10 @@ class InnerProductProblem(ReductionProblem):
         off = (q[:, None] * q * (Z @ Z.T)) @ Z - pull
         return float(off.norm()) / (float(pull.norm()) or 1.0)
 
+    def size(self, Z: Tensor) -> float:
+        """There is no bandwidth, and from all places the best positions are found."""
+        return math.inf
+
     def initial_positions(self, c: Coupling, rng: np.random.Generator) -> Tensor:
         zero = c.q.new_zeros(len(c.q), self.n_components)
         return self.update_positions(zero, c, 0.0, 1)

@@ -205,11 +205,14 @@ def solve(
     """The lowest end of the descents from all starts; without descents, the lowest start."""
     problem = make(similarity, n_prototypes, kernel=kernel, **terms)
     tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
-    points_tol, most = (max(tol, MAP_TOL), _EMBED) if descend else (tol, max_iter)
-    first = starts(problem, init, n_starts, clustering, random_state, tol, points_tol, most)
-    blocks = partial(block_descent, problem, tol=tol) if descend else lambda start: iter([start])
-    rounds = max_iter if descend else 0
-    found = multistart(where, first, blocks, lambda at: (at.residual, at.Z), rounds, callback)
+    first = partial(starts, problem, init, n_starts, clustering, random_state, tol, descend)
+    blocks: Callable[[Iterate], Iterator[Iterate]]
+    if descend:
+        states, rounds = first(max(tol, MAP_TOL), _EMBED), max_iter
+        blocks = partial(block_descent, problem, tol=tol)
+    else:  # a start is the result
+        states, rounds, blocks = first(tol, max_iter), 0, lambda start: iter([start])
+    found = multistart(where, states, blocks, lambda at: (at.residual, at.Z), rounds, callback)
     return problem.result(found, tol, on_failure)
 
 
@@ -242,7 +245,7 @@ def accept(problem: ReductionProblem, now: Iterate, **block) -> Iterate:
 
 def starts(
     problem: ReductionProblem, init, n_starts: int, clustering: Clustering, random_state: Seed,
-    tol: float, points_tol: float, steps: int,
+    tol: float, descend: bool, points_tol: float, steps: int,
 ) -> Iterator[Iterate]:  # fmt: skip
     """Positions and plans to start from, made when their turn comes.
 
@@ -255,7 +258,8 @@ def starts(
         c = problem.couple(kinds)
         if given := isinstance(init, DistributionalReduction):
             Z = problem.read_positions(init.Z)
-        if not given or problem.size(Z) <= ONE_PLACE:  # where no force tells them apart
+        # in one place no force tells them apart, whom a descent shall move
+        if not given or (descend and problem.size(Z) <= ONE_PLACE):
             Z = problem.initial_positions(c, as_rng(random_state))
         yield Iterate(Z, c, math.inf, problem.objective(Z, c))
         return

@@ -198,13 +198,13 @@ class Estimator(BaseEstimator):
 
     def _solve(self, what: str, solve: Callable, bar=()) -> Self:
         """Keep what ``solve(callback=..., on_failure=...)`` finds, interrupted or not."""
-        ended: list[bool] = []  # by the callback, which is no failure
+        ended = False  # by the callback, which is no failure
         with progress(what, self.verbose, *bar) as shown:
 
             def callback(*told) -> bool:
-                ends = [heard(*told) for heard in (shown, self.callback) if heard is not None]
-                ended[:] = [any(ends)]
-                return ended[0]
+                nonlocal ended
+                ended = any([heard(*told) for heard in (shown, self.callback) if heard is not None])
+                return ended
 
             try:
                 found = solve(callback=callback, on_failure="ignore")
@@ -213,7 +213,7 @@ class Estimator(BaseEstimator):
                 stop.result = self.result_
                 raise
         self._set(found)
-        if not any(ended):
+        if not ended:
             self._warn(what, found)
         return self
 

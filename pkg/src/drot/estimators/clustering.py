@@ -27,7 +27,9 @@ from .base import BaseEmbedding, ClusterMixin, check_precomputed
 from .new_points import OutOfSample
 
 Similarity = Literal["sqeuclidean", "gram", "symmetric_entropic", "precomputed"]
-Affinities = Literal["symmetric_entropic", "symmetrized_entropic", "umap", "gram", "precomputed"]
+ReductionSimilarity = Literal[
+    "symmetric_entropic", "symmetrized_entropic", "umap", "gram", "precomputed"
+]  # fmt: skip
 
 
 class SimilarityEstimator(ClusterMixin, OutOfSample):
@@ -318,12 +320,12 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     ([0.0, 0.0, 0.0], (3, 2))
     """
 
-    _similarities = get_args(Affinities)
+    _similarities = get_args(ReductionSimilarity)
     n_prototypes: int = 20
     n_components: int = 2
     perplexity: float = 30.0
     _: KW_ONLY
-    similarity: Affinities | None = None
+    similarity: ReductionSimilarity | None = None
     n_neighbors: int = 15
     kernel: OutputKernel | None = None
     normalization: Normalization | None = None

@@ -548,7 +548,7 @@ unknown name :: NAME='nonsense' does not exist; choose from ' :: "nonsense"
 [positive]
 not positive :: NAME must be positive :: 0.0 | -1.0 | nan
 infinite :: NAME must be positive and finite; got inf :: inf
-no number :: TypeError: NAME must be one number :: True | "1" | ONES
+no number :: TypeError: NAME must be one number :: True | "1" | ONES | np.True_ | np.complex128(1j)
 [pair]
 not positive :: both a and b :: 1.0
 [not_negative]

@@ -70,6 +70,15 @@ def test_a_step_that_leads_down_is_damped(kind, seed, n, monkeypatch):
     assert min(slopes) < 0
 
 
+@pytest.mark.parametrize("unit", [-22, -20, -19, -9, 0, 12])
+def test_units_of_float32(unit):
+    """Blobs far apart on a line: duals of 2^-45 of the cost keep their squares in range."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(3, 1))[np.arange(300) % 3] * 1e3 + rng.normal(size=(300, 1))
+    cost = drot.sqeuclidean(torch.tensor(X, dtype=torch.float32) * 2.0**unit)
+    assert solve(cost, perplexity=1.5).converged
+
+
 def test_slack_rows_at_no_cost_share_by_symmetry():
     """Points 0 and 2 cost each other nothing, but are no copies: what they keep is not the same."""
     C = np.array([[0.0, 1, 0], [1, 0, 2], [0, 2, 0]])

@@ -34,12 +34,7 @@ from .embeddings.losses import BernoulliLoss, SNEkhornLoss, SNELoss
 from .embeddings.methods import largevis, sne, snekhorn, tsne, umap
 from .embeddings.starts import random_start, spectral_start
 from .graphs.graph import connected_components, fuzzy_union, laplacian
-from .graphs.priors import (
-    coupling_loss,
-    expected_graph,
-    sample_graph,
-    sample_graphs,
-)
+from .graphs.priors import coupling_loss, expected_graph, sample_graph, sample_graphs
 from .gromov.barycenter import srgw_barycenter
 from .gromov.kmeans import kernel_kmeans
 from .gromov.objective import gromov_wasserstein, gw_objective

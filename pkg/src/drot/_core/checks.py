@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import reprlib
 from collections.abc import Iterable, Mapping
-from numbers import Integral
+from numbers import Integral, Real
 from typing import NoReturn
 
 import numpy as np
@@ -195,8 +195,7 @@ def check_same_transposed(matrix: Tensor, name: str, *, strict: bool = False) ->
             i, j = divmod(int(gap.argmax()), n)
             most, worst = float(gap.max()), (start + i, j)
     if most > 0:
-        i, j = worst
-        raise_unequal(name, worst, float(matrix[i, j]), float(matrix[j, i]))
+        raise_unequal(name, worst, float(matrix[worst]), float(matrix[worst[::-1]]))
 
 
 def raise_unequal(name: str, pair: tuple[int, int], one: float, other: float) -> NoReturn:
@@ -253,10 +252,10 @@ def as_count(name: str, value, low: int, high: int | None = None) -> int:
 
 def as_number(name: str, value) -> float:
     """One number, of Python, NumPy or torch."""
-    known = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not known and getattr(value, "ndim", 1) != 0:
-        raise TypeError(f"{name} must be one number; got {type(value).__name__}")
-    return float(value)
+    number = value.item() if getattr(value, "ndim", 1) == 0 else value
+    if isinstance(number, bool) or not isinstance(number, Real):
+        raise TypeError(f"{name} must be one number; got {type(number).__name__}")
+    return float(number)
 
 
 def as_positive(name: str, value, dtype: torch.dtype = torch.float64) -> float:
@@ -277,31 +276,6 @@ def as_perplexity(perplexity, n: int, device: torch.device) -> Tensor:
     target = target.expand(n)
     refuse_entries(~(target > 0), target, "perplexity must be positive, and is {entry} at {at}")
     return target
-
-
-def check_reach(target: Tensor, ties: Tensor, usable: Tensor, rows: Tensor) -> None:
-    """Refuse a perplexity that no bandwidth can give to one of ``rows``, their numbers (b,).
-
-    ``ties`` (b,) counts the cheapest entries of each row and ``usable`` (b,) its finite ones:
-    the perplexity of a softmax row lies strictly between the two.
-    """
-    bad = (target <= ties) | (target >= usable)
-    if bad.any():
-        i = int(bad.nonzero()[0])
-        xi, row, low, high = (x[i].item() for x in (target, rows, ties, usable))
-        if low == high:
-            has = f"{high} entries, all equal" if high > 1 else "one entry"
-            says = f"row {row} has {has}, so its perplexity is {high} at any bandwidth; "
-            cure = "remove copies of points, or add columns that tell points apart"
-            says += cure if high > 1 else "give more points"
-        elif xi <= low:
-            near = f", as {low} of its points are equally near (copies, or counts that coincide)"
-            says = f"row {row} needs more than {low}{near if low > 1 else ''}; raise the "
-            says += "perplexity" + (", or remove copies of points" if low > 1 else "")
-        else:
-            says = f"row {row} has {high} points to choose from and allows less than {high}; lower "
-            says += "the perplexity, or give more points"
-        raise ValueError(f"perplexity={xi:g} is out of reach: {says}")
 
 
 def check_fits(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> None:

@@ -65,9 +65,9 @@ def _limit(group: Path, limit: str, used: str, files: str) -> Iterator[tuple[int
     yield most, now - int(stat.get(files, 0))
 
 
-def tile_entries(device: torch.device) -> int:
-    """Entries of a working tile: what a core's own cache holds, or what fills a GPU."""
-    return 2**26 if device.type == "cuda" else 2**18
+def rows_per_tile(m: int, device: torch.device) -> int:
+    """Rows of m entries in a working tile: a core's own cache holds it, or it fills a GPU."""
+    return max(16, (2**26 if device.type == "cuda" else 2**18) // m)
 
 
 def automatic_block(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> int | None:
@@ -78,4 +78,4 @@ def automatic_block(shape: tuple[int, int], dtype: torch.dtype, device: torch.de
     size = shape[0] * shape[1] * torch.finfo(dtype).bits // 8
     if _ARRAYS * size <= _SHARE * physical_memory(device):
         return None
-    return max(16, tile_entries(device) // shape[1])
+    return rows_per_tile(shape[1], device)

@@ -40,13 +40,12 @@ class Processes:
         """The sum over the processes, the same bits on each: in the order of ranks."""
         return torch.stack(self._gather(part.contiguous())).sum(dim=0)
 
-    def largest(self, trace: list[float], most: int, device: torch.device) -> list[float]:
-        """Entry by entry the largest of the processes' traces, each of length at most ``most``."""
-        padded = torch.zeros(most + 1, dtype=torch.float64, device=device)
+    def largest(self, trace: list[float], device: torch.device) -> list[float]:
+        """Entry by entry the largest of the processes' traces, which may differ in length."""
+        length = torch.stack(self._gather(torch.tensor(len(trace), device=device))).max()
+        padded = torch.zeros(int(length), dtype=torch.float64, device=device)
         padded[: len(trace)] = torch.tensor(trace, dtype=torch.float64)
-        padded[most] = len(trace)
-        top = torch.stack(self._gather(padded)).amax(dim=0).tolist()
-        return top[: int(top[most])]
+        return torch.stack(self._gather(padded)).amax(dim=0).tolist()
 
     def _share(self, n: int, rank: int) -> slice:
         return slice(rank * n // self.size, (rank + 1) * n // self.size)

@@ -64,10 +64,9 @@ class Ended:
 
 @dataclass(frozen=True)
 class Course(Ended):
-    """An iteration that has ended: its last state, its residuals, and whether it converged."""
+    """An iteration that has ended: its last state, and whether it converged."""
 
-    trace: tuple[float, ...]  # residual at the start and after each iteration
-    certificate: dict[str, Any]  # with this trace
+    certificate: dict[str, Any]  # its trace: the residual at the start and after each iteration
 
 
 def iterate(
@@ -105,7 +104,7 @@ def iterate(
         interrupt = Interrupted(f"{text} the `.result` of this exception")
     chosen, spent = "ignore" if stopped else on_failure, number >= max_iter
     found = certificate(where, trace[-1], number, tol, chosen, spent, trace)
-    return Course(state, stopped, interrupt, tuple(trace), found)
+    return Course(state, stopped, interrupt, found)
 
 
 def in_turn(paths: Iterable[Callable[[Any], Iterates]], state: Any) -> Iterates:

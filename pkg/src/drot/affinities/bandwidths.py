@@ -10,14 +10,17 @@ from .._core.roots import Derivatives, find_roots
 
 
 def solve_rows(
-    excess: Tensor, log_xi: Tensor, tol: float, max_iter: int
+    cost: Tensor, xi: Tensor, numbers: Tensor, tol: float, max_iter: int
 ) -> tuple[Tensor, Tensor, Tensor, list[float], int]:
-    """Find log eps (b,) so that each row of ``excess`` (b, k) has log perplexity ``log_xi``.
+    """Find log eps (b,) so that the rows ``numbers`` (b,) have the perplexities ``xi`` (b,).
 
-    Also returns log Z (b,), the error left (b,), the largest error of each iteration, and the
-    number of rows evaluated in all.
+    Their costs are ``cost`` (b, k), infinite where a pair is forbidden. Also returns log Z (b,),
+    the error left of log xi (b,), the largest of each iteration, and the number of rows evaluated
+    in all.
     """
-    log_z = torch.empty_like(excess[:, 0])
+    excess = cost - cost.amin(dim=1, keepdim=True)
+    _check_reach(xi, (excess == 0).sum(dim=1), excess.isfinite().sum(dim=1), numbers)
+    log_xi, log_z = xi.log().to(excess.dtype), torch.empty_like(excess[:, 0])
 
     def gap(t: Tensor, excess: Tensor, rows: Tensor) -> Derivatives:
         log_z[rows], shannon, slope, curvature = moments(excess, t)
@@ -25,6 +28,31 @@ def solve_rows(
 
     log_eps, left, errors, work = find_roots(gap, first_bandwidth(excess), excess, tol, max_iter)
     return log_eps, log_z, left, errors, work
+
+
+def _check_reach(target: Tensor, ties: Tensor, usable: Tensor, rows: Tensor) -> None:
+    """Refuse a perplexity that no bandwidth can give to one of ``rows``, their numbers (b,).
+
+    ``ties`` (b,) counts the cheapest entries of each row and ``usable`` (b,) its finite ones:
+    the perplexity of a softmax row lies strictly between the two.
+    """
+    bad = (target <= ties) | (target >= usable)
+    if bad.any():
+        i = int(bad.nonzero()[0])
+        xi, row, low, high = (x[i].item() for x in (target, rows, ties, usable))
+        if low == high:
+            has = f"{high} entries, all equal" if high > 1 else "one entry"
+            says = f"row {row} has {has}, so its perplexity is {high} at any bandwidth; "
+            cure = "remove copies of points, or add columns that tell points apart"
+            says += cure if high > 1 else "give more points"
+        elif xi <= low:
+            near = f", as {low} of its points are equally near (copies, or counts that coincide)"
+            says = f"row {row} needs more than {low}{near if low > 1 else ''}; raise the "
+            says += "perplexity" + (", or remove copies of points" if low > 1 else "")
+        else:
+            says = f"row {row} has {high} points to choose from and allows less than {high}; lower "
+            says += "the perplexity, or give more points"
+        raise ValueError(f"perplexity={xi:g} is out of reach: {says}")
 
 
 def first_bandwidth(excess: Tensor) -> Tensor:

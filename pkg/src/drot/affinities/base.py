@@ -31,6 +31,7 @@ from ..costs.factored import Factored
 
 AffinityCallback = Callable[[int, float], bool | None]
 Convention = Literal["generalized", "papers"]
+NEGATIVE = "{at} of the cost has a negative entry, {entry}; for points pass drot.sqeuclidean(X)"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -207,12 +208,6 @@ def read_plan(plan, name: str = "plan", what: str = "entry", least: int = 2) -> 
     matrix = as_square(plan, name, least)
     check_non_negative(matrix, name, what)
     return matrix
-
-
-def refuse_rows(bad: Tensor, says: str) -> None:
-    """Refuse an array with ``bad`` rows, (n,) or (n, m), and name the first of them."""
-    if bad.any():
-        raise ValueError(f"row {int(bad.nonzero()[0, 0])} {says}")
 
 
 def _non_negative(value, name: str) -> Tensor:

@@ -11,10 +11,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import as_perplexity, as_positive, check_choice, check_fits, check_reach
+from .._core.checks import as_perplexity, as_positive, check_choice
 from .._core.run import OnFailure, iterate
 from .._core.threads import by_size
-from ..costs.array import as_pairwise
 from .bandwidths import solve_rows
 from .base import AffinityCallback
 from .rows import entropic_affinity
@@ -136,7 +135,7 @@ def symmetric_dual_ascent(
     where = f"symmetric_dual_ascent ({optimizer})"
     course = iterate(where, steps(), tol, max_iter, callback, on_failure, first=1)
     found = dual.affinity(course.state, course)
-    return course.give(replace(found, residual=min(course.trace)))
+    return course.give(replace(found, residual=min(course.certificate["trace"])))
 
 
 @by_size
@@ -200,14 +199,10 @@ def symmetric_alternating_projections(
     >>> slow.perplexity.round(decimals=4).tolist()
     [2.5, 2.5, 2.5, 2.5, 2.5]
     """
-    cost = as_pairwise(cost)
-    check_fits(cost.shape, cost.dtype, cost.device)  # the plan is kept whole
     dual, tol, max_iter = read_dual(cost, perplexity, tol, max_iter, on_failure)
     sigma = as_positive("bandwidth", bandwidth, dual.cost.dtype) / dual.scale
-    C, n = dual.cost.dense(), len(dual.target)
-    ties, rows = (C.amin(dim=1, keepdim=True) == C).sum(dim=1), torch.arange(n, device=C.device)
-    check_reach(as_perplexity(perplexity, n, C.device), ties, torch.full_like(ties, n), rows)
-    wanted = dual.target - 1
+    C, n, wanted = dual.cost.dense(), len(dual.target), dual.target - 1
+    xi, numbers = as_perplexity(perplexity, n, C.device), torch.arange(n, device=C.device)
 
     def steps() -> Iterator[tuple[tuple[Tensor, Tensor], float]]:
         log_p = -C / sigma  # (n, n) symmetric
@@ -215,7 +210,7 @@ def symmetric_alternating_projections(
         while True:
             log_y = log_p + correction
             excess = log_y.amax(dim=1, keepdim=True) - log_y
-            temperature = solve_rows(excess, wanted, tol / 10, 200)[0].exp().clamp_min(1.0)  # (n,)
+            temperature = solve_rows(excess, xi, numbers, tol / 10, 200)[0].exp().clamp_min(1.0)
             log_rows = torch.log_softmax(-excess / temperature[:, None], dim=1)
             correction = log_y - log_rows
             log_p = (log_rows + log_rows.T) / 2
@@ -228,7 +223,7 @@ def symmetric_alternating_projections(
     where = "symmetric_alternating_projections"
     course = iterate(where, steps(), tol, max_iter, callback, on_failure, first=1)
     gamma, log_own = course.state
-    point = dual.at(gamma, gamma * log_own, torch.zeros_like(ties).bool())
+    point = dual.at(gamma, gamma * log_own, torch.zeros_like(gamma, dtype=torch.bool))
     dual.work = [float(k) for k in range(1, 1 + course.certificate["n_iter"])]
     dual.passes = float(len(dual.work))
     return course.give(dual.affinity(point, course))

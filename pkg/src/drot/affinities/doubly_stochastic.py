@@ -183,7 +183,7 @@ def _sinkhorn(
         start = f + chord * float(t - past[0])  # f moves along a smooth curve: follow its chord
 
 
-def _log_sums(cost: Pairwise, f: Tensor, nu: float, entropies: bool) -> tuple[Tensor, Tensor]:
+def _log_sums(cost: Pairwise, f: Tensor, nu: float, entropies: bool) -> tuple[Tensor, ...]:
     """Logarithms of the row sums, (n,), and Shannon's entropies of the rows made to sum to 1."""
 
     def both(rows: slice, tile: Tensor) -> Tensor:
@@ -196,5 +196,4 @@ def _log_sums(cost: Pairwise, f: Tensor, nu: float, entropies: bool) -> tuple[Te
         mean = x.clamp_min_(-1e4).mul_(weight).sum(dim=1) / total if entropies else total
         return torch.stack([log_total + top, log_total - mean], dim=1)
 
-    sums, entropy = cost.map(both).unbind(dim=1)
-    return sums, entropy
+    return cost.map(both).unbind(dim=1)

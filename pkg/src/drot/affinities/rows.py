@@ -12,7 +12,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import as_count, as_perplexity, as_positive, check_choice, check_reach
+from .._core.checks import as_count, as_perplexity, as_positive, check_choice, refuse_entries
 from .._core.loops import exp, log_sum_exp
 from .._core.roots import find_roots
 from .._core.run import OnFailure, certificate, read_limits
@@ -28,7 +28,7 @@ from ..costs.array import (
 )
 from ..costs.distances import nearest
 from .bandwidths import first_bandwidth, moments, solve_rows
-from .base import Affinity, refuse_rows
+from .base import NEGATIVE, Affinity
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -191,7 +191,7 @@ def entropic_affinity(
     cost = _read_cost(cost, diagonal)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     if n_neighbors is not None:
-        cost = nearest(cost, n_neighbors=as_count("n_neighbors", n_neighbors, 2, cost.shape[0]))
+        cost = nearest(cost, n_neighbors=n_neighbors)
     n = cost.shape[0]
     xi = as_perplexity(perplexity, n, cost.device)  # (n,)
     trace: list[float] = []  # largest error over all rows, by iteration
@@ -201,7 +201,7 @@ def entropic_affinity(
         nonlocal trace, evaluations
         for rows, tile in cost.packed_tiles(tile_rows(cost)):
             cheapest, numbers = tile.amin(dim=1), torch.arange(n, device=tile.device)[rows]  # (b,)
-            log_eps, log_z, gap, errors, work = _bandwidths(tile, xi[rows], numbers, tol, max_iter)
+            log_eps, log_z, gap, errors, work = solve_rows(tile, xi[rows], numbers, tol, max_iter)
             trace = [max(pair) for pair in zip_longest(trace, errors, fillvalue=0.0)]
             evaluations += work
             eps = log_eps.exp()
@@ -209,7 +209,7 @@ def entropic_affinity(
 
     eps, lam, gap = cost.join(solve()).T.contiguous()
     evaluations = int(cost.ranks.total(torch.tensor(evaluations, device=cost.device)))
-    trace, residual = cost.ranks.largest(trace, max_iter, cost.device), float(gap.abs().max())
+    trace, residual = cost.ranks.largest(trace, cost.device), float(gap.abs().max())
     found = certificate("entropic_affinity", residual, len(trace), tol, on_failure, trace=trace)
     return EntropicAffinity(cost=cost, eps=eps, lam=lam, passes=evaluations / n, **found)
 
@@ -220,16 +220,9 @@ def entropic_rows(cost: Tensor, perplexity: ArrayLike, rows: Tensor) -> Tensor:
     """
     tol, max_iter = read_limits(None, 100, "raise", cost.dtype)
     xi = as_perplexity(perplexity, len(cost), cost.device)
-    log_eps, _, gap, errors, _ = _bandwidths(cost, xi, rows, tol, max_iter)
+    log_eps, _, gap, errors, _ = solve_rows(cost, xi, rows, tol, max_iter)
     certificate("rows of new points", float(gap.abs().max()), len(errors), tol, "raise")
-    return torch.softmax(-(cost - cost.amin(dim=1, keepdim=True)) / log_eps.exp()[:, None], dim=1)
-
-
-def _bandwidths(tile: Tensor, xi: Tensor, rows: Tensor, tol: float, max_iter: int) -> tuple:
-    """What :func:`solve_rows` finds for costs (b, k), infinite where a pair is forbidden."""
-    excess = tile - tile.amin(dim=1, keepdim=True)
-    check_reach(xi, (excess == 0).sum(dim=1), excess.isfinite().sum(dim=1), rows)
-    return solve_rows(excess, xi.log().to(excess.dtype), tol, max_iter)
+    return _log_softmax(cost, log_eps.exp()[:, None]).exp_()
 
 
 def _read_cost(cost, diagonal: Diagonal) -> Pairwise:
@@ -302,11 +295,8 @@ def gaussian_affinity(
         log_nu, trace = mean_bandwidth(cost, perplexity, tol, max_iter)
         nu, residual, passes = math.exp(log_nu), trace[-1], len(trace) + 1
     lam = cost.map(lambda _, tile: log_sum_exp(tile / -nu).mul_(-nu))
-    refuse_rows(
-        ~lam.isfinite(),
-        f"of this cost leaves the range of {lam.dtype} at bandwidth={nu:g}; pass a bandwidth "
-        "nearer to the costs",
-    )
+    says = f"{{at}} of this cost leaves the range of {lam.dtype} at bandwidth={nu:g}; pass a "
+    refuse_entries(~lam.isfinite(), lam, says + "bandwidth nearer to the costs")
     found = certificate("gaussian_affinity", residual, len(trace), tol, on_failure, trace=trace)
     return GaussianAffinity(cost=cost, nu=nu, lam=lam, passes=passes + 1.0, **found)
 
@@ -415,17 +405,13 @@ def self_tuning_affinity(
         return torch.topk(tile, n_neighbors, largest=False).values[:, [0, -1]]
 
     least, kth = WithoutDiagonal(cost).map(ends).unbind(dim=1)
-    refuse_rows(least < 0, "of the cost has a negative entry; pass costs that are not negative")
+    refuse_entries(least < 0, least, NEGATIVE)
     sigma = kth.sqrt()  # (n,)
-    refuse_rows(
-        ~sigma.isfinite(),
-        f"has fewer than n_neighbors={n_neighbors} finite costs to other points, so its bandwidth "
-        "would be infinite; lower n_neighbors or keep more costs",
-    )
-    refuse_rows(
-        sigma == 0,
-        f"has {n_neighbors} or more copies, so its bandwidth would be 0; raise n_neighbors above "
-        "the number of copies or remove them",
-    )
+    says = f"{{at}} has fewer than n_neighbors={n_neighbors} finite costs to other points, so its "
+    says += "bandwidth would be infinite; lower n_neighbors or keep more costs"
+    refuse_entries(~sigma.isfinite(), sigma, says)
+    says = f"{{at}} has {n_neighbors} or more copies, so its bandwidth would be 0; raise "
+    says += "n_neighbors above the number of copies or remove them"
+    refuse_entries(sigma == 0, sigma, says)
     found = certificate("self_tuning_affinity", 0.0, 0, 0.0, "raise", trace=())
     return SelfTuningAffinity(cost=cost, sigma=sigma, passes=1.0, **found)

@@ -237,7 +237,7 @@ class _Newton:
         residual = self.dual.residual(self.point)
         return min(0.3, max(residual**0.6, 0.1 * self.tol / residual))
 
-    def _solve(self, right: Tensor, free: Tensor, forcing: float, damping: float = 0.0) -> Tensor:
+    def _solve(self, right: Tensor, free: Tensor, forcing: float, damping: float) -> Tensor:
         """Conjugate gradients on (-Hess + damping M) step = right, where ``free``; (2, n) each.
 
         M measures, row by row, the relative change of gamma and the turn of log P_ii:

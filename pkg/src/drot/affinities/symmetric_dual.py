@@ -28,7 +28,7 @@ from .._core.run import Course, OnFailure, read_limits
 from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
 from .base import SymmetricAffinity, less_base
 
-_RANGE = 20.0  # log2 of a largest cost that is taken as it is
+_RANGE = -8.0, 20.0  # log2 of a largest cost that is taken as it is; below, 1 / s^2 overflows
 _FAR = -1e4  # a log weight that is 0 in every dtype, and finite
 
 
@@ -121,7 +121,7 @@ class Dual:
         self.group = group.long()
         self._check_pairs(least, most)
         size = math.log2(float(most.max()) or 1.0)
-        self.scale = 1.0 if abs(size) <= _RANGE else 2.0 ** math.floor(size)
+        self.scale = 1.0 if _RANGE[0] <= size <= _RANGE[1] else 2.0 ** math.floor(size)
         if self.scale != 1:
             self.cost = plain.derive(lambda rows: plain.rows(rows) / self.scale)
         # D, B and A of two points, which take turns: with memory fetched anew, page by page, a

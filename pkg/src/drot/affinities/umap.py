@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.checks import as_count, as_number, as_positive
+from .._core.checks import as_count, as_number, as_positive, refuse_entries
 from .._core.loops import exp
 from .._core.roots import find_roots
 from .._core.run import OnFailure, certificate, read_limits
 from .._core.threads import by_size
 from ..costs.array import Nearest, WithoutDiagonal, as_pairwise, smallest
-from .base import Affinity, refuse_rows
+from .base import NEGATIVE, Affinity
 
 _FLOOR = 1e-3  # of the mean distance, as in umap-learn
 
@@ -118,10 +118,10 @@ def umap_membership(
     k = as_count("n_neighbors", n_neighbors, 2, n)
     rank = as_count("local_connectivity", local_connectivity, 0)
     values, columns = smallest(whole, k - 1)
-    refuse_rows(values < 0, "of the cost has a negative entry; it must not be negative")
-    refuse_rows(
-        ~values.isfinite(), f"of the cost has fewer than {k - 1} finite entries for neighbours"
-    )
+    least, most = values[:, 0], values[:, -1]
+    refuse_entries(least < 0, least, NEGATIVE)
+    says = f"{{at}} of the cost has fewer than {k - 1} finite entries for neighbours"
+    refuse_entries(~most.isfinite(), most, says)
     rho, sigma, floored, gap, trace = _bandwidths(values, k, rank, tol, max_iter)
     found = certificate("umap_membership", gap, len(trace), tol, on_failure, trace=trace)
     near = Nearest(values, columns, n, whole.block, ranks=whole.ranks)

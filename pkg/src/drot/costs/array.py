@@ -23,7 +23,7 @@ from .._core.checks import (
     raise_unequal,
     refuse_entries,
 )
-from .._core.memory import automatic_block, tile_entries
+from .._core.memory import automatic_block, rows_per_tile
 from .._core.ranks import ALONE, Processes
 
 Block = int | Literal["auto"] | None
@@ -84,7 +84,7 @@ class Pairwise:
         tiles = "dense" if self.block is None else f"tiles of {self.block} rows"
         if (self.own.start, self.own.stop) != (0, n):
             tiles += f", rows {self.own.start} to {self.own.stop} here"
-        return f"Pairwise({n} x {m}, {self.dtype}, {self.device}, {tiles})"
+        return f"{type(self).__name__}({n} x {m}, {self.dtype}, {self.device}, {tiles})"
 
     def derive(self, evaluate: Callable[[slice | Tensor], Tensor]) -> Pairwise:
         """Another array of this shape, met in the same way."""
@@ -273,7 +273,7 @@ def fill_diagonal(tile: Tensor, rows: slice | Tensor, value: float) -> Tensor:
 
 def tile_rows(cost: Pairwise) -> int:
     """Rows that make a working tile: one or two MB on a CPU (its cache), much more on a GPU."""
-    return max(16, tile_entries(cost.device) // cost.shape[1])
+    return rows_per_tile(cost.shape[1], cost.device)
 
 
 def ranks_of(*costs: object) -> Processes:

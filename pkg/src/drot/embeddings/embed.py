@@ -217,7 +217,7 @@ def embed(
         growth=-float((found.gradient * Z).sum()) / objective.mass,
         passes=float(sum(passes)),
         products=sum(products),
-        values=tuple(values[: len(run.trace)]),
+        values=tuple(values[: len(run.certificate["trace"])]),
         **run.certificate,
     )
     return run.give(result)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .._core.loops import StudentPairs, exp
 from ..costs.array import gather
-from ..costs.kernels import Curve
+from ..costs.kernels import STUDENT, Curve
 
 
 def squared_distances(columns: Tensor, rows: slice, work: Tensor) -> Tensor:
@@ -45,7 +45,7 @@ class TiledKernel:
 
     def __init__(self, Z: Tensor, loss):
         self.Z, self.loss = Z, loss
-        known = loss.profile.flat or loss.profile.student  # the slope, where K is
+        known = loss.profile.flat or loss.profile == STUDENT  # the slope, where K is
         keeps = known and loss.needs != "pairs" and loss.P.matrix is not None
         self.kept = loss.memory if keeps else None
         self.shift = torch.zeros_like(Z[:, 0])

@@ -28,7 +28,7 @@ from ..affinities.base import symmetrize
 from ..affinities.rows import EntropicAffinity
 from ..affinities.sinkhorn import balance
 from ..costs.array import Diagonal, Nearest
-from ..costs.kernels import KERNELS, Curve, Kernel, KernelName
+from ..costs.kernels import KERNELS, STUDENT, Curve, Kernel, KernelName
 from .kernel_matrix import KernelMatrix, TiledKernel
 from .plans import as_plan
 
@@ -213,7 +213,7 @@ class KernelLoss:
 
     def _kernel(self, Z: Tensor) -> Any:
         """The kernel of Z: by a compiled loop where there is one."""
-        if self.profile.student and self.symmetric and suits(Z, self.plan):
+        if self.profile == STUDENT and self.symmetric and suits(Z, self.plan):
             kept = self.memory if self.needs == "products" else self.plan.new_empty(0, self.n)
             return StudentPairs(Z, self.plan, kept, diagonal=self.diagonal)
         return TiledKernel(Z, self)

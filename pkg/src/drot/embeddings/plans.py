@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_real, check_finite, check_same_transposed
-from .._core.memory import tile_entries
+from .._core.memory import rows_per_tile
 from ..affinities.base import Affinity, read_plan
 from ..costs.array import Pairwise, fill_diagonal
 
@@ -49,7 +49,7 @@ class Plan(Pairwise):
         if symmetric is None:
             symmetric = whole.symmetric if self.matrix is None else bool((whole == whole.T).all())
         n = whole.shape[0]
-        step = max(16, tile_entries(whole.device) // 2 // n)  # two arrays are at work at a time
+        step = rows_per_tile(2 * n, whole.device)  # two arrays are at work at a time
         block = min(step, n, getattr(whole, "block", n))
         evaluate = whole.rows if self.matrix is None else partial(Tensor.__getitem__, whole)
         super().__init__(evaluate, (n, n), whole, block=block, symmetric=symmetric)

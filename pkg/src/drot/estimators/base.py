@@ -28,7 +28,7 @@ from .._core.checks import (
     refuse_other_forms,
     seed_number,
 )
-from .._core.memory import tile_entries
+from .._core.memory import rows_per_tile
 from .._core.run import Interrupted, NotConverged, outside
 from .._core.threads import by_size
 from ..affinities.base import Affinity
@@ -155,7 +155,7 @@ class Estimator(BaseEstimator):
         """Squared distances; a warning where they are many or met in tiles, and that takes long."""
         cost, n = sqeuclidean(points), len(points)
         if cost.block is not None or n > _MANY:
-            rows, begin = cost.block or max(16, tile_entries(points.device) // n), perf_counter()
+            rows, begin = cost.block or rows_per_tile(n, points.device), perf_counter()
             tiles = n / len(sqeuclidean(points, block=rows).rows(slice(0, rows)))
             minutes = _PASSES * tiles * (perf_counter() - begin) / 60
             why = "do not fit into memory and are computed again" if cost.block else "are met"

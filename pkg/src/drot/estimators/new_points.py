@@ -11,7 +11,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from .._core.memory import tile_entries
+from .._core.memory import rows_per_tile
 from .._core.run import outside
 from .._core.threads import threads_for
 from ..affinities.rows import entropic_rows
@@ -41,7 +41,7 @@ class OutOfSample(Estimator):
         values = values.to(fitted if values.is_floating_point() else fitted.device)
         if torch.equal(points, fitted):
             return np.array(known)
-        step, parts, worst = max(16, tile_entries(points.device) // len(fitted)), [], []
+        step, parts, worst = rows_per_tile(len(fitted), points.device), [], []
         between = was._tiles_to(points, fitted)
         with threads_for(step * len(fitted)):  # a tile is small: two threads wait for each other
             for start in range(0, len(points), step):

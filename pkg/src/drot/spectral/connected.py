@@ -66,8 +66,7 @@ def precision_coupling_loss(X, Z, *, gamma: float = 1.0) -> Tensor:
     held = as_points(Z, "Z")
     if held.shape[0] != X.shape[0]:
         raise ValueError(f"X has {X.shape[0]} points and Z has shape {tuple(held.shape)}")
-    inner = Z if isinstance(Z, Tensor) and Z.requires_grad else held
-    inner = inner.double()
+    inner = (Z if isinstance(Z, Tensor) and Z.requires_grad else held).double()
     U, s, _ = torch.linalg.svd(X.to(inner), full_matrices=False)  # (n, r), (r,), r = min(n, p)
     along = U.T @ inner  # (r, q)
     # (I + X X^T)^-1 is 1 across the directions of X, and 1 / (1 + s^2) along them

@@ -88,11 +88,10 @@ def kernel_pca(
     n_components = as_count("n_components", n_components, 1, n)
     weights = torch.ones_like(kernel[0]) if weights is None else as_real(weights, "weights")
     weights = weights.to(kernel)
-    bad = ~((weights > 0) & torch.isfinite(weights))
     says = f"weights must be {n} positive numbers, one per point; got "
     if weights.shape != (n,):
         raise ValueError(f"{says}shape {tuple(weights.shape)}")
-    refuse_entries(bad, weights, says + "{entry} at {at}")
+    refuse_entries(~((weights > 0) & weights.isfinite()), weights, says + "{entry} at {at}")
     share = weights / weights.sum()
     means = kernel @ share  # (n,)
     centred = kernel - means[:, None] - means + share @ means

@@ -22,12 +22,7 @@ from .._core.checks import (
 from .._core.threads import by_size
 from ..costs.array import as_pairwise
 from ..costs.distances import sqeuclidean
-from .kernel_pca import (
-    SpectralEmbedding,
-    at_unit_variance,
-    coordinates,
-    kernel_pca,
-)
+from .kernel_pca import SpectralEmbedding, at_unit_variance, coordinates, kernel_pca
 
 _RESOLVED = 2.0**-41  # an eigenvalue below this share of the largest has fewer than three digits
 _RIDGE = 1e-3  # of a local Gram matrix, as a share of its trace: scikit-learn's

@@ -179,8 +179,11 @@ drot.gram(drot.DistR(2, similarity="gram").fit(TWINS)) :: TypeError: .*its resul
 drot.plot.scatter(drot.TSNE()) :: NotFittedError: this TSNE is not fitted yet
 drot.random_start(3, dtype="float32") :: dtype='float32' .* pass torch\.float32 or
 draw_graph(None, X, C) :: X must be \(n, 2\) and .*; got \(8, 3\) and \(8, 8\)$
-draw_graph(None, X[:, :2], C[:7]) :: X must be \(n, 2\) and .*; got \(8, 2\) and \(7, 8\)$
-draw_graph(None, X[:7, :2], 1.0) :: X must be \(n, 2\) and .*; got \(7, 2\) and \(\)$
+draw_graph(None, X[:, :2], C[:7, :7]) :: X must be \(n, 2\) and .*; got \(8, 2\) and \(7, 7\)$
+draw_graph(None, X[:7, :2], 1.0) :: weights must be a square \(n, n\) array
+draw_graph(None, X[:, :2], np.nan * C) :: weights has a non-finite entry \(NaN\) at row 0
+draw_graph(None, X[:, :2], drot.sqeuclidean(X)) :: weights holds distances, small where
+drot.plot.scatter(X[:, :2], size=-1) :: size must be positive and finite; got -1
 known(X) :: must be square \(n, n\) with metric=.* shape \(8, 3\)
 known(KERNEL) :: holds similarities, not dist
 known(-C) :: Negative values in data: .* distances

@@ -82,7 +82,7 @@ def test_plan_follows_the_factors_of_the_kernel(normalization, loss, monkeypatch
 @pytest.mark.parametrize("normalization", ["sum", "doubly_stochastic"])
 def test_plans_of_single_precision_keep_their_mass(normalization):
     """Thousands of small steps round the rows of a plan, and do not add up."""
-    C = drot.sqeuclidean(cloud(12, 2).float())
+    C = drot.sqeuclidean(cloud(12, 2).float()).dense()
     ask = dict(init="reduce_then_cluster", n_starts=1, max_iter=10)
     found = quietly(C, 12, normalization=normalization, **ask)
     torch.testing.assert_close(found.plan.sum(dim=1), torch.full((12,), 1 / 12), rtol=3e-7, atol=0)
@@ -197,6 +197,16 @@ def test_distances_are_no_similarity(metric, n):
     with pytest.raises(ValueError, match=r"similarity holds .* of squared distances D pass -D / 2"):
         drot.kernel_kmeans(drot.sqeuclidean(X), 3)
     drot.kernel_kmeans(-drot.sqeuclidean(X).dense() / 2, 3)
+
+
+@pytest.mark.parametrize(("n", "p"), [(3, 2), (12, 2), (40, 500)])
+def test_distances_by_name_are_no_similarity(n, p):
+    """Of few points, and of noise in many dimensions, their entries tell less than their name."""
+    X = np.random.default_rng(n).normal(size=(n, p))
+    for cost in (drot.sqeuclidean(X), drot.student_cost(X, block=4)):
+        for solve in (drot.kernel_kmeans, reduction):
+            with pytest.raises(ValueError, match="similarity holds distances, it seems"):
+                solve(cost, 2)
 
 
 @pytest.mark.parametrize("n", [13, 150])

@@ -129,6 +129,8 @@ def test_prototypes_are_discs_of_their_weight_in_the_class_of_their_points():
     np.testing.assert_allclose(areas / np.sum(areas), weight / np.sum(weight))
     pictures = scatter(model.result_, images=RNG.random((40, 5, 5)))
     assert sum(isinstance(a, AnnotationBbox) for a in pictures.artists) == used
+    named = scatter(Z, WORDS, images=RNG.random((40, 5, 5)), legend=True)  # which has no marker
+    assert named.get_legend() is None and {t.get_text() for t in named.texts} == set(WORDS)
 
 
 def test_points_with_weights_are_no_prototypes():

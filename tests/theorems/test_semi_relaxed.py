@@ -145,7 +145,7 @@ def test_prp_line_search(loss, seed):
     values = [energy(A, B, T + t * D, loss) for t in (0, 0.5, 1)]
     a, b, c = np.polyfit([0, 0.5, 1], values, 2)
     assert (line.a, line.b) == pytest.approx((a, b), abs=1e-10)
-    assert line.change(1.0) == pytest.approx(values[2] - values[0], abs=1e-10)
+    assert line.a + line.b == pytest.approx(values[2] - values[0], abs=1e-10)
     grid = np.linspace(0, 1, 1001)
     best = grid[np.argmin(np.polyval([a, b, c], grid))]
     if a > 0 or abs(a + b) > 1e-6:

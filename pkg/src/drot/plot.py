@@ -20,7 +20,7 @@ from matplotlib.rcsetup import cycler
 from scipy.spatial.distance import cdist
 from torch import Tensor
 
-from ._core.checks import as_count, as_flag, as_points, as_real
+from ._core.checks import as_count, as_flag, as_points, as_positive, as_square
 from .hyperbolic import to_poincare
 
 __all__ = ["COLORS", "draw_graph", "panels", "scale_bar", "scatter", "style"]
@@ -112,8 +112,7 @@ def draw_graph(
     >>> plt.close(ax.figure)
     """
     X = as_points(X, "X").cpu().numpy()
-    weights = weights.dense() if hasattr(weights, "dense") else weights
-    weights = as_real(weights, "weights").cpu().numpy()
+    weights = as_square(weights, "weights").cpu().numpy()
     if X.shape[1] != 2 or weights.shape != (len(X), len(X)):
         raise ValueError(f"X must be (n, 2) and weights (n, n); got {X.shape} and {weights.shape}")
     i, j = np.triu_indices(len(X), k=1)
@@ -238,7 +237,7 @@ def scatter(
         Default: a new figure.
     title : str, optional
     legend : bool
-        Names in a legend below the map instead of on it.
+        Names in a legend below the map instead of on it; of pictures they stay there.
     beside : bool
         Names where no point lies, each with a thin line to its class, so that they hide none.
     size : float, optional
@@ -261,6 +260,7 @@ def scatter(
     """
     Z, weights, plan = _map_of(model)
     legend, beside = as_flag("legend", legend), as_flag("beside", beside)
+    legend = legend and images is None  # pictures have no marker that it could show
     if ax is None:
         with style():
             ax = plt.subplots(figsize=(4.2, 4.2))[1]
@@ -271,7 +271,8 @@ def scatter(
         raise ValueError(f"scatter draws maps in the plane, of shape (n, 2); got {Z.shape}")
     classes, kind, numbers = _classes(y, names, plan, len(Z))
     side = 72 * min(ax.get_window_extent().size) / ax.figure.dpi  # of the panel, in points
-    area = size or float(np.clip(0.2 * side**2 / len(Z), 2, 30 if weights is None else 300))
+    usual = float(np.clip(0.2 * side**2 / len(Z), 2, 30 if weights is None else 300))
+    area = usual if size is None else as_positive("size", size)
     areas = np.full(len(Z), area) if weights is None else area * weights / weights.mean()
     seen = areas > 0
     ground, _, font = _look_of(ax)
@@ -321,9 +322,8 @@ def _write_names(
 ) -> None:
     """The name of each class at a point in its middle, above a disc, or where no point lies."""
     ground, ink, font = _look_of(ax)
-    stroke = withStroke(linewidth=2, foreground=ground, alpha=0.8)
-    write: dict[str, Any] = {"color": ink, "fontsize": font, "ha": "center"}
-    write["path_effects"] = [stroke]
+    halo = [withStroke(linewidth=2, foreground=ground, alpha=0.8)]
+    write: dict[str, Any] = {"color": ink, "fontsize": font, "ha": "center", "path_effects": halo}
     free = _free_places(Z) if beside and (kind >= 0).any() else np.empty((0, 2))
     for c in np.unique(kind[kind >= 0]).tolist():
         here = Z[kind == c]

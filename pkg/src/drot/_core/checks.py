@@ -58,12 +58,13 @@ def refuse_other_forms(value, name: str) -> None:
         has = dir(value)
         parts = " or ".join(part for part in ("plan", "Z", "X", "result_") if part in has)
         ways = ["an affinity of it"] * ("block" in has)
-        whole = ", or ".join(ways + ["its dense()"] * (not _holds_distances(value)))
+        whole = ", or ".join(ways + ["its dense()"] * (not holds_distances(value)))
         says = f"its {parts}" if parts else whole if "dense" in has else "numbers"
         raise TypeError(f"{name} is of type {type(value).__name__}, no array; pass {says}")
 
 
-def _holds_distances(value) -> bool:
+def holds_distances(value) -> bool:
+    """Whether it is a cost that this package made of distances."""
     return bool({"sqeuclidean", "student"} & {*(getattr(value, "parts", None) or ())})
 
 
@@ -132,7 +133,7 @@ def check_square(matrix: Tensor, name: str, least: int = 1) -> None:
 
 def as_square(value, name: str, least: int = 1) -> Tensor:
     """A finite (n, n) array that is no cost: a matrix, or what has one as ``dense()``."""
-    if _holds_distances(value):
+    if holds_distances(value):
         says = (
             "holds distances, small where points are near; pass an affinity of it, or drot.gram(X)"
         )

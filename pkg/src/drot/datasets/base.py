@@ -43,13 +43,7 @@ class DataSet:
 
 def make(name, description, X, y, label_names, **details) -> DataSet:
     """A `DataSet` from numpy arrays, in float64 and int64."""
-    X, y = np.ascontiguousarray(X, np.float64), np.ascontiguousarray(y, np.int64)
+    X = torch.from_numpy(np.ascontiguousarray(X, np.float64))
+    y = torch.from_numpy(np.ascontiguousarray(y, np.int64))
     more = {key: torch.from_numpy(np.ascontiguousarray(value)) for key, value in details.items()}
-    return DataSet(
-        X=torch.from_numpy(X),
-        y=torch.from_numpy(y),
-        label_names=tuple(label_names),
-        name=name,
-        description=description,
-        details=MappingProxyType(more),
-    )
+    return DataSet(X, y, tuple(label_names), name, description, MappingProxyType(more))

@@ -201,7 +201,7 @@ class Reduced(PlanProblem):
     def kept(self, M: Tensor, mass: Tensor) -> Tensor:
         """mass f1(M / mass), entry by entry; 0 for an empty cluster."""
         loss = self.terms.loss
-        return mass * loss.f1(loss.within(ratio(M, mass)))
+        return mass * loss.f1(ratio(M, mass).clamp(loss.low, loss.high))  # where rounding left it
 
     def half_gradient(self, cell: Any) -> Tensor:
         """Half of the derivative by T, which is that at the fixed best structure, (n, k)."""

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from .._core.algebra import ratio, total
-from .._core.checks import check_fits
 from ..costs.array import Pairwise, tile_rows
 from ..costs.factored import Factored
 from .loss import Loss, LossName, as_loss
@@ -68,8 +67,8 @@ class Contraction:
 
     def dense(self) -> Tensor:
         """C, (n, n)."""
-        check_fits(self.cost.shape, self.cost.dtype, self.cost.device)
-        return self.map(Tensor.clone)
+        whole = self.cost.dense()
+        return whole if self.loss.free else self.cost.with_zeros(whole)
 
     def couple(self, T: Tensor, CT: Tensor | None = None) -> Coupling:
         """M is symmetric, and not below 0 if C is not, as in exact arithmetic."""

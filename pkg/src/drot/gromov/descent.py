@@ -36,9 +36,6 @@ class Line(NamedTuple):
             return min(1.0, max(0.0, -self.b / (2 * self.a)))
         return 1.0 if self.a + self.b < 0 else 0.0
 
-    def change(self, t: float) -> float:
-        return (self.a * t + self.b) * t
-
 
 @dataclass
 class State:
@@ -145,13 +142,8 @@ def conditional_gradient(problem: Problem, state: State, tol: float) -> Iterates
         S = hard_plan(labels, problem.w, problem.k)
         P = problem.terms.product(S)
         D, PD = S - state.T, P - state.P
-        line = problem.line(D, PD, g)
-        t = line.minimum()
-        if t == 1:
-            state = problem.state(S, P)
-        else:
-            T, q, value = state.T + t * D, state.q + t * D.sum(dim=0), state.value + line.change(t)
-            state = State(T, state.P + t * PD, q, value)
+        t = problem.line(D, PD, g).minimum()
+        state = problem.state(*((S, P) if t == 1 else (state.T + t * D, state.P + t * PD)))
 
 
 def mirror_descent(
@@ -191,7 +183,7 @@ def mirror_descent(
             if not adapt or line.a <= eps * divergence + SMALL * problem.scale:
                 break
             eps *= 2
-        state = State(T, P, T.sum(dim=0), state.value + line.change(1.0))
+        state = State(T, P, T.sum(dim=0), state.value + (line.a + line.b))
         log_T = log_K
         if adapt:
             eps /= 2

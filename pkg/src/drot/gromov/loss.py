@@ -46,10 +46,6 @@ class Loss:
     free: bool = False  # whether a shift of both is
     log: bool = False  # whether h2 is: E_L of a kernel is then a divergence as SNE's
 
-    def within(self, x: Tensor) -> Tensor:
-        """Numbers that are in range but for rounding."""
-        return x if self.free else x.clamp(self.low, self.high)
-
     @property
     def bounds(self) -> list[float]:
         """Numbers that match themselves alone."""

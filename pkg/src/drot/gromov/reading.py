@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .._core.algebra import total
-from .._core.checks import as_real, check_finite, check_same_device, refuse_entries
+from .._core.checks import as_real, check_finite, check_same_device, holds_distances, refuse_entries
 from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
 from .contraction import Contraction, with_rows
 from .loss import Loss, LossName, as_loss
@@ -22,7 +22,7 @@ def as_terms(cost_x, cost_z, loss: LossName | Loss) -> Contraction:
     check_same_device(x, "cost_x", z, "cost_z")
     if x.dtype != z.dtype:
         raise ValueError(f"cost_x is {x.dtype} and cost_z is {z.dtype}; convert one of them")
-    whole = z.dense() if loss.free else z.with_zeros(z.dense())
+    whole = Contraction(z, None, loss).dense()
     return Contraction(x, (whole + whole.T) / 2, loss)
 
 
@@ -87,25 +87,30 @@ def as_coupling(
 
 
 def refuse_distances(cost: Pairwise, name: str, cure: str) -> None:
-    """Refuse distances in the place of a similarity, as 64 points show them.
+    """Refuse distances in the place of a similarity: by name, or as 64 points show them."""
+    if holds_distances(cost) or _like_distances(cost):
+        raise ValueError(
+            f"{name} holds distances, it seems: its diagonal is 0 and near points have small "
+            f"entries, where a similarity has large ones; {cure}. If it is a similarity, give it a "
+            "positive diagonal"
+        )
 
-    A similarity too may have a diagonal of zeros. Of distances, squared or not, the roots obey the
-    triangle inequality, and rows differ the more, the larger the entry that they share.
+
+def _like_distances(cost: Pairwise) -> bool:
+    """Whether entries look like distances; a similarity too may have a diagonal of zeros.
+
+    Of distances, squared or not, the roots obey the triangle inequality, and rows differ the more,
+    the larger the entry that they share.
     """
     n = cost.shape[0]
     some = torch.linspace(0, n - 1, min(n, 64), device=cost.device).long()
     S = cost.with_zeros(cost.rows(some)[:, some]).double()  # (m, m)
     dense = bool((S >= 0).all()) and float((S > 0).double().mean()) > 0.5
     if n < 13 or not dense or bool(S.diagonal().any()):
-        return
+        return False
     root = S.sqrt()
     around = (root[:, :, None] + root).amin(dim=1)  # by way of another point
     i, j = torch.triu_indices(len(S), len(S), 1)
     gaps = (torch.cdist(S, S).square() - 2 * S.square())[i, j].clamp_min(0).sqrt()
     agree = float(torch.corrcoef(torch.stack([S[i, j], gaps]))[0, 1])
-    if agree > 0.3 and bool((root <= around + 1e-3 * root.max()).all()):
-        raise ValueError(
-            f"{name} holds distances, it seems: its diagonal is 0 and near points have small "
-            f"entries, where a similarity has large ones; {cure}. If it is a similarity, give it a "
-            "positive diagonal"
-        )
+    return agree > 0.3 and bool((root <= around + 1e-3 * root.max()).all())

@@ -166,11 +166,10 @@ def match(problem: Problem, labels: Tensor, rng: np.random.Generator) -> Tensor:
     w, k = problem.w, problem.k
     labels = torch.unique(labels, return_inverse=True)[1]
     m = int(labels.max()) + 1
-    if m < 2:
-        return hard_plan(labels, w, k)
     terms = problem.terms
     parts = terms.couple(hard_plan(labels, w, m))
-    reduced = Problem(Contraction(as_pairwise(parts.means), terms.structure, terms.loss), parts.q)
+    means = as_pairwise(parts.means, least=1)
+    reduced = Problem(Contraction(means, terms.structure, terms.loss), parts.q)
     trials = [parts.q[:, None].expand(m, k) / k]
     for _ in range(_TRIES):
         places = torch.from_numpy(rng.permutation(k)[:m]).to(w.device)

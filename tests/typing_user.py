@@ -67,7 +67,7 @@ def embeddings(affinity: affinities.Affinity) -> None:
     assert_type(drot.embeddings.attraction_repulsion(loss, found.Z), tuple[Tensor, Tensor])
     assert_type(drot.sne(affinity.plan, diagonal="keep", init=found, tol=1.0), Embedding)
     assert_type(found.dual, Tensor | None)
-    assert_type(drot.random_start(SIZE, dtype=torch.float32, device="cpu"), Tensor)
+    assert_type(drot.random_start(SIZE, n_components=3), Tensor)
     assert_type(metrics.neighborhood_curve(rows, found.Z), metrics.NeighborhoodCurve)
     assert_type(spectral.pca(rows, 2), SpectralEmbedding)
 

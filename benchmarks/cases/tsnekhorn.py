@@ -67,7 +67,7 @@ def problem(
     plan = drot.symmetric_entropic_affinity(
         cost, perplexity=perplexity, tol=tol, on_failure="ignore"
     ).plan
-    start = drot.random_start(n, random_state=0, dtype=plan.dtype, device=plan.device)
+    start = drot.random_start(n, random_state=0).to(plan)
     level: list[float] = []  # what Adam reached, at its best rate
     makers = {
         "adam 0.1": lambda: adam(plan, start, steps, 0.1, level),

@@ -7,6 +7,7 @@ import torch
 from drot._core.algebra import leading
 from drot.distributional.reduction import Iterate
 from drot.hyperbolic import HyperbolicProblem
+from sklearn.datasets import make_blobs
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 4))
@@ -251,3 +252,12 @@ def test_a_column_called_obsm_is_a_column():
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X[:, :2], columns=["a", "obsm"])
     assert drot.sqeuclidean(table).shape == (len(X), len(X))
+
+
+@pytest.mark.filterwarnings("ignore:SNE. the place of a new point")
+def test_a_new_point_of_a_far_group_stays_near_the_map():
+    """The tails of a Gaussian kernel are all but flat: they led it seventy radii away."""
+    groups, _ = make_blobs(40, 4, centers=3, center_box=(-150, 150), random_state=0)
+    model = drot.SNE(perplexity=5, random_state=0).fit(groups[:20])
+    size = np.linalg.norm(model.embedding_, axis=1).max()
+    assert np.linalg.norm(model.transform(groups[20:]), axis=1).max() < 4 * size

@@ -28,7 +28,7 @@ def test_loops_are_the_sweeps(name, scale, dtype, digits, monkeypatch):
     """Value, both forces and dual, on one thread and on three; positions may require a gradient."""
     threads = torch.get_num_threads()
     for n in (5, 300):  # 300 rows are shared by three threads
-        loss, Z = loss_of(name, n, dtype), scale * random_start(n, dtype=dtype)
+        loss, Z = loss_of(name, n, dtype), scale * random_start(n).to(dtype)
         Z[1] = Z[0]
         assert suits(Z, loss.plan)
         with monkeypatch.context() as patch:

@@ -286,7 +286,7 @@ class HyperbolicProblem(ReductionProblem):
         return Z.to(self.w.device)
 
     def cloud(self, Z: Tensor) -> Tensor:
-        return Z[:, 1:] / (1 + Z[:, :1])  # of the ball: heights are exponentials
+        return to_poincare(Z)  # heights are exponentials
 
     def centroids(self, Z: Tensor, c: Coupling) -> Tensor:
         return to_lorentz(lorentz_centroids(Z[:, 1:], ratio(c.T, c.q).T.double()))
@@ -306,7 +306,8 @@ def as_lorentz(Z, name: str = "Z") -> Tensor:
         )
     shares = Z[:, 1:] / Z[:, :1]  # whose squares are in range
     off = (Z[:, 0] ** -2 + shares.square().sum(dim=1) - 1).abs()
-    if bool((Z[:, 0] <= 0).any()) or float(off.max()) > 1e-4:
+    off[Z[:, 0] <= 0] = torch.inf
+    if float(off.max()) > 1e-4:
         raise ValueError(
             f"row {int(off.argmax())} of {name} is not on the hyperboloid -z_0^2 + |v|^2 = -1, "
             "z_0 > 0"
@@ -351,29 +352,22 @@ def _sinh_half_squared(v: Tensor, w: Tensor) -> Tensor:
 def squared_distances(v: Tensor, w: Tensor | None = None) -> Tensor:
     """Squared distances (k, l), of all pairs of v where w is absent; differentiable."""
     half = _sinh_half_squared(v, v if w is None else w)
-    close = (
-        half <= torch.finfo(v.dtype).eps ** 2
-    )  # d^2 = 4 half there, and the root has no slope at 0
+    close = half <= torch.finfo(v.dtype).eps ** 2  # d^2 = 4 half, and the root has no slope at 0
     far = 2 * torch.asinh(torch.sqrt(torch.where(close, 1, half)))
     return torch.where(close, 4 * half, far.square())
 
 
-def boost(v: Tensor, m: Tensor) -> Tensor:
-    """v after the isometry that carries the origin to m along their geodesic, (k, q).
+def exponential_map(x: Tensor, m: Tensor) -> Tensor:
+    """Ends of the geodesics from m in the directions x, of lengths |x|; an isometry at x = 0.
 
-    It is v + (z_0 + <m, v> / (1 + m_0)) m, of which the terms that cancel are taken together; -m
-    undoes it.
+    From the origin it ends at v = sinh |x| x / |x|. The isometry that carries the origin to m along
+    their geodesic takes v to v + (z_0 + <m, v> / (1 + m_0)) m, of which the terms that cancel are
+    taken together.
     """
-    (a, n), (b, e) = _polar(v), _polar(m)
+    (r, n), (b, e) = _polar(x), _polar(m)
     both = n + e  # of which half the square is 1 + <n, e>
     more = b * b / (1 + torch.sqrt(1 + b * b)) * both.square().sum(dim=-1, keepdim=True) / 2
-    return torch.sinh(torch.asinh(b) - torch.asinh(a)) * e + a * (both + more * e)
-
-
-def exponential_map(x: Tensor, m: Tensor) -> Tensor:
-    """Ends of the geodesics from m in the directions x, of lengths |x|; an isometry at x = 0."""
-    length, direction = _polar(x)
-    return boost(torch.sinh(length) * direction, m)
+    return torch.sinh(torch.asinh(b) - r) * e + torch.sinh(r) * (both + more * e)
 
 
 def lorentz_centroids(v: Tensor, shares: Tensor) -> Tensor:

@@ -125,7 +125,7 @@ def spectral_clustering_ari(
     from sklearn.cluster import SpectralClustering
     from sklearn.metrics import adjusted_rand_score
 
-    plan = as_symmetric(plan, "plan", 1)
+    plan = as_symmetric(plan, "plan")
     _, classes = _plan_and_classes(plan, y)
     if n_clusters is None:
         n_clusters = len(np.unique(classes))

@@ -14,7 +14,7 @@ attract, points that Q holds together repel.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -121,15 +121,15 @@ class KernelLoss:
         Symmetric weights, (n, n), whose Laplacian preconditions the descent.
     """
 
-    kernels: Collection[str] = KERNELS
     rate = 0.1  # of Adam, in bandwidths of the kernel
     needs: Literal["pairs", "sums", "products"] = "products"  # of the kernel, to normalise it
 
     def __init__(
-        self, plan, kernel: str, *, symmetric: bool, diagonal: bool, profile: Kernel | None = None
-    ):
-        check_choice("kernel", kernel, self.kernels)
-        self.profile = profile or KERNELS[kernel]
+        self, plan, kernel: str, *, symmetric: bool, diagonal: bool,
+        kernels: Mapping[str, Kernel] = KERNELS,
+    ):  # fmt: skip
+        check_choice("kernel", kernel, kernels)
+        self.profile = kernels[kernel]
         self.P = P = as_plan(plan)
         self.plan: Any = P if P.matrix is None else P.matrix
         if symmetric:
@@ -205,7 +205,7 @@ class KernelLoss:
     def check_size(self, Z: Tensor) -> None:
         """Refuse positions (n, q) of other points than the plan's, or of another kind."""
         if not isinstance(Z, Tensor) or Z.dtype != self.plan.dtype:
-            has = getattr(Z, "dtype", type(Z).__name__)
+            has = str(Z.dtype) if isinstance(Z, Tensor) else type(Z).__name__
             raise TypeError(f"Z must be a tensor of {self.plan.dtype}, as the plan; got {has}")
         if Z.ndim != 2 or len(Z) != self.n:
             has = f"{len(Z)} points" if Z.ndim == 2 else f"shape {tuple(Z.shape)}"
@@ -461,7 +461,6 @@ class BernoulliLoss(KernelLoss):
     (True, True)
     """
 
-    kernels = get_args(PairKernel)
     rate = 1.0  # of wider maps
     needs = "pairs"
     profile: Curve
@@ -475,13 +474,12 @@ class BernoulliLoss(KernelLoss):
         b: float = 1.0,
         repulsion: float = 1.0,
     ):
-        check_choice("kernel", kernel, self.kernels)
         P, self.repulsion = as_plan(plan), as_positive("repulsion", repulsion)
         a, b = as_positive("a", a), as_positive("b", b)
-        at = Curve(a, b, GUARD) if kernel == "curve" else Curve()
-        super().__init__(P, kernel, symmetric=P.symmetric, diagonal=False, profile=at)
+        kernels = {"student": Curve(), "curve": Curve(a, b, GUARD)}
+        super().__init__(P, kernel, symmetric=P.symmetric, diagonal=False, kernels=kernels)
         # its inverse times b / guard is a number too
-        if math.log(at.a) + at.b * math.log(at.guard) < 0.9 * math.log(torch.finfo(P.dtype).tiny):
+        if math.log(a) + b * math.log(GUARD) < 0.9 * math.log(torch.finfo(P.dtype).tiny):
             raise ValueError(
                 f"the curve's a {GUARD:g}^b is below the numbers of {P.dtype} for a={a:g} and "
                 f"b={b:g}; take a smaller b, or a map in other units"

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .._core.algebra import EXTRA, leading, signs
-from .._core.checks import Seed, as_count, as_device, as_rng
+from .._core.checks import Seed, as_count, as_rng
 from .._core.threads import by_size
 from ..costs.array import Pairwise
 from ..spectral.kernel_pca import at_unit_variance
@@ -24,17 +24,10 @@ _FLAT = 1e-6  # extent across, in units of that along, that counts as none
 _SHAPES = (1e-2, 1e2)  # spreads, in bandwidths of the kernel, beyond which only the shape counts
 
 
-def random_start(
-    n: int,
-    *,
-    n_components: int = 2,
-    random_state: Seed = 0,
-    dtype: torch.dtype = torch.float64,
-    device: torch.device | str = "cpu",
-) -> Tensor:
+def random_start(n: int, *, n_components: int = 2, random_state: Seed = 0) -> Tensor:
     """Independent standard normal coordinates, the papers' start.
 
-    Drawn on the CPU in float64 whatever the device and dtype, so that all start alike.
+    On the CPU in float64, from where :func:`drot.embed` takes them to the plan: all start alike.
 
     Source: section 5 of SNEkhorn (Van Assel et al., 2023); book ``sec-starts``.
 
@@ -46,12 +39,10 @@ def random_start(
         Coordinates, at least 1.
     random_state : int, numpy Generator or torch Generator
         Same seed, same bits.
-    dtype, device
-        Of the result.
 
     Returns
     -------
-    Tensor, shape (n, n_components)
+    Tensor, shape (n, n_components), float64
 
     Raises
     ------
@@ -64,13 +55,7 @@ def random_start(
     True
     """
     n, q = as_count("n", n, 2), as_count("n_components", n_components, 1)
-    if dtype not in (torch.float64, torch.float32):
-        raise ValueError(
-            f"dtype={dtype!r} cannot be used here; pass torch.float32 or torch.float64"
-        )
-    where = as_device(device)
-    Z = as_rng(random_state).standard_normal((n, q))
-    return torch.from_numpy(Z).to(where, dtype)
+    return torch.from_numpy(as_rng(random_state).standard_normal((n, q)))
 
 
 @by_size
@@ -173,8 +158,7 @@ def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:
     """
 
     def spread(Z: Tensor) -> float:
-        unit = float(Z.abs().max()) or 1.0  # squares neither overflow nor vanish
-        return unit * float((Z / unit).double().square().mean().sqrt())
+        return float(Z.double().square().mean().sqrt())
 
     if 0 < spread(Z) < _SHAPES[0]:
         return Z * (START_SIZE / spread(Z))

@@ -217,9 +217,12 @@ class Estimator(BaseEstimator):
             self._warn(what, found)
         return self
 
-    def _warn(self, what: str, found, advice: str = "raise max_iter or loosen tol") -> None:
+    def _warn(self, what: str, found, advice: str | None = None) -> None:
         """Say as scikit-learn does that a solver did not reach its tolerance."""
         if not getattr(found, "converged", True):
+            spent = found.n_iter >= getattr(self, "max_iter", 0)
+            ways = "raise max_iter or loosen" if spent else "no step gains any more: loosen"
+            advice = advice or f"{ways} tol"
             warnings.warn(
                 f"{type(self).__name__}: the {what} stopped at a residual of "
                 f"{found.residual:.1e}, above its tolerance; {advice}",

@@ -12,14 +12,7 @@ import torch
 from sklearn.metrics import pairwise_distances
 from torch import Tensor
 
-from .._core.checks import (
-    as_count,
-    as_flag,
-    as_points,
-    check_choice,
-    check_finite,
-    check_squares,
-)
+from .._core.checks import as_count, as_flag, as_points, check_choice, check_finite, check_squares
 from .._core.run import read_limits
 from ..affinities.base import symmetrize
 from ..affinities.rows import entropic_affinity

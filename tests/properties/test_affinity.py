@@ -28,7 +28,9 @@ SOLVERS = {
 
 def test_iterations_without_limit():
     """A limit costs no memory."""
-    assert drot.entropic_affinity(squares("clusters", 0, 9), perplexity=3.0, max_iter=10**15).converged
+    assert drot.entropic_affinity(
+        squares("clusters", 0, 9), perplexity=3.0, max_iter=10**15
+    ).converged
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e300])

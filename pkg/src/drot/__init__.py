@@ -20,8 +20,9 @@ from . import (
 )
 from ._core.run import Interrupted, NotConverged
 from ._core.saving import load
-from .affinities.base import kl_divergence, row_entropy, row_perplexity, symmetrize
+from .affinities.base import symmetrize
 from .affinities.doubly_stochastic import doubly_stochastic_affinity
+from .affinities.entropies import kl_divergence, row_entropy, row_perplexity
 from .affinities.rows import entropic_affinity, gaussian_affinity, self_tuning_affinity
 from .affinities.symmetric import symmetric_entropic_affinity
 from .affinities.umap import umap_curve, umap_membership

@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from ._core.algebra import ratio
-from ._core.checks import Seed, as_count, as_points, as_positive, as_rng, check_choice
+from ._core.chance import Seed, as_rng
+from ._core.checks import as_count, as_points, as_positive, check_choice
 from ._core.options import takes_options_of
 from .costs.kernels import KERNELS, KernelName
 from .distributional.loss import kernel_structure, objective_at, pair_forces

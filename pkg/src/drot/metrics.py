@@ -16,8 +16,8 @@ import torch
 from scipy.special import entr, rel_entr
 from torch import Tensor
 
+from ._core.chance import Seed, seed_number
 from ._core.checks import (
-    Seed,
     as_count,
     as_points,
     as_positive,
@@ -27,9 +27,8 @@ from ._core.checks import (
     check_finite,
     check_non_negative,
     check_squares,
-    seed_number,
 )
-from .affinities.base import row_entropy
+from .affinities.entropies import row_entropy
 from .costs.array import Pairwise, as_pairwise, ranks_of, tile_rows
 from .costs.distances import sqeuclidean
 

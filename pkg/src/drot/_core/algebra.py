@@ -1,9 +1,8 @@
-"""Sums, ratios and signs, and leading eigenvectors of a symmetric matrix that is known by its
-products only.
-"""
+"""Arithmetic of tiles and of small matrices, and leading eigenvectors of a large one."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -15,6 +14,7 @@ _SPACE = 240  # vectors of it, beyond which its own eigenvectors cost more than 
 _DENSE = 30  # blocks that make up the whole space: all eigenvectors cost less up to here
 _PASSES = 300
 _TIE = 1e-6  # of entries whose sizes count as one
+_LOG2_E = 1 / math.log(2)
 
 
 def total(x: Tensor) -> float:
@@ -34,6 +34,47 @@ def signs(columns: Tensor) -> Tensor:
     size = columns.abs()
     first = (size >= (1 - _TIE) * size.amax(dim=0)).int().argmax(dim=0, keepdim=True)
     return torch.where(columns.gather(0, first) < 0, -1, 1)
+
+
+def exp(x: Tensor, factor: float = 1.0, out: Tensor | None = None) -> Tensor:
+    """e^(factor x), in ``out`` (which may be x) if given, as a power of 2.
+
+    The relative error is at most 2 |factor x| + 4 roundings, where nothing underflows. On a CPU
+    ``torch.exp2`` takes a third of the time of ``torch.exp``, and a fiftieth where the result is
+    0 or nearly so, as weights between far clusters are.
+    """
+    return torch.mul(x, factor * _LOG2_E, out=out).exp2_()
+
+
+def dots(tile: Tensor, *vectors: Tensor | None) -> list[Tensor]:
+    """Products of the tile (b, n) with vectors (n,); None stands for ones. Each (b,)."""
+    lines = [torch.ones_like(tile[0]) if v is None else v for v in vectors]
+    # (k, n) x (n, b): with a thin matrix on the right it takes three to six times as long
+    return list((torch.stack(lines) @ tile.T).unbind(dim=0))
+
+
+def log_sum_exp(x: Tensor) -> Tensor:
+    """log sum_j exp(x_ij), (b,), of rows that are not all minus infinity; x is overwritten."""
+    top = x.amax(dim=1)
+    x.sub_(top[:, None])
+    return exp(x, out=x).sum(dim=1).log_().add_(top)
+
+
+def radius(Z: Tensor) -> float:
+    """Root mean square distance of centred points (n, q) from their centre."""
+    return math.sqrt(total(Z * Z) / len(Z))
+
+
+def inverse(B: Tensor) -> Callable[[Tensor], Tensor]:
+    """g -> B^-1 g by the factor of a positive definite B, which is overwritten."""
+    factor = torch.linalg.cholesky(B, out=B)
+
+    def solve(g: Tensor) -> Tensor:
+        # torch.cholesky_solve copies the factor, which takes longer than to read it twice
+        half = torch.linalg.solve_triangular(factor, g, upper=False)
+        return torch.linalg.solve_triangular(factor.mT, half, upper=True)
+
+    return solve
 
 
 def leading(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import reprlib
 from collections.abc import Iterable, Mapping
-from numbers import Integral, Real
+from numbers import Real
 from typing import NoReturn
 
 import numpy as np
@@ -17,8 +17,6 @@ from .memory import free_memory, physical_memory
 
 _FEW = 30  # components that a sparse table is best reduced to
 _FITS = 2**26  # bytes of an array that fits wherever the package does
-
-Seed = int | np.random.Generator | torch.Generator
 
 
 def as_real(value, name: str) -> Tensor:
@@ -65,7 +63,7 @@ def refuse_other_forms(value, name: str) -> None:
 
 def holds_distances(value) -> bool:
     """Whether it is a cost that this package made of distances."""
-    return bool({"sqeuclidean", "student"} & {*(getattr(value, "parts", None) or ())})
+    return bool({"sqeuclidean", "student"} & {*(getattr(value, "stored", None) or ())})
 
 
 def _native(value) -> np.ndarray:
@@ -290,27 +288,3 @@ def check_fits(shape: tuple[int, int], dtype: torch.dtype, device: torch.device)
             f"{room / 2**30:.1f} GiB here it may have half, and {free / 2**30:.1f} GiB are free. "
             "Build the cost with block=... (rows per tile) and read the result through its tiles"
         )
-
-
-def as_rng(random_state: Seed) -> np.random.Generator:
-    """A generator of its own for a seed; a numpy generator is used as it is."""
-    if isinstance(random_state, torch.Generator):
-        device = random_state.device
-        seed = torch.randint(2**63 - 1, (1,), generator=random_state, device=device)
-        return np.random.default_rng(int(seed))
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    if isinstance(random_state, bool) or not isinstance(random_state, Integral):
-        raise TypeError(
-            "random_state must be an integer seed, a numpy Generator or a torch Generator; "
-            f"got {random_state!r}"
-        )
-    return np.random.default_rng(as_count("random_state", random_state, 0))
-
-
-def seed_number(random_state: Seed) -> int:
-    """A seed as scikit-learn takes one: a number below 2^32, which is its own."""
-    rng = as_rng(random_state)  # which checks it
-    if isinstance(random_state, Integral) and random_state < 2**32:
-        return int(random_state)
-    return int(rng.integers(2**31))

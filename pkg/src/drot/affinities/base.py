@@ -1,4 +1,4 @@
-r"""What an affinity solver returns: a plan in log form, its duals and its certificate; entropies.
+r"""What an affinity solver returns: a plan in log form, its duals and its certificate.
 
 Throughout, :math:`0 \log 0 = 0`, logarithms are natural, and a plan :math:`P` is a
 non-negative matrix whose rows usually sum to 1 (total mass n).
@@ -9,28 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from .._core.algebra import exp, log_sum_exp
 from .._core.checks import (
-    as_real,
     as_square,
-    check_choice,
     check_fits,
     check_non_negative,
-    check_same_device,
-    refuse_entries,
 )
-from .._core.loops import exp, log_sum_exp
 from .._core.saving import Saved
 from ..costs.array import Nearest, Pairwise, WithoutDiagonal, as_pairwise, tile_rows
 from ..costs.distances import sqeuclidean, student_cost
 from ..costs.factored import Factored
 
 AffinityCallback = Callable[[int, float], bool | None]
-Convention = Literal["generalized", "papers"]
 NEGATIVE = "{at} of the cost has a negative entry, {entry}; for points pass drot.sqeuclidean(X)"
 
 
@@ -106,12 +101,12 @@ class Affinity(Saved):
         return self.logs.map(lambda _, log_p: _entropies(log_p)).exp()
 
     def _stored(self) -> dict[str, object]:
-        if self.cost.parts is None:
+        if self.cost.stored is None:
             raise ValueError(
                 "a cost made by a callable cannot be saved; solve with cost.dense() and save that"
             )
         values: dict[str, object] = {"block": self.block or 0}
-        values |= {f"cost.{name}": part for name, part in self.cost.parts.items()}
+        values |= {f"cost.{name}": part for name, part in self.cost.stored.items()}
         return values | {name: value for name, value in vars(self).items() if name != "cost"}
 
     @classmethod
@@ -208,131 +203,3 @@ def read_plan(plan, name: str = "plan", what: str = "entry", least: int = 2) -> 
     matrix = as_square(plan, name, least)
     check_non_negative(matrix, name, what)
     return matrix
-
-
-def _non_negative(value, name: str) -> Tensor:
-    plan = as_real(value.dense() if hasattr(value, "dense") else value, name)
-    if plan.ndim == 0:
-        raise ValueError(f"{name} must be a vector or matrix of non-negative numbers; got one")
-    if plan.shape[-1] == 0:
-        raise ValueError(f"{name} is empty, of shape {tuple(plan.shape)}; pass a row or more")
-    says = f"{name} must hold finite non-negative numbers; it has {{entry}} at {{at}}"
-    refuse_entries(~((plan >= 0) & plan.isfinite()), plan, says)  # NaN too
-    return plan
-
-
-def row_entropy(plan) -> Tensor:
-    r"""Entropy of each row of a plan, in the convention of the papers.
-
-    .. math::
-
-        \mathrm H(p) = -\sum_j p_j (\log p_j - 1),
-
-    which is Shannon's entropy plus the mass of the row. A row of mass 1 and perplexity
-    :math:`\xi` has :math:`\mathrm H = \log \xi + 1`; a Dirac row has :math:`\mathrm H = 1`.
-
-    Source: notation of SNEkhorn (Van Assel et al., 2023), section 1; book
-    ``def-entropy`` and ``lem-perplexity-bounds``.
-
-    Parameters
-    ----------
-    plan : Affinity or array_like, shape (..., m), non-negative
-        One row, or a matrix of rows.
-
-    Returns
-    -------
-    Tensor, shape (...)
-        In nats.
-
-    Raises
-    ------
-    ValueError
-        If an entry is negative or not finite, or there is none.
-
-    Examples
-    --------
-    >>> row_entropy([[1.0, 0.0], [0.5, 0.5]]).round(decimals=6).tolist()  # 1 and 1 + log 2
-    [1.0, 1.693147]
-    """
-    plan = _non_negative(plan, "plan")
-    return (plan - torch.xlogy(plan, plan)).sum(dim=-1)
-
-
-def row_perplexity(plan) -> Tensor:
-    r"""Perplexity of each row: the number of equally likely columns of its entropy.
-
-    For a row of mass 1 the perplexity is :math:`\xi = e^{\mathrm H(p) - 1}`, the
-    exponential of Shannon's entropy. It lies between 1 (all mass in one place) and m
-    (evenly spread).
-
-    Source: SNEkhorn, section 2; book ``lem-perplexity-bounds``.
-
-    Parameters
-    ----------
-    plan : Affinity or array_like, shape (..., m), non-negative
-        Rows. A row whose mass is not 1 is read as it is, without normalisation.
-
-    Returns
-    -------
-    Tensor, shape (...)
-        Dimensionless.
-
-    Raises
-    ------
-    ValueError
-        As :func:`row_entropy`.
-
-    Examples
-    --------
-    >>> row_perplexity([[0.25, 0.25, 0.25, 0.25]]).round(decimals=6).tolist()
-    [4.0]
-    """
-    return (row_entropy(plan) - 1).exp()
-
-
-def kl_divergence(plan, reference, *, convention: Convention = "generalized") -> float:
-    r"""Kullback-Leibler divergence of two non-negative arrays.
-
-    ``"generalized"`` is the Bregman divergence of the negative entropy, non-negative and
-    zero only when the two are equal,
-
-    .. math:: \mathrm{KL}(P | Q) = \sum_{ij} P_{ij} \log \frac{P_{ij}}{Q_{ij}} - P_{ij} + Q_{ij}.
-
-    ``"papers"`` is :math:`\sum_{ij} P_{ij} (\log (P_{ij} / Q_{ij}) - 1)`, as the SNEkhorn
-    paper writes it. The first exceeds the second by the total mass of :math:`Q`, so both
-    have the same minimiser in :math:`P`; a number, though, must say which it is.
-
-    Source: book ``lem-kl-mass``.
-
-    Parameters
-    ----------
-    plan, reference : Affinity or array_like, same shape, non-negative
-        Where ``plan`` is positive and ``reference`` is 0 the divergence is infinite.
-    convention : {"generalized", "papers"}
-
-    Returns
-    -------
-    float
-        In nats times the unit of mass.
-
-    Raises
-    ------
-    ValueError
-        If shapes or devices differ, or an entry is negative or not finite.
-
-    Examples
-    --------
-    >>> P = [[0.5, 0.5], [0.5, 0.5]]
-    >>> kl_divergence(P, P), kl_divergence(P, P, convention="papers")
-    (0.0, -2.0)
-    """
-    check_choice("convention", convention, get_args(Convention))
-    plan, reference = _non_negative(plan, "plan"), _non_negative(reference, "reference")
-    if plan.shape != reference.shape:
-        raise ValueError(
-            f"plan and reference differ in shape: {tuple(plan.shape)} and {tuple(reference.shape)}"
-        )
-    check_same_device(plan, "plan", reference, "reference")
-    plan, reference = plan.double(), reference.double()  # terms of size n cancel
-    total = (torch.xlogy(plan, plan) - torch.xlogy(plan, reference) - plan).sum()
-    return float(total + reference.sum() if convention == "generalized" else total)

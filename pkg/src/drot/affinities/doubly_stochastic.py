@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .._core.algebra import exp
 from .._core.checks import as_number
-from .._core.loops import exp
-from .._core.roots import halley
 from .._core.run import OnFailure, iterate, read_limits
 from .._core.threads import by_size
 from ..costs.array import Pairwise, as_pairwise, check_symmetric
+from .bandwidths import halley
 from .base import AffinityCallback, SymmetricAffinity, less_base
 from .rows import mean_bandwidth, one_bandwidth
 from .sinkhorn import symmetric_sinkhorn

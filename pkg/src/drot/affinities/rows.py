@@ -12,9 +12,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._core.algebra import exp, log_sum_exp
 from .._core.checks import as_count, as_perplexity, as_positive, check_choice, refuse_entries
-from .._core.loops import exp, log_sum_exp
-from .._core.roots import find_roots
 from .._core.run import OnFailure, certificate, read_limits
 from .._core.threads import by_size
 from ..costs.array import (
@@ -27,7 +26,7 @@ from ..costs.array import (
     tile_rows,
 )
 from ..costs.distances import nearest
-from .bandwidths import first_bandwidth, moments, solve_rows
+from .bandwidths import find_roots, first_bandwidth, moments, solve_rows
 from .base import NEGATIVE, Affinity
 
 
@@ -55,19 +54,19 @@ class EntropicAffinity(Affinity):
             return log_sum_exp((least[rows, None] - tile).div_(self.eps[rows, None]))
 
         known = {name: value for name, value in vars(self).items() if name != "lam"}
-        return SymmetrizedAffinity(**known, least=least, mass=self.cost.map(masses))
+        return SymmetrizedAffinity(**known, least=least, log_mass=self.cost.map(masses))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SymmetrizedAffinity(Affinity):
     """The mean of rows of one perplexity and their transpose, of a symmetric cost.
 
-    ``log P_ij = (least_i - C_ij) / eps_i - mass_i`` before: exact for a common offset of costs.
+    ``log P_ij = (least_i - C_ij) / eps_i - log_mass_i`` before: exact for a common offset of costs.
     """
 
     eps: Tensor  # (n,) of the rows, as in EntropicAffinity
     least: Tensor  # (n,) cheapest entry of each row
-    mass: Tensor  # (n,) logarithm of sum_j exp((least_i - C_ij) / eps_i)
+    log_mass: Tensor  # (n,) logarithm of sum_j exp((least_i - C_ij) / eps_i)
     symmetric = True
 
     def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
@@ -80,7 +79,8 @@ class SymmetrizedAffinity(Affinity):
     def _both(self, rows: slice, cost: Tensor) -> tuple[Tensor, Tensor]:
         """log P_ij and log P_ji, (b, n)."""
         own = (self.least[rows, None] - cost).div_(self.eps[rows, None])
-        return own.sub_(self.mass[rows, None]), (self.least - cost).div_(self.eps).sub_(self.mass)
+        other = (self.least - cost).div_(self.eps).sub_(self.log_mass)
+        return own.sub_(self.log_mass[rows, None]), other
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .._core.algebra import dots, exp
 from .._core.checks import as_perplexity
-from .._core.loops import dots, exp
 from .._core.run import Course, OnFailure, read_limits
 from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
 from .base import SymmetricAffinity, less_base

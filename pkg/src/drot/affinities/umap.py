@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._core.algebra import exp
 from .._core.checks import as_count, as_number, as_positive, refuse_entries
-from .._core.loops import exp
-from .._core.roots import find_roots
 from .._core.run import OnFailure, certificate, read_limits
 from .._core.threads import by_size
 from ..costs.array import Nearest, WithoutDiagonal, as_pairwise, smallest
+from .bandwidths import find_roots
 from .base import NEGATIVE, Affinity
 
 _FLOOR = 1e-3  # of the mean distance, as in umap-learn

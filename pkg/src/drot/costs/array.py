@@ -36,10 +36,25 @@ class Pairwise:
     Made by :func:`drot.sqeuclidean`, :func:`drot.student_cost`, :func:`drot.pairwise`,
     :func:`drot.nearest`, or from a dense matrix by any function that takes a cost.
 
-    Attributes
+    Parameters
     ----------
+    evaluate : callable
+        ``evaluate(index)`` gives rows, (b, m), for a slice of them or a tensor of their numbers.
     shape : tuple of int
         (n, m).
+    like : Tensor or Pairwise
+        Whose dtype and device the rows have.
+    block : int, "auto" or None
+        As below; ``"auto"`` asks the memory of the machine.
+    symmetric : bool
+        Whether rows and columns agree but for rounding, which a kept array then loses.
+    stored : dict of tensors, optional
+        What a saved result holds to build the array again. Default: such a result cannot be saved.
+    ranks : Processes
+        That share the rows.
+
+    Attributes
+    ----------
     dtype, device : torch.dtype, torch.device
         Of every tile.
     block : int or None
@@ -61,7 +76,7 @@ class Pairwise:
         *,
         block: Block = None,
         symmetric: bool = False,
-        parts: dict[str, Tensor] | None = None,
+        stored: dict[str, Tensor] | None = None,
         ranks: Processes = ALONE,
     ):
         if isinstance(block, str):
@@ -75,7 +90,7 @@ class Pairwise:
         self.dtype: torch.dtype = like.dtype
         self.device: torch.device = like.device
         self.symmetric = as_flag("symmetric", symmetric)  # known to be symmetric by construction
-        self.parts = parts  # what a saved result must hold to build it again
+        self.stored = stored  # what a saved result must hold to build it again
         self.ranks = ranks
         self.own = ranks.rows(shape[0])
 
@@ -232,9 +247,9 @@ class Nearest(Pairwise):
         self, values: Tensor, columns: Tensor, m: int, block: int | None, *,
         ranks: Processes = ALONE,
     ):  # fmt: skip
-        parts = {"values": values, "columns": columns, "m": torch.tensor(m)}
+        stored = {"values": values, "columns": columns, "m": torch.tensor(m)}
         evaluate, shape = partial(_spread, values, columns, m), (len(values), m)
-        super().__init__(evaluate, shape, values, block=block, parts=parts, ranks=ranks)
+        super().__init__(evaluate, shape, values, block=block, stored=stored, ranks=ranks)
         self.values, self.columns = values, columns
 
     def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor]]:
@@ -256,8 +271,8 @@ class WithoutDiagonal(Pairwise):
     def __init__(self, cost: Pairwise):
         block, symmetric, ranks = cost.block, cost.symmetric, cost.ranks
         super().__init__(cost.rows, cost.shape, cost, block=block, symmetric=symmetric, ranks=ranks)
-        if cost.parts is not None:
-            self.parts = {**cost.parts, "without_diagonal": torch.tensor(1)}
+        if cost.stored is not None:
+            self.stored = {**cost.stored, "without_diagonal": torch.tensor(1)}
 
     def rows(self, index: slice | Tensor) -> Tensor:
         # a copy: the other cost may have kept its array
@@ -293,7 +308,7 @@ def as_pairwise(cost, name: str = "cost", *, square: bool = True, least: int = 2
         check_finite(matrix, name)
         same = matrix.shape[0] == matrix.shape[1] and bool((matrix == matrix.T).all())
         evaluate, shape = partial(Tensor.__getitem__, matrix), (matrix.shape[0], matrix.shape[1])
-        cost = Pairwise(evaluate, shape, matrix, symmetric=same, parts={"matrix": matrix})
+        cost = Pairwise(evaluate, shape, matrix, symmetric=same, stored={"matrix": matrix})
         cost._dense = matrix
     if square and cost.shape[0] != cost.shape[1]:
         cure = "an affinity of drot.sqeuclidean(X), or drot.gram(X)"

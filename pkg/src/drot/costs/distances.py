@@ -172,9 +172,9 @@ def _of_distances(kind: str, X, Y, block: Block) -> Pairwise:
     yc = y - centre
     check_squares(torch.cat([x - centre, yc]), "X", small=kind == "student")
     evaluate = partial(_tile, kind, x, y, centre, yc, yc.square().sum(dim=1))
-    parts = {kind: x} if y is x else {kind: x, "other": y}
+    stored = {kind: x} if y is x else {kind: x, "other": y}
     shape = len(x), len(y)
-    return Pairwise(evaluate, shape, x, block=block, symmetric=y is x, parts=parts)
+    return Pairwise(evaluate, shape, x, block=block, symmetric=y is x, stored=stored)
 
 
 def _centre(x: Tensor, y: Tensor) -> Tensor:

@@ -50,14 +50,14 @@ class Factored(Pairwise):
         self.points = a if points is None else as_points(points, "points").to(a)
         if len(self.points) != len(a):
             raise ValueError(f"points has {len(self.points)} rows and left {len(a)}")
-        parts = {"left": a}
+        stored = {"left": a}
         if b is not a:
-            parts |= {"right": b} | ({"symmetric": torch.tensor(True)} if symmetric else {})
+            stored |= {"right": b} | ({"symmetric": torch.tensor(True)} if symmetric else {})
         if self.points is not a:
-            parts["points"] = self.points
+            stored["points"] = self.points
         evaluate, shape = partial(_product, a, b), (len(a), len(b))
         symmetric = as_flag("symmetric", symmetric) or b is a
-        super().__init__(evaluate, shape, a, block=block, symmetric=symmetric, parts=parts)
+        super().__init__(evaluate, shape, a, block=block, symmetric=symmetric, stored=stored)
         self.block = self.block or tile_rows(self)  # so nothing of size n x m is kept
 
     def __matmul__(self, V: Tensor) -> Tensor:

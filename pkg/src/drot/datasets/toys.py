@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from .._core.checks import Seed, as_count, as_number, as_positive, as_rng, check_choice
+from .._core.chance import Seed, as_rng
+from .._core.checks import as_count, as_number, as_positive, check_choice
 from .base import DataSet, make
 
 

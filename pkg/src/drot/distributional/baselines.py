@@ -11,15 +11,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import (
-    Seed,
-    as_count,
-    as_points,
-    as_rng,
-    as_symmetric,
-    check_callback,
-    check_squares,
-)
+from .._core.chance import Seed, as_rng
+from .._core.checks import as_count, as_points, as_symmetric, check_callback, check_squares
 from .._core.options import takes_options_of
 from .._core.run import OnFailure, multistart, read_limits
 from .._core.threads import by_size

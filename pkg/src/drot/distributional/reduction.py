@@ -12,12 +12,12 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.algebra import ratio, total
+from .._core.algebra import radius, ratio, total
 from .._core.checks import as_count
 from .._core.run import TOLERANCE, Multistart, OnFailure, end_of
 from ..costs.factored import Factored, gram
 from ..costs.kernels import KERNELS, squares
-from ..embeddings.descent import lbfgs, metric_of, radius
+from ..embeddings.descent import lbfgs, metric_of
 from ..embeddings.losses import Evaluation
 from ..embeddings.plans import Plan
 from ..embeddings.starts import random_start, spectral_start

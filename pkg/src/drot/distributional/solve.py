@@ -10,7 +10,8 @@ from typing import Literal, Unpack, get_args
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import Seed, as_count, as_rng, check_choice
+from .._core.chance import Seed, as_rng
+from .._core.checks import as_count, check_choice
 from .._core.run import OnFailure, multistart, read_limits
 from .._core.threads import by_size
 from ..embeddings.embed import MAP_TOL

@@ -22,7 +22,7 @@ from scipy.sparse.csgraph import laplacian
 from scipy.sparse.linalg import cg
 from torch import Tensor
 
-from .._core.algebra import total
+from .._core.algebra import inverse, radius, total
 from ..costs.array import Pairwise, WithoutDiagonal, smallest
 from .losses import Evaluation
 
@@ -75,23 +75,6 @@ def metric_of(weights: Tensor | Pairwise) -> Metric:
         return torch.from_numpy(np.stack(found, axis=1)).to(g)
 
     return solve
-
-
-def inverse(B: Tensor) -> Metric:
-    """g -> B^-1 g by the factor of a positive definite B, which is overwritten."""
-    factor = torch.linalg.cholesky(B, out=B)
-
-    def solve(g: Tensor) -> Tensor:
-        # torch.cholesky_solve copies the factor, which takes longer than to read it twice
-        half = torch.linalg.solve_triangular(factor, g, upper=False)
-        return torch.linalg.solve_triangular(factor.mT, half, upper=True)
-
-    return solve
-
-
-def radius(Z: Tensor) -> float:
-    """Root mean square distance of centred points (n, q) from their centre."""
-    return math.sqrt(total(Z * Z) / len(Z))
 
 
 def lbfgs(

@@ -9,11 +9,13 @@ from typing import Literal, TypedDict, get_args
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import Seed, as_points, as_positive, check_callback, check_choice
+from .._core.algebra import radius
+from .._core.chance import Seed
+from .._core.checks import as_points, as_positive, check_callback, check_choice
 from .._core.run import OnFailure, iterate, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
-from .descent import Step, adam, lbfgs, metric_of, radius
+from .descent import Step, adam, lbfgs, metric_of
 from .losses import ONE_PLACE, Evaluation, KernelLoss, as_objective
 from .starts import START_SIZE, at_scale, random_start, spectral_start, with_noise
 

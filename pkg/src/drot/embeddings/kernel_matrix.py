@@ -14,7 +14,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from .._core.loops import StudentPairs, exp
+from .._core.algebra import exp
+from .._core.loops import StudentPairs
 from ..costs.array import gather
 from ..costs.kernels import STUDENT, Curve
 

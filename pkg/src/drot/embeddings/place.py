@@ -7,8 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .._core.algebra import radius
 from ..costs.kernels import Kernel, squares
-from .descent import radius
 
 PLACED = 1e-6  # of a new point: nats that it could gain on the way of a radius of the map
 _STEPS = 100

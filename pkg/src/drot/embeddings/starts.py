@@ -7,12 +7,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .._core.algebra import EXTRA, leading, signs
-from .._core.checks import Seed, as_count, as_rng
+from .._core.algebra import EXTRA, inverse, leading, signs
+from .._core.chance import Seed, as_rng
+from .._core.checks import as_count
 from .._core.threads import by_size
 from ..costs.array import Pairwise
 from ..spectral.kernel_pca import at_unit_variance
-from .descent import inverse
 from .plans import as_plan
 
 START_SIZE = 0.1  # spread of a start by chance, which attraction is to sort before it has grown

@@ -17,8 +17,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
+from .._core.algebra import radius
+from .._core.chance import Seed, seed_number
 from .._core.checks import (
-    Seed,
     as_device,
     as_number,
     as_points,
@@ -26,7 +27,6 @@ from .._core.checks import (
     check_callback,
     check_choice,
     refuse_other_forms,
-    seed_number,
 )
 from .._core.memory import rows_per_tile
 from .._core.run import Interrupted, NotConverged, outside
@@ -36,7 +36,6 @@ from ..affinities.symmetric import symmetric_entropic_affinity
 from ..affinities.symmetric_dual import SymmetricEntropicAffinity
 from ..costs.array import Pairwise
 from ..costs.distances import sqeuclidean
-from ..embeddings.descent import radius
 
 if TYPE_CHECKING:  # pragma: no cover, scikit-learn has no types: of such a base all is accepted
 

@@ -14,11 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._core.chance import Seed, as_rng
 from .._core.checks import (
-    Seed,
     as_count,
     as_real,
-    as_rng,
     check_choice,
     check_fits,
     check_same_device,

@@ -21,7 +21,8 @@ from torch import Tensor
 from torch.nn.functional import normalize, pad
 
 from .._core.algebra import ratio, total
-from .._core.checks import Seed, as_count, as_flag, as_rng
+from .._core.chance import Seed, as_rng
+from .._core.checks import as_count, as_flag
 from .._core.run import Iterates, OnFailure, end_of, in_turn, multistart, read_limits
 from .._core.threads import by_size
 from .contraction import Contraction, Coupling, hard_plan, standard

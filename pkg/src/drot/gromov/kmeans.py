@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.algebra import ratio, total
-from .._core.checks import Seed, as_count, as_real, as_rng
+from .._core.chance import Seed, as_rng
+from .._core.checks import as_count, as_real
 from .._core.run import OnFailure, in_turn, multistart, read_limits
 from .._core.threads import by_size
 from .barycenter import Cell, Reduced, reassign, reduced_descent

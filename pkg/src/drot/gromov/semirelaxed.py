@@ -11,7 +11,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import Seed, as_count, as_flag, as_rng, check_choice
+from .._core.chance import Seed, as_rng
+from .._core.checks import as_count, as_flag, check_choice
 from .._core.run import Iterates, Multistart, OnFailure, end_of, in_turn, multistart, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size

@@ -115,10 +115,10 @@ def features(
     of its eigenvalue's size. ``unit`` puts each row of the bare eigenvectors on the sphere, as
     spectral clustering does.
     """
-    if not unit and cost.parts is not None and "other" not in cost.parts:
+    if not unit and cost.stored is not None and "other" not in cost.stored:
         for name in ("sqeuclidean", "student", "points", "left"):
-            if name in cost.parts:
-                return cost.parts[name]
+            if name in cost.stored:
+                return cost.stored[name]
     root = w.sqrt()[:, None]
 
     def product(V: Tensor) -> Tensor:

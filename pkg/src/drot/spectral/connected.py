@@ -11,7 +11,8 @@ import torch
 from scipy.sparse import csr_array, hstack
 from torch import Tensor
 
-from .._core.checks import Seed, as_count, as_points, as_positive, check_callback, check_same_device
+from .._core.chance import Seed
+from .._core.checks import as_count, as_points, as_positive, check_callback, check_same_device
 from .._core.saving import Saved
 from .._core.threads import by_size
 from ..graphs.graph import connected_components
@@ -19,6 +20,7 @@ from ..graphs.priors import Prior, sample_graphs
 from .methods import pca, pca_start
 
 
+@by_size
 def precision_coupling_loss(X, Z, *, gamma: float = 1.0) -> Tensor:
     r"""The precision-coupling objective: cross-entropy of two Wishart posteriors.
 
@@ -75,6 +77,7 @@ def precision_coupling_loss(X, Z, *, gamma: float = 1.0) -> Tensor:
     return (shrunk.square().sum() - gamma * torch.logdet(volume)).to(held.dtype)
 
 
+@by_size
 def precision_coupling_optimum(X, n_components: int = 2, *, gamma: float = 1.0) -> Tensor:
     r"""The minimiser of :func:`drot.spectral.precision_coupling_loss`.
 

@@ -28,6 +28,7 @@ _RESOLVED = 2.0**-41  # an eigenvalue below this share of the largest has fewer 
 _RIDGE = 1e-3  # of a local Gram matrix, as a share of its trace: scikit-learn's
 
 
+@by_size
 def pca(X, n_components: int = 2) -> SpectralEmbedding:
     r"""Principal component analysis (PCA): kernel PCA of the Gram matrix :math:`X X^\top`.
 

@@ -1,6 +1,6 @@
-"""Scores of plans, of the prototypes they lead to, and of embeddings.
+"""Scores of plans (Chapters 4 and 7), of prototypes (14), and of embeddings (10).
 
-How many neighbours an embedding keeps (Chapter 10) is counted at every scale, in tiles of rows.
+How many neighbours an embedding keeps is counted at every scale, in tiles of rows.
 """
 
 from __future__ import annotations

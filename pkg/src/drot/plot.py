@@ -269,7 +269,7 @@ def scatter(
         ax.add_patch(Circle((0, 0), 1, fill=False, color="#8a8a8a", linewidth=0.8))
     if Z.shape[1] != 2:
         raise ValueError(f"scatter draws maps in the plane, of shape (n, 2); got {Z.shape}")
-    classes, kind, numbers = _classes(y, names, plan, len(Z))
+    classes, index, numbers = _classes(y, names, plan, len(Z))
     side = 72 * min(ax.get_window_extent().size) / ax.figure.dpi  # of the panel, in points
     usual = float(np.clip(0.2 * side**2 / len(Z), 2, 30 if weights is None else 300))
     area = usual if size is None else as_positive("size", size)
@@ -284,9 +284,9 @@ def scatter(
         ax.figure.colorbar(shown, ax=ax, shrink=0.7)
     else:
         other = COLORS[0] if y is None else "#9a9a9a"
-        _place_classes(ax, Z[seen], areas[seen], kind[seen], classes, other, look)
+        _place_classes(ax, Z[seen], areas[seen], index[seen], classes, other, look)
     if not legend:
-        _write_names(ax, Z[seen], kind[seen], classes, beside, weights is not None)
+        _write_names(ax, Z[seen], index[seen], classes, beside, weights is not None)
     elif classes:
         below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0)}
         below |= {"handletextpad": 0.2, "columnspacing": 0.8, "ncols": 2 + (len(classes) > 8)}
@@ -302,31 +302,31 @@ def scatter(
 
 
 def _place_classes(
-    ax: Axes, Z: np.ndarray, areas: np.ndarray, kind: np.ndarray, classes: list[str], other: str,
+    ax: Axes, Z: np.ndarray, areas: np.ndarray, index: np.ndarray, classes: list[str], other: str,
     look: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Each class in a colour and a form of its own; what has none (-1) in the colour ``other``."""
-    for c in np.unique(kind).tolist():
-        here = kind == c
+    for c in np.unique(index).tolist():
+        here = index == c
         given = other if c < 0 else COLORS[c % len(COLORS)]
         on_black = look["edgecolors"] == "black"
         color = [(part + 0.8) / 1.8 if on_black else part for part in to_rgb(given)]
         marker = _MARKERS[max(c, 0) // len(COLORS) % len(_MARKERS)]
         label = classes[c] if c >= 0 else None
-        kind_of: dict[str, Any] = {"color": [color], "marker": marker, "label": label}
-        ax.scatter(Z[here, 0], Z[here, 1], s=areas[here], **kind_of, **look)
+        marking: dict[str, Any] = {"color": [color], "marker": marker, "label": label}
+        ax.scatter(Z[here, 0], Z[here, 1], s=areas[here], **marking, **look)
 
 
 def _write_names(
-    ax: Axes, Z: np.ndarray, kind: np.ndarray, classes: list[str], beside: bool, discs: bool
+    ax: Axes, Z: np.ndarray, index: np.ndarray, classes: list[str], beside: bool, discs: bool
 ) -> None:
     """The name of each class at a point in its middle, above a disc, or where no point lies."""
     ground, ink, font = _look_of(ax)
     halo = [withStroke(linewidth=2, foreground=ground, alpha=0.8)]
     write: dict[str, Any] = {"color": ink, "fontsize": font, "ha": "center", "path_effects": halo}
-    free = _free_places(Z) if beside and (kind >= 0).any() else np.empty((0, 2))
-    for c in np.unique(kind[kind >= 0]).tolist():
-        here = Z[kind == c]
+    free = _free_places(Z) if beside and (index >= 0).any() else np.empty((0, 2))
+    for c in np.unique(index[index >= 0]).tolist():
+        here = Z[index == c]
         place = here[np.linalg.norm(here - np.median(here, axis=0), axis=1).argmin()]
         if len(free):
             at = free[np.linalg.norm(free - place, axis=1).argmin()]
@@ -373,7 +373,7 @@ def _classes(y, names, plan, n: int) -> tuple[list[str], np.ndarray, np.ndarray 
         return [], np.full(n, -1), None
     held: Any = y.detach().cpu().numpy() if isinstance(y, Tensor) else getattr(y, "cat", y)
     if hasattr(held, "categories"):  # of pandas
-        found, kind = list(held.categories), np.array(held.codes, dtype=int)
+        found, index = list(held.categories), np.array(held.codes, dtype=int)
     else:
         values = np.asarray(held)
         if values.ndim != 1:
@@ -384,18 +384,18 @@ def _classes(y, names, plan, n: int) -> tuple[list[str], np.ndarray, np.ndarray 
             return [], np.full(n, -2), _pool(values, plan, n, "y")
         kept = (kept.astype(int) if kept.dtype.kind == "f" else kept).tolist()
         found = sorted(set(kept), key=lambda c: (isinstance(c, str), c))
-        place, kind = {c: i for i, c in enumerate(found)}, np.full(len(values), -1)
-        kind[~missing] = [place[c] for c in kept]
+        place, index = {c: i for i, c in enumerate(found)}, np.full(len(values), -1)
+        index[~missing] = [place[c] for c in kept]
     if isinstance(names, Mapping):
         names = [names.get(c, c) for c in found]
     elif names is not None and len(names) != len(found):
         raise ValueError(f"names has {len(names)} entries and y {len(found)} classes")
     words = [str(c) for c in (found if names is None else names)]
-    share = _pool(np.eye(len(found) + 1)[kind], plan, n, "y")  # (n, classes + 1), the last: none
-    kind = share.argmax(axis=1)
-    used = [c for c in range(len(found)) if (kind == c).any()]  # others take no colour
+    share = _pool(np.eye(len(found) + 1)[index], plan, n, "y")  # (n, classes + 1), the last: none
+    index = share.argmax(axis=1)
+    used = [c for c in range(len(found)) if (index == c).any()]  # others take no colour
     order = {c: i for i, c in enumerate(used)}
-    return [words[c] for c in used], np.array([order.get(c, -1) for c in kind.tolist()]), None
+    return [words[c] for c in used], np.array([order.get(c, -1) for c in index.tolist()]), None
 
 
 def _pool(values: np.ndarray, plan: np.ndarray | None, n: int, name: str) -> np.ndarray:

@@ -57,7 +57,7 @@ class Contraction:
         self.f2 = loss.f2(structure)  # (k, k)
         self.h2 = loss.h2(structure) if h2 is None else h2  # (k, k)
 
-    def map(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+    def each(self, function: Callable[[Tensor], Tensor]) -> Tensor:
         """``function(tile)`` of the working tiles of C, joined.
 
         They have the zeros of a factored distance where the loss has to see them.
@@ -102,7 +102,7 @@ class Contraction:
 
     def f1_times(self, w: Tensor) -> Tensor:
         """f1(C) w, (n,)."""
-        return self.map(lambda tile: self.loss.f1(tile) @ w)
+        return self.each(lambda tile: self.loss.f1(tile) @ w)
 
     def constant(self, w: Tensor) -> float:
         """sum_ij f1(C_ij) w_i w_j, the part that no plan changes."""
@@ -126,7 +126,7 @@ class Contraction:
         """Where mass would match an end of the range in Cbar with another number, (n, k)."""
 
         def apart(bound: float) -> Tensor:  # by tiles, exactly 0 where T meets this end of C alone
-            return self.map(lambda tile: (tile - bound).abs() @ T)
+            return self.each(lambda tile: (tile - bound).abs() @ T)
 
         found = torch.zeros_like(T, dtype=torch.bool)
         for bound in self.loss.bounds:

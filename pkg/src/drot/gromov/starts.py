@@ -87,7 +87,8 @@ class Clusters:
         if name == "random":
             drawn = self.rng.integers(self.k, size=len(self.w))
             return torch.from_numpy(drawn).to(self.w.device)
-        return kmeans_labels(self.points(name == "spectral"), self.k, self.rng, weights=self.w)
+        points = self.points(spectral=name == "spectral")
+        return kmeans_labels(points, self.k, self.rng, weights=self.w)
 
 
 def kmeans_labels(
@@ -107,15 +108,15 @@ def kmeans_labels(
 
 
 def features(
-    cost: Pairwise, w: Tensor, k: int, rng: np.random.Generator, unit: bool = False
+    cost: Pairwise, w: Tensor, k: int, rng: np.random.Generator, *, spectral: bool = False
 ) -> Tensor:
     """Coordinates of the points of a similarity, (n, r).
 
     The cloud itself where it is known; else the k leading eigenvectors of C, each times the root
-    of its eigenvalue's size. ``unit`` puts each row of the bare eigenvectors on the sphere, as
+    of its eigenvalue's size. ``spectral`` puts each row of the bare eigenvectors on the sphere, as
     spectral clustering does.
     """
-    if not unit and cost.stored is not None and "other" not in cost.stored:
+    if not spectral and cost.stored is not None and "other" not in cost.stored:
         for name in ("sqeuclidean", "student", "points", "left"):
             if name in cost.stored:
                 return cost.stored[name]
@@ -132,7 +133,7 @@ def features(
     V = leading(lambda V: product(product(V) / size) / size, V, k, _LEADING)[1].to(w)
     values, vectors = torch.linalg.eigh(V.T @ product(V))
     V = V @ vectors  # (n, k)
-    if unit:
+    if spectral:
         return torch.nn.functional.normalize(V, dim=1)
     return torch.where(root > 0, V * values.abs().sqrt() / root, 0.0)
 

@@ -80,11 +80,15 @@ def against_paper(method, variant="-"):
                         signed(statistics.fmean(found[K]) - value),
                     ]
                 )
-            lines["half"][-1].append(one(mean(name, "start", start)))
+            if variant == "plain":
+                lines["half"][-1].append(one(mean(name, "start", start)))
     return Markdown(
         "\n\n".join(
-            table(f"$n/{part}$ | start | *paper* | here | diff.{more}", lines[K], left=2).data
-            for K, part, more in (("quarter", 4, ""), ("half", 2, " | start alone"))
+            table(f"$K = n/{part}$ | start | *paper* | here | diff.{more}", lines[K], left=2).data
+            for K, part, more in (
+                ("quarter", 4, ""),
+                ("half", 2, " | start alone" * (variant == "plain")),
+            )
         )
     )
 

@@ -156,7 +156,7 @@ def srgw_barycenter(
     moves, descend = partial(in_turn, singles), partial(in_turn, [steps, *singles])
 
     def merging(cell: Cell) -> Iterator[Cell]:
-        for new in merged(problem, cell, draw.points(False)):
+        for new in merged(problem, cell, draw.points()):
             yield end_of(moves(new), 1 + max_iter)
 
     def dealing(cell: Cell) -> Iterator[Cell]:

@@ -97,16 +97,17 @@ def assert_agrees(widget, cases: list[tuple[str, int, str]], i: int, at: int) ->
     levels = widget.marks(".drot-large .drot-ink", "opacity").ravel()
     np.testing.assert_allclose(levels * 15, IMAGES[i], atol=1e-6)
 
-    digit, (here, other) = DATA["classes"][i], (SIDES[at], SIDES[1 - at])
+    digit, names = DATA["classes"][i], ("first", "second")
+    here, other = names[at], names[1 - at]
     assert widget.says("similar") == (
         f"Image {i + 1}, {'an' if digit == '8' else 'a'} {digit}: of its {K} most similar images, "
-        f"{len({*similar} & {*near[at]})} are near on the {here}."
+        f"{len({*similar} & {*near[at]})} are near in the {here} map."
     )
     both = len({*near[0]} & {*near[1]})
-    shared = f"Of its {K} nearest on the {here}, {both} are near on the {other}."
+    shared = f"Of its {K} nearest in the {here}, {both} are near in the {other}."
     left, right = (f"{100 * MAPS[case]['kept']:.1f} %" for case in cases)
     assert widget.says("shared") == shared
-    assert f"{left} of the most similar are near on the left, {right}" in widget.says("kept")
+    assert f"{left} of the most similar are near in the first map, {right}" in widget.says("kept")
 
 
 def test_explorer_first_view(widget):

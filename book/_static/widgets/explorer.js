@@ -14,6 +14,7 @@
   const PIXEL = 11; // side of a pixel of the large image
   const KEYS = { ArrowRight: "right", ArrowLeft: "left", ArrowUp: "up", ArrowDown: "down" };
   const SIDES = ["left", "right"];
+  const NAMES = ["first", "second"]; // on a phone the second is below the first
   const QUIET = 300; // milliseconds; browsers refuse an address that changes at each step of a mouse
 
   const a = (digit) => (digit === "8" ? "an " : "a ") + digit;
@@ -132,9 +133,9 @@
     const levels = core.images(data.pixels, data.n);
     const state = core.read(box.dataset.view, data);
     const hint = element("p", { class: "drot-finding", id: id + "-hint" }, [
-      "Point at a numeral, touch it, or walk with the arrow keys. Lines lead from it to its " + data.k,
-      " most similar images; solid, if they are among the " + data.k + " nearest numerals there. In the",
-      " other map rings mark what is nearest in the first; solid, if it still is. Else dashed.",
+      "Point at a numeral, touch it, or walk with the arrow keys. Lines lead to its " + data.k,
+      " most similar images, solid to those among its " + data.k + " nearest in that map. Rings in the",
+      " other map mark these " + data.k + " nearest, solid if still near. Else dashed.",
       " The address of the page keeps what you see.",
     ]);
     const maps = SIDES.map((name, s) =>
@@ -169,10 +170,10 @@
       said.update({
         similar:
           "Image " + (i + 1) + ", " + a(data.classes[i]) + ": of its " + data.k +
-          " most similar images, " + common(similar, here) + " are near on the " + SIDES[at] + ".",
+          " most similar images, " + common(similar, here) + " are near in the " + NAMES[at] + " map.",
         shared:
-          "Of its " + data.k + " nearest on the " + SIDES[at] + ", " + common(here, there) +
-          " are near on the " + SIDES[1 - at] + ".",
+          "Of its " + data.k + " nearest in the " + NAMES[at] + ", " + common(here, there) +
+          " are near in the " + NAMES[1 - at] + ".",
       });
     }
 
@@ -186,11 +187,11 @@
       const all = one.reduce((total, near, i) => total + common(near, other[i]), 0);
       said.update({
         kept:
-          "All images: " + left + " of the most similar are near on the left, " + right +
-          " on the right.",
+          "All images: " + left + " of the most similar are near in the first map, " + right +
+          " in the second.",
         common:
-          "Of the nearest on one side, " + ((100 * all) / (data.k * data.n)).toFixed(1) +
-          " % are near on the other.",
+          "Of the nearest in one map, " + ((100 * all) / (data.k * data.n)).toFixed(1) +
+          " % are near in the other.",
       });
       showImage();
     }

@@ -181,7 +181,7 @@ def distributional_reduction(
         As in :func:`drot.distributional_reduction`.
     kernel : {"student", "gaussian"}
     scale : float
-        :math:`\gamma`, from 1e-100 to 100.
+        :math:`\gamma`, from 1e-100 to 100; above 3 runs may end unconverged (Notes).
     init, n_starts, clustering, tol, max_iter, random_state, callback, on_failure
         As in :func:`drot.distributional_reduction`, but by default of one kind of start. Positions
         start from a wrapped normal; the residual compares lengths of Riemannian gradients.
@@ -221,7 +221,12 @@ def distributional_reduction(
 
 
 class HyperbolicProblem(ReductionProblem):
-    """Positions Z (k, q + 1) in Lorentz coordinates, float64: far points need the digits."""
+    """Positions Z (k, q + 1) in Lorentz coordinates, float64: far points need the digits.
+
+    Another space: ``log_kernel`` says how near positions are, ``initial_positions`` and
+    ``random_positions`` where they begin, ``update_positions`` how they move, until
+    ``residual_at`` (in bandwidths, by ``size``) is small. k-means takes ``cloud``, ``centroids``.
+    """
 
     def __init__(self, *problem: Any, gamma: float = 1.0, **terms: Any):
         super().__init__(*problem, **terms)

@@ -12,7 +12,7 @@ import torch
 from sklearn.metrics import pairwise_distances
 from torch import Tensor
 
-from .._core.checks import as_count, as_flag, as_points, check_choice, check_finite, check_squares
+from .._core.checks import as_count, as_flag, check_choice, check_finite, check_squares
 from .._core.run import read_limits
 from ..affinities.base import symmetrize
 from ..affinities.rows import entropic_affinity
@@ -81,6 +81,11 @@ class EmbeddingEstimator(OutOfSampleEmbedding):
         tags.input_tags.pairwise = tags.input_tags.positive_only = self.metric == "precomputed"
         return tags
 
+    @property
+    def _unit(self) -> float:
+        """Of ``embedding_``: the objective, and all that leads to it, has a kernel of length 1."""
+        return 1.0
+
     def _plan(self, cost: Pairwise):
         raise NotImplementedError
 
@@ -88,6 +93,7 @@ class EmbeddingEstimator(OutOfSampleEmbedding):
         raise NotImplementedError
 
     def _keep(self, found: Embedding) -> None:
+        found = replace(found, Z=found.Z * self._unit)
         self.result_: Embedding = found
         self.embedding_ = found.Z.cpu().numpy()
         self.kl_divergence_ = found.kl / len(found.Z)
@@ -103,8 +109,8 @@ class EmbeddingEstimator(OutOfSampleEmbedding):
 
     def _init(self, points: Tensor, cost: Pairwise, seed: int):
         if not isinstance(self.init, str):
-            read_positions(self.init, len(points), self.n_components)  # before the affinity
-            return self.init
+            Z = read_positions(self.init, len(points), self.n_components) / self._unit
+            return replace(self.init, Z=Z) if isinstance(self.init, Embedding) else Z
         check_choice("init", self.init, ("spectral", "pca", "random", "ccpca"))
         if self.metric == "precomputed" and self.init in ("pca", "ccpca"):
             raise ValueError(
@@ -163,8 +169,9 @@ class EmbeddingEstimator(OutOfSampleEmbedding):
         dual = None if result.dual is None else result.dual.to(P.device, torch.float64)
         repulsion = getattr(self, "repulsion", None)
         # the forces of a map in float32 round to more than its points may be off
-        found = place(P.double(), Z.double(), self._profile, repulsion=repulsion, dual=dual)
-        return found.Z.to(P), float(found.residual.max())
+        Z = Z.double() / self._unit
+        found = place(P.double(), Z, self._profile, repulsion=repulsion, dual=dual)
+        return found.Z.to(P) * self._unit, float(found.residual.max())
 
 
 @dataclass(eq=False, repr=False)
@@ -460,25 +467,15 @@ class UMAP(EmbeddingEstimator):
         return fuzzy_union(found)
 
     def _objective(self, plan):
-        # in units of the spread: guard, tolerance and starts are for a curve of length 1
         a, b = unit_curve(self.min_dist, self.spread)
         return BernoulliLoss(plan, "curve", a=a, b=b, repulsion=self.repulsion)
 
-    def _init(self, points, cost, seed):
-        init = super()._init(points, cost, seed)
-        if isinstance(init, Embedding):
-            return replace(init, Z=init.Z / self.spread)
-        return init if isinstance(self.init, str) else as_points(init, "init") / self.spread
-
-    def _keep(self, found):
-        super()._keep(replace(found, Z=found.Z * self.spread))
+    @property
+    def _unit(self):
+        return self.spread
 
     def _new_rows(self, cost, rows):
         return membership_rows(cost, self.n_neighbors, self.local_connectivity, self._sums)
-
-    def _place(self, P, Z):
-        found, residual = super()._place(P, Z / self.spread)
-        return found * self.spread, residual
 
 
 @dataclass(eq=False, repr=False)

@@ -21,7 +21,12 @@ from .base import BaseEmbedding, Estimator
 
 
 class OutOfSample(Estimator):
-    """An estimator that answers for new points, each by itself, and changes nothing that it has."""
+    """An estimator that answers for new points, each by itself, and changes nothing that it has.
+
+    ``_extend`` asks in turn ``_tiles_to`` how new points are compared with the fitted ones,
+    ``_copies`` which are copies of one, ``_new_rows`` for the affinities of the others, and for
+    what those lead to the function that it was given: ``_place`` or ``_assign``.
+    """
 
     perplexity: float  # of a subclass that has it
     _points: np.ndarray  # (n, p) that it was fitted to

@@ -315,3 +315,14 @@ def test_callbacks_of_the_others():
         heard.clear()
         model.set_params(callback=lambda *told: heard.append(told), random_state=0).fit(X)
         assert len(heard) > 1 and all(residual >= 0 for _, residual, _ in heard)
+
+
+@pytest.mark.parametrize(
+    ("limits", "advice"),
+    [({"max_iter": 3}, "raise max_iter or loosen"), ({}, "no step gains any more: loosen")],
+)
+def test_advice_names_the_limit_that_was_met(limits, advice):
+    """No residual of single precision is that small, so the descent ends by itself."""
+    few = np.random.default_rng(0).normal(size=(30, 3)).astype("float32")
+    with pytest.warns(ConvergenceWarning, match=f"above its tolerance; {advice} tol$"):
+        drot.SNE(perplexity=5, tol=1e-12, random_state=0, **limits).fit(few)

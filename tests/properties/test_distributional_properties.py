@@ -205,7 +205,7 @@ def test_distances_by_name_are_no_similarity(n, p):
     X = np.random.default_rng(n).normal(size=(n, p))
     for cost in (drot.sqeuclidean(X), drot.student_cost(X, block=4)):
         for solve in (drot.kernel_kmeans, reduction):
-            with pytest.raises(ValueError, match="similarity holds distances, it seems"):
+            with pytest.raises(ValueError, match="similarity holds distances, small"):
                 solve(cost, 2)
 
 

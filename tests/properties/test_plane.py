@@ -97,3 +97,11 @@ def test_what_the_loops_leave_to_torch():
     assert not suits(Z, P.T) or P.T.is_contiguous()
     turned = SNELoss(P.T, "student").evaluate(Z)
     torch.testing.assert_close(turned.gradient, SNELoss(P, "student").evaluate(Z).gradient)
+
+
+def test_a_curve_that_is_not_used_is_in_any_range():
+    """``a`` and ``b`` are idle with Student's kernel."""
+    plan = 1 - torch.eye(4, dtype=torch.float64)
+    assert drot.BernoulliLoss(plan, kernel="student", b=500.0).profile.b == 1
+    with pytest.raises(ValueError, match="take a smaller b"):
+        drot.BernoulliLoss(plan, kernel="curve", b=500.0)

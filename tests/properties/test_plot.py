@@ -133,6 +133,12 @@ def test_prototypes_are_discs_of_their_weight_in_the_class_of_their_points():
     assert named.get_legend() is None and {t.get_text() for t in named.texts} == set(WORDS)
 
 
+@pytest.mark.parametrize("size", [0, -1.0, float("nan")])
+def test_a_size_is_positive(size):
+    with pytest.raises(ValueError, match=r"^size must be positive"):
+        scatter(Z, size=size)
+
+
 def test_points_with_weights_are_no_prototypes():
     """Only a plan makes prototypes: degrees of a graph are no sizes."""
     W = (-drot.sqeuclidean(Z).dense() / 50).exp()

@@ -222,7 +222,8 @@ def entropic_rows(cost: Tensor, perplexity: ArrayLike, rows: Tensor) -> Tensor:
     xi = as_perplexity(perplexity, len(cost), cost.device)
     log_eps, _, gap, errors, _ = solve_rows(cost, xi, rows, tol, max_iter)
     certificate("rows of new points", float(gap.abs().max()), len(errors), tol, "raise")
-    return _log_softmax(cost, log_eps.exp()[:, None]).exp_()
+    # float32 has more digits of these than of their logarithms
+    return torch.softmax(-(cost - cost.amin(dim=1, keepdim=True)) / log_eps.exp()[:, None], dim=1)
 
 
 def _read_cost(cost, diagonal: Diagonal) -> Pairwise:

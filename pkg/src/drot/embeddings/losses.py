@@ -478,8 +478,9 @@ class BernoulliLoss(KernelLoss):
         a, b = as_positive("a", a), as_positive("b", b)
         kernels = {"student": Curve(), "curve": Curve(a, b, GUARD)}
         super().__init__(P, kernel, symmetric=P.symmetric, diagonal=False, kernels=kernels)
+        at = self.profile
         # its inverse times b / guard is a number too
-        if math.log(a) + b * math.log(GUARD) < 0.9 * math.log(torch.finfo(P.dtype).tiny):
+        if math.log(at.a) + at.b * math.log(at.guard) < 0.9 * math.log(torch.finfo(P.dtype).tiny):
             raise ValueError(
                 f"the curve's a {GUARD:g}^b is below the numbers of {P.dtype} for a={a:g} and "
                 f"b={b:g}; take a smaller b, or a map in other units"

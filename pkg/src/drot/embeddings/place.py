@@ -12,7 +12,7 @@ from ..costs.kernels import Kernel, squares
 
 PLACED = 1e-6  # of a new point: nats that it could gain on the way of a radius of the map
 _STEPS = 100
-_REACH = 2.0  # radii of the map from the mean, of a Gaussian kernel
+_REACH = 2.0  # times as far from the centre as any point of the map, of a Gaussian kernel
 
 
 class Placement(NamedTuple):
@@ -40,7 +40,7 @@ def place(
     The first where a row sums to 1; with ``repulsion``, :math:`\gamma`, each pair is joined alone.
     Newton's method in q dimensions, its curvature made positive, from the mean of the map in the
     weights P; a step that does not lower f is shortened. With a Gaussian kernel,
-    whose tails may lead it anywhere, a point that is two radii of the map from that mean stays,
+    whose tails may lead it anywhere, a point twice as far from the centre as any of the map stays,
     with its residual. Book ``prp-new-point``.
     """
     middle = Z.mean(dim=0)
@@ -86,8 +86,8 @@ def place(
         step = -(axes @ along[:, :, None])[:, :, 0]
         return step * (size / step.norm(dim=1, keepdim=True).clamp_min(size))  # at most a radius
 
-    start, reach = P @ Z / P.sum(dim=1, keepdim=True), _REACH * size if kernel.flat else torch.inf
-    z = start.clone()
+    reach = _REACH * float(Z.norm(dim=1).max()) if kernel.flat else torch.inf
+    z = P @ Z / P.sum(dim=1, keepdim=True)
     value, gradient, second = evaluate(P, z)
     step, share = step_of(gradient, second), torch.ones_like(value)
     slack = 4 * torch.finfo(P.dtype).eps
@@ -103,6 +103,6 @@ def place(
         z[better], value[better], gradient[better] = trial[good], found[0][good], found[1][good]
         step[better], share[better] = step_of(found[1][good], found[2][good]), 1.0
         share[active[~good]] /= 4
-        near = (z - start)[active].norm(dim=1) <= reach
+        near = z[active].norm(dim=1) <= reach
         active = active[near & (size * gradient[active].norm(dim=1) > tol)]
     return Placement(Z=z + middle, value=value, residual=size * gradient.norm(dim=1))

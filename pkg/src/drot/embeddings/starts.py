@@ -158,7 +158,8 @@ def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:
     """
 
     def spread(Z: Tensor) -> float:
-        return float(Z.double().square().mean().sqrt())
+        unit = float(Z.abs().max()) or 1.0  # squares neither overflow nor vanish
+        return unit * float((Z / unit).double().square().mean().sqrt())
 
     if 0 < spread(Z) < _SHAPES[0]:
         return Z * (START_SIZE / spread(Z))

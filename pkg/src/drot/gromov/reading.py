@@ -88,7 +88,9 @@ def as_coupling(
 
 def refuse_distances(cost: Pairwise, name: str, cure: str) -> None:
     """Refuse distances in the place of a similarity: by name, or as 64 points show them."""
-    if holds_distances(cost) or _like_distances(cost):
+    if holds_distances(cost):
+        raise ValueError(f"{name} holds distances, small where points are near; {cure}")
+    if _like_distances(cost):
         raise ValueError(
             f"{name} holds distances, it seems: its diagonal is 0 and near points have small "
             f"entries, where a similarity has large ones; {cure}. If it is a similarity, give it a "

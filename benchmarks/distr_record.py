@@ -574,7 +574,7 @@ for at, gain in gains.items():  # by signed ranks, both sides; then sets of the 
     short = "_".join(at).replace("_own", "").replace("_centres", "_over")
     put(
         "dit_p_",
-        **{short: one(wilcoxon(gain).pvalue, 2), f"{short}_once": one(wilcoxon(once).pvalue, 2)},
+        **{short: f"{wilcoxon(gain).pvalue:.2g}", f"{short}_once": f"{wilcoxon(once).pvalue:.2g}"},
     )
 over = gains["silhouette", "own"]
 put(

@@ -101,7 +101,9 @@ for name in FIVE:
                 value, verdict, star = judge(score, name, method, place)
                 verdict_of[score, place, name, method] = verdict
                 bold = "**" * (verdict == "holds")
-                text = f"{bold}{one(value)}{bold}{star}{' near' * (verdict == 'near')}"
+                some = top(name, FORMS[method][place], score)[1]
+                shown = one(value) if place else spread_of(some).replace("\u00a0±", " ±")
+                text = f"{bold}{shown}{bold}{star}{' near' * (verdict == 'near')}"
             cells.append(text)
         lines.append(cells)
 verdicts = table("data | method | *paper* | the rule | rate 0.1 | at rest", lines, left=2)

@@ -11,6 +11,7 @@ from drot.gromov import moves
 from drot.gromov.descent import Problem
 from drot.gromov.moves import exchanged, row_moves
 from drot.gromov.reading import as_terms
+from drot.gromov.starts import match
 from plans import LOSSES, cloud, energy, hard_plans, problem, soft, weights
 
 KINDS = ["matrix", "tiles", "factors"]
@@ -180,3 +181,12 @@ def test_a_place_that_no_plan_uses_buys_no_certificate(refine, solver):
     assert gap < 1e-6 * found.objective or not found.converged
     if refine:
         assert found.objective < 1.02 * usual
+
+
+def test_one_cluster_is_matched_with_the_place_that_suits_it():
+    """Sent whole, its points meet one entry of the target."""
+    C = torch.full((6, 6), 0.52, dtype=torch.float64)
+    places = torch.diag(torch.tensor([0.1, 0.5, 0.9], dtype=torch.float64))
+    whole = Problem(as_terms(C, places, "square"), torch.full((6,), 1 / 6).double())
+    plan = match(whole, torch.zeros(6, dtype=torch.long), np.random.default_rng(0))
+    assert plan.argmax(dim=1).tolist() == [1] * 6

@@ -121,3 +121,13 @@ def test_shared_rows_are_not_pickled(tmp_path, monkeypatch):
                 take(affinity)
     finally:
         dist.destroy_process_group()
+
+
+def test_traces_of_processes_may_differ_in_length():
+    class Beside(Processes):
+        """With another, whose trace has three entries."""
+
+        def _gather(self, part):
+            return [part, torch.tensor(3.0 if part.ndim == 0 else [1.0, 1.0, 1.0]).to(part)]
+
+    assert Beside().largest([2.0, 0.5], torch.device("cpu")) == [2.0, 1.0, 1.0]

@@ -28,7 +28,7 @@ import sweep
 import torch
 from drot.embeddings.descent import lbfgs, metric_of, radius
 from drot.embeddings.losses import SNEkhornLoss
-from drot.embeddings.starts import apart
+from drot.embeddings.starts import with_noise
 from point_clouds import load
 from torch import Tensor
 
@@ -43,7 +43,7 @@ RULES = {  # by start: spread and reach
     "random 1": [(1, None), (0.1, 0.1)],
     "random 2": [(1, None), (0.1, 0.1)],
 }
-PERPLEXITY, NEIGHBORS, TOL, PAIRS, MARKS = 30, 15, 0.02, 10, (50, 100, 200)
+PERPLEXITY, NEIGHBORS, TOL, MARKS = 30, 15, 0.02, (50, 100, 200)
 FIELDS = ["n", "steps", "kl", *(f"kl_{k}" for k in MARKS), "size"]
 
 
@@ -106,7 +106,8 @@ def measure(data, objective, start, spread, reach, dtype) -> dict:
     loss = loss_of(objective, plan.to(Z.dtype))
     weights = loss.weights
     evaluate = functools.partial(_evaluate, loss)
-    steps = lbfgs(evaluate, apart(Z, weights, 0), metric_of(weights), PAIRS, reach or math.inf)
+    Z, metric = with_noise(Z, weights, 0), metric_of(weights)
+    steps = lbfgs(evaluate, Z, metric, reach=reach or math.inf)
     values, there = [], None
     for k, step in enumerate(itertools.islice(steps, MARKS[-1] + 1)):
         values.append((step.found.value + loss.constant) / loss.mass)

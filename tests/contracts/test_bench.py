@@ -1,5 +1,6 @@
 """The smallest problem of each benchmark runs, beside its peers, and its row is complete."""
 
+import ast
 import csv
 import importlib
 import math
@@ -47,6 +48,15 @@ def smallest(name: str, rates) -> list[dict]:
         assert row["seconds"] > 0 and 0 < row["base_rss_mb"] <= row["peak_rss_mb"]
         assert row["version"].split()[-1][0].isdigit()
     return rows
+
+
+def test_scripts_import_what_there_is():
+    for script in (ROOT / "benchmarks").rglob("*.py"):
+        for node in ast.walk(ast.parse(script.read_text("utf8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("drot"):
+                there = importlib.import_module(node.module)
+                missing = [name.name for name in node.names if not hasattr(there, name.name)]
+                assert not missing, (script.name, node.module, missing)
 
 
 @pytest.mark.slow

@@ -33,8 +33,9 @@ import numpy as np
 import recording
 import torch
 from drot.affinities.symmetric import symmetric_entropic_affinity
+from drot.embeddings.descent import Evaluation
 from drot.embeddings.embed import embed
-from drot.embeddings.losses import Evaluation, SNEkhornLoss
+from drot.embeddings.losses import SNEkhornLoss
 from drot.embeddings.starts import random_start, spectral_start
 from sklearn.manifold import trustworthiness
 from sklearn.metrics import silhouette_score

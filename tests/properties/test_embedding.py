@@ -13,9 +13,9 @@ import scipy.stats
 import torch
 from clouds import cloud
 from drot.embeddings import plans
-from drot.embeddings.descent import Step, _search, _without_idle_growth, lbfgs, radius
+from drot.embeddings.descent import Evaluation, Step, _search, _without_idle_growth, lbfgs, radius
 from drot.embeddings.embed import embed
-from drot.embeddings.losses import Evaluation, SNEkhornLoss, SNELoss
+from drot.embeddings.losses import SNEkhornLoss, SNELoss
 from drot.embeddings.methods import snekhorn
 from drot.embeddings.starts import random_start, spectral_start, with_noise
 from objectives import METHODS, SOFTMAX, joint, objective, run, stochastic
@@ -108,14 +108,14 @@ def test_the_line_search():
     def wall(Z, warm):  # a slope of -1 as far as 0.7
         return found(-float(Z) if Z < 0.7 else 9.0, -1.0)
 
-    end, _ = _search(wall, Step(zero, wall(zero, None), 1.0), one, 9.0)
+    end, _ = _search(wall, Step(zero, wall(zero, None)), one, 9.0)
     assert 0.7 - 1e-6 < float(end) < 0.7
     for digits, gone in ((1e-16, True), (1e-14, False)):
 
         def rough(Z, warm, digits=digits):  # lowest at 1, by its slope
             return found(1.0 + 4 * digits * (Z > 0).item(), float(Z) - 1)
 
-        lower = _search(rough, Step(zero, rough(zero, None), 1.0), one, 9.0)
+        lower = _search(rough, Step(zero, rough(zero, None)), one, 9.0)
         assert float(lower[0]) == 1 if gone else lower is None
     scale, calls = torch.tensor([[1.0, 7.0]], dtype=torch.float64), []
 
@@ -134,10 +134,10 @@ def test_growth_that_hardly_pays_is_left_out():
     turn = torch.tensor([[0.0, 1.0], [0.0, -1.0]]).double()
     for share, kept in ((0.005, False), (0.02, True)):
         found = Evaluation(value=0.0, attraction=-turn - share * Z, repulsion=0 * Z)
-        way = _without_idle_growth(turn + Z, Step(Z, found, 1.0))
+        way = _without_idle_growth(turn + Z, Step(Z, found))
         torch.testing.assert_close(way, turn + Z if kept else turn)
         back = turn - Z / 2  # what shrinks the map stays
-        torch.testing.assert_close(_without_idle_growth(back, Step(Z, found, 1.0)), back)
+        torch.testing.assert_close(_without_idle_growth(back, Step(Z, found)), back)
 
 
 def test_plan_of_an_embedding_that_has_none():

@@ -1,7 +1,7 @@
 """The compiled loops of the plane give the numbers of PyTorch's sweeps, and of the formulas."""
 
 import drot
-import drot.embeddings.losses
+import drot.embeddings.kernel_matrix
 import numpy as np
 import pytest
 import torch
@@ -32,7 +32,7 @@ def test_loops_are_the_sweeps(name, scale, dtype, digits, monkeypatch):
         Z[1] = Z[0]
         assert suits(Z, loss.plan)
         with monkeypatch.context() as patch:
-            patch.setattr(drot.embeddings.losses, "suits", lambda *_: False)
+            patch.setattr(drot.embeddings.kernel_matrix, "suits", lambda *_: False)
             wanted = loss.evaluate(Z, tol=1e-12)
         for count in (1, 3):
             torch.set_num_threads(count)

@@ -28,8 +28,7 @@ from .distributional.loss import kernel_structure, objective_at, pair_forces
 from .distributional.reduction import DistributionalReduction, ReductionProblem
 from .distributional.solve import SearchOptions, Start, solve
 from .distributional.solve import distributional_reduction as euclidean_reduction
-from .embeddings.descent import lbfgs
-from .embeddings.losses import Evaluation
+from .embeddings.descent import Evaluation, lbfgs
 from .gromov.contraction import Coupling
 
 __all__ = ["distances", "distributional_reduction", "to_poincare", "wrapped_normal"]
@@ -267,7 +266,7 @@ class HyperbolicProblem(ReductionProblem):
             objective, size = partial(self.around, v, c), self.size(to_lorentz(v))
             for step in lbfgs(objective, torch.zeros_like(v), metric, reach=math.inf):
                 count += 1
-                done = step.found.residual(size, mass) <= tol or count > max_iter  # step's: in x
+                done = step.found.residual(size, mass) <= tol or count > max_iter
                 if done or (past := self.gamma * float(step.Z.norm(dim=1).max()) > _REACH):
                     break
             v = exponential_map(self.gamma * step.Z, v)

@@ -23,8 +23,9 @@ from .._core.algebra import ratio, total
 from .._core.checks import check_choice
 from ..affinities.sinkhorn import balance
 from ..costs.kernels import KERNELS, squares
-from ..embeddings.kernel_matrix import KernelMatrix
-from ..embeddings.losses import Evaluation, KernelLoss, Normalizer
+from ..embeddings.descent import Evaluation
+from ..embeddings.kernel_matrix import KernelMatrix, Normalizer
+from ..embeddings.losses import KernelLoss
 from ..embeddings.plans import Plan
 from ..gromov.loss import Loss, LossName, as_loss
 
@@ -191,9 +192,9 @@ class PrototypeLoss(KernelLoss):
         self.symmetric = normalization != "rows"
         self.r = M.sum(dim=1)
 
-    def normalize(self, kernel: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
+    def normalize(self, K: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
         q = self.q
-        u, v, mass = scaling_factors(kernel, q, self.r, self.normalization, warm, tol)
+        u, v, mass = scaling_factors(K, q, self.r, self.normalization, warm, tol)
         value = self.offset + mass - total(self.r * (u + v))
         return Normalizer(value=value, left=q * u.exp(), right=q * v.exp(), dual=v)
 

@@ -17,8 +17,7 @@ from .._core.checks import as_count
 from .._core.run import TOLERANCE, Multistart, OnFailure, end_of
 from ..costs.factored import Factored, gram
 from ..costs.kernels import KERNELS, squares
-from ..embeddings.descent import lbfgs, metric_of
-from ..embeddings.losses import Evaluation
+from ..embeddings.descent import Evaluation, lbfgs, metric_of
 from ..embeddings.plans import Plan
 from ..embeddings.starts import random_start, spectral_start
 from ..gromov.contraction import LEAST, Contraction, Coupling, Unit, hard_plan, with_rows
@@ -234,9 +233,9 @@ class ReductionProblem:
         def evaluate(Z: Tensor, warm: Tensor | None) -> Evaluation:
             return loss.evaluate(Z, warm=warm, tol=tol / 1000)
 
-        steps = lbfgs(evaluate, _centred(Z), metric_of(loss.weights), loss.mass)
+        steps = lbfgs(evaluate, _centred(Z), metric_of(loss.weights))
         for step in islice(steps, max_iter + 1):
-            if step.residual <= tol:
+            if step.found.residual(radius(step.Z), loss.mass) <= tol:
                 break
         return _centred(step.Z)
 

@@ -14,8 +14,8 @@ from .._core.chance import Seed, as_rng
 from .._core.checks import as_count, check_choice
 from .._core.run import OnFailure, multistart, read_limits
 from .._core.threads import by_size
+from ..embeddings.descent import ONE_PLACE
 from ..embeddings.embed import MAP_TOL
-from ..embeddings.losses import ONE_PLACE
 from ..gromov.loss import LossName
 from ..gromov.semirelaxed import Callback
 from ..gromov.starts import as_init

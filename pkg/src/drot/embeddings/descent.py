@@ -13,6 +13,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -24,10 +26,9 @@ from torch import Tensor
 
 from .._core.algebra import inverse, radius, total
 from ..costs.array import Pairwise, WithoutDiagonal, smallest
-from .losses import Evaluation
 
-Evaluate = Callable[[Tensor, Tensor | None], Evaluation]  # takes Z and a warm start
-Metric = Callable[[Tensor], Tensor]  # g -> B^-1 g, (n, q), for a positive definite B
+ONE_PLACE = 1e-3  # radius in bandwidths of the kernel: F is within 1e-5 of its value there
+
 
 _RIDGE = 1e-3  # mu, for rows of mass 1
 _DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions
@@ -40,12 +41,46 @@ _NEAR = 20  # weights of each row that stand for all
 _CG_TOL, _CG_MOST = 1e-6, 1000
 
 
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """An objective at one embedding."""
+
+    value: float  # F(Z), in nats
+    attraction: Tensor  # (n, q) the derivative of <P, C_Z>
+    repulsion: Tensor  # (n, q) minus the derivative of R(C_Z)
+    dual: Tensor | None = None  # (n,) a warm start for the next evaluation, where one helps
+    passes: float = 1.0  # evaluations of the n x n kernel
+    products: int = 0  # products of the kernel with a vector; by tiles each is a pass too
+
+    @cached_property
+    def gradient(self) -> Tensor:
+        """dF/dZ, (n, q)."""
+        return self.attraction - self.repulsion
+
+    def residual(self, size: float, mass: float) -> float:
+        """The length of the gradient, in units of that of the attraction.
+
+        Or of a force that lowers F by 1 for each unit of mass on the way of a radius of the map,
+        its ``size``, where attraction is weaker: two far groups of points exchange next to no
+        mass, and a ratio of two nothings is no certificate.
+        """
+        scale = size * len(self.attraction) ** 0.5 / mass
+        whole = scale * float(self.gradient.double().norm())
+        if size <= ONE_PLACE:  # forces vanish there in proportion to the size
+            return whole
+        part = scale * float(self.attraction.double().norm())
+        return whole / max(part, min(1.0, size * size))
+
+
 class Step(NamedTuple):
-    """An iterate, the objective there, and its residual."""
+    """An iterate, and the objective there."""
 
     Z: Tensor  # (n, q)
     found: Evaluation
-    residual: float
+
+
+Evaluate = Callable[[Tensor, Tensor | None], Evaluation]  # takes Z and a warm start
+Metric = Callable[[Tensor], Tensor]  # g -> B^-1 g, (n, q), for a positive definite B
 
 
 def metric_of(weights: Tensor | Pairwise) -> Metric:
@@ -78,17 +113,12 @@ def metric_of(weights: Tensor | Pairwise) -> Metric:
 
 
 def lbfgs(
-    evaluate: Evaluate,
-    Z: Tensor,
-    metric: Metric,
-    mass: float = 1.0,
-    *,
-    reach: float = _REACH,
+    evaluate: Evaluate, Z: Tensor, metric: Metric, *, reach: float = _REACH
 ) -> Iterator[Step]:
     """L-BFGS on B's metric.
 
     The steps are numbered as in the book's ``alg-embed``; ``metric`` is step 1, and who follows the
-    iterates stops (step 3), for instance at a ``residual`` for so much ``mass``.
+    iterates stops (step 3), for instance at a residual.
 
     One solve with B per iteration: that of the gradient, since B^-1 y is a difference of two.
     No step is longer than ``reach`` radii of the map, root mean squares both. Where it is bounded,
@@ -98,11 +128,7 @@ def lbfgs(
     Ends when no step along the descent direction lowers the objective any more, or rounding hides
     for many steps whether one does.
     """
-
-    def step_to(Z: Tensor, found: Evaluation) -> Step:
-        return Step(Z, found, found.residual(radius(Z), mass))
-
-    now = step_to(Z, evaluate(Z, None))  # 2
+    now = Step(Z, evaluate(Z, None))  # 2
     yield now  # 3
     lowest, idle = now.found.value, 0
     pairs: deque[Tensor] = deque(maxlen=_MEMORY)  # (3, n q) each: s, y and B^-1 y
@@ -118,11 +144,11 @@ def lbfgs(
         if new is None:  # forget and try the plain direction
             pairs.clear()
             continue
-        last, h = h, metric(new[1].gradient)
-        s, y = new[0] - now.Z, new[1].gradient - now.found.gradient
+        last, h = h, metric(new.found.gradient)
+        s, y = new.Z - now.Z, new.found.gradient - now.found.gradient
         if total(s * y) > 1e-10 * math.sqrt(total(s * s) * total(y * y)):
             pairs.append(torch.stack([s, y, h - last]).flatten(1).double())
-        now = step_to(*new)
+        now = new
         yield now  # 3
         lowest, idle = min(lowest, now.found.value), 0 if now.found.value < lowest else idle + 1
 
@@ -152,9 +178,7 @@ def _without_idle_growth(direction: Tensor, now: Step) -> Tensor:
     return direction - rate * Z if idle else direction
 
 
-def _search(
-    evaluate: Evaluate, start: Step, direction: Tensor, longest: float
-) -> tuple[Tensor, Evaluation] | None:
+def _search(evaluate: Evaluate, start: Step, direction: Tensor, longest: float) -> Step | None:
     """Double or halve the step, first of length 1, until Wolfe's conditions hold or it is as long
     as it may be; None if none is found.
 
@@ -176,21 +200,20 @@ def _search(
         if not enough:
             high = length
         elif new >= _CURVATURE * slope or length == longest:
-            return Z, found
+            return Step(Z, found)
         else:
-            low, best = length, (Z, found)
+            low, best = length, Step(Z, found)
         length = min(2 * length, longest) if high == math.inf else (low + high) / 2
     return best
 
 
-def adam(evaluate: Evaluate, Z: Tensor, learning_rate: float, mass: float = 1.0) -> Iterator[Step]:
+def adam(evaluate: Evaluate, Z: Tensor, learning_rate: float) -> Iterator[Step]:
     """Adam, as the papers run it: fixed rate, no line search, values that may rise."""
     parameter = torch.nn.Parameter(Z.clone())
     optimizer = torch.optim.Adam([parameter], lr=learning_rate)
     dual = None
     while True:
         found = evaluate(parameter.detach(), dual)
-        Z = parameter.detach().clone()
-        yield Step(Z, found, found.residual(radius(Z), mass))
+        yield Step(parameter.detach().clone(), found)
         parameter.grad, dual = found.gradient, found.dual
         optimizer.step()

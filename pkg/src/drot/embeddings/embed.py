@@ -15,8 +15,8 @@ from .._core.checks import as_points, as_positive, check_callback, check_choice
 from .._core.run import OnFailure, iterate, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
-from .descent import Step, adam, lbfgs, metric_of
-from .losses import ONE_PLACE, Evaluation, KernelLoss, as_objective
+from .descent import ONE_PLACE, Evaluation, Step, adam, lbfgs, metric_of
+from .losses import KernelLoss, as_objective
 from .starts import START_SIZE, at_scale, random_start, spectral_start, with_noise
 
 MapSolver = Literal["lbfgs", "adam"]
@@ -202,12 +202,13 @@ def embed(
             Z = at_scale(Z, lambda Z: evaluate(Z, None).value)
             Z = with_noise(Z, objective.weights, random_state)
         if solver == "adam":
-            path = adam(evaluate, Z, rate, objective.mass)
+            path = adam(evaluate, Z, rate)
         else:
-            path = lbfgs(evaluate, Z, metric_of(objective.weights), objective.mass)
+            path = lbfgs(evaluate, Z, metric_of(objective.weights))
         for step in path:
             values.append(step.found.value)
-            yield step, step.residual, step.Z, values[-1]
+            residual = step.found.residual(radius(step.Z), objective.mass)
+            yield step, residual, step.Z, values[-1]
 
     run = iterate("embed", steps(), tol, max_iter, callback, on_failure)
     Z, found = run.state.Z - run.state.Z.mean(dim=0), run.state.found

@@ -3,19 +3,21 @@ r"""Kernels of embedded points, as normalisations and forces meet them.
 A kernel K (n, n) of positions Z is :math:`e^{-C_{ij}}`, with a cost C that is a function of the
 squared distance (see :mod:`drot.costs.kernels`). It answers ``K @ v``, ``K.sum(dim=1)`` and
 ``K.forces(normalizer)``. :class:`.StudentPairs` and :class:`.CurvePairs`, loops
-that are compiled, answer what of it they are asked.
+that are compiled, answer what of it they are asked. A :class:`Normalizer` makes a plan of it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import astuple, dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from .._core.algebra import exp
-from .._core.loops import StudentPairs
+from .._core.loops import CurvePairs, StudentPairs, suits
 from ..costs.array import gather
 from ..costs.kernels import STUDENT, Curve
 
@@ -31,6 +33,30 @@ def squared_distances(columns: Tensor, rows: slice, work: Tensor) -> Tensor:
         torch.sub(column[rows, None], column, out=gap)
         cost.addcmul_(gap, gap)
     return cost
+
+
+@dataclass(kw_only=True)
+class Normalizer:
+    """How a kernel becomes a plan, ``Q_ij = left_i right_j K_ij``."""
+
+    value: float  # R(C_Z), but for what the rows add
+    left: Tensor  # (n,)
+    right: Tensor | None = None  # (n,), ones where absent
+    dual: Tensor | None = None  # (n,)
+    products: int = 0
+
+    def rows(self, K: Tensor, rows: slice, out: Tensor) -> tuple[Tensor, float]:
+        """Some rows of Q, (b, n), from those of the kernel, in ``out``, and what they add to R."""
+        Q = torch.mul(K, self.left[rows, None], out=out)
+        return Q if self.right is None else Q.mul_(self.right), 0.0
+
+
+class PairNormalizer(Normalizer):
+    """``Q_ij = left K_ij / (1 + K_ij)``: each pair alone, and R is what the rows add."""
+
+    def rows(self, K: Tensor, rows: slice, out: Tensor) -> tuple[Tensor, float]:
+        more = float(self.left * torch.log1p(K, out=out).sum(dtype=torch.float64))
+        return torch.div(K, torch.add(K, 1, out=out), out=out).mul_(self.left), more
 
 
 class TiledKernel:
@@ -115,7 +141,7 @@ class TiledKernel:
             self.value += cost.mul_(P).sum(dtype=torch.float64)
         return slope, kernel
 
-    def forces(self, normalizer) -> tuple[float, Tensor, Tensor]:
+    def forces(self, normalizer: Normalizer) -> tuple[float, Tensor, Tensor]:
         """<P, C_Z> and what rows add to R; the derivative of <P, C_Z> by Z, (n, q), and that of
         <Q, C_Z> with Q held.
 
@@ -144,3 +170,14 @@ class TiledKernel:
 
 
 KernelMatrix = TiledKernel | StudentPairs
+
+
+def kernel_matrix(Z: Tensor, loss) -> Any:
+    """The kernel of Z (n, q) for an objective: by a compiled loop where there is one."""
+    if loss.symmetric and isinstance(loss.profile, Curve) and suits(Z, loss.plan):
+        if loss.needs == "pairs":
+            return CurvePairs(Z, loss.plan, *astuple(loss.profile))
+        if loss.profile == STUDENT:
+            kept = loss.memory if loss.needs == "products" else Z.new_empty(0, len(Z))
+            return StudentPairs(Z, loss.plan, kept, diagonal=loss.diagonal)
+    return TiledKernel(Z, loss)

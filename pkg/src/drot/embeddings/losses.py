@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -23,75 +23,19 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_points, as_positive, as_real, check_choice, check_finite, check_fits
-from .._core.loops import CurvePairs, StudentPairs, suits
 from ..affinities.base import symmetrize
 from ..affinities.rows import EntropicAffinity
 from ..affinities.sinkhorn import balance
 from ..costs.array import Diagonal, Nearest
-from ..costs.kernels import KERNELS, STUDENT, Curve, Kernel, KernelName
-from .kernel_matrix import KernelMatrix, TiledKernel
+from ..costs.kernels import KERNELS, Curve, Kernel, KernelName
+from .descent import Evaluation
+from .kernel_matrix import KernelMatrix, Normalizer, PairNormalizer, TiledKernel, kernel_matrix
 from .plans import as_plan
 
 PairKernel = Literal["student", "curve"]
 SNENormalization = Literal["sum", "rows"]
 
 GUARD = 1e-3  # squared distance, of a curve of spread 1
-ONE_PLACE = 1e-3  # radius in bandwidths of the kernel: F is within 1e-5 of its value there
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """An objective at one embedding."""
-
-    value: float  # F(Z), in nats
-    attraction: Tensor  # (n, q) the derivative of <P, C_Z>
-    repulsion: Tensor  # (n, q) minus the derivative of R(C_Z)
-    dual: Tensor | None = None  # (n,) a warm start for the next evaluation, where one helps
-    passes: float = 1.0  # evaluations of the n x n kernel
-    products: int = 0  # products of the kernel with a vector; by tiles each is a pass too
-
-    @cached_property
-    def gradient(self) -> Tensor:
-        """dF/dZ, (n, q)."""
-        return self.attraction - self.repulsion
-
-    def residual(self, size: float, mass: float) -> float:
-        """The length of the gradient, in units of that of the attraction.
-
-        Or of a force that lowers F by 1 for each unit of mass on the way of a radius of the map,
-        its ``size``, where attraction is weaker: two far groups of points exchange next to no
-        mass, and a ratio of two nothings is no certificate.
-        """
-        scale = size * len(self.attraction) ** 0.5 / mass
-        whole = scale * float(self.gradient.double().norm())
-        if size <= ONE_PLACE:  # forces vanish there in proportion to the size
-            return whole
-        part = scale * float(self.attraction.double().norm())
-        return whole / max(part, min(1.0, size * size))
-
-
-@dataclass(kw_only=True)
-class Normalizer:
-    """How a kernel becomes a plan, ``Q_ij = left_i right_j K_ij``."""
-
-    value: float  # R(C_Z), but for what the rows add
-    left: Tensor  # (n,)
-    right: Tensor | None = None  # (n,), ones where absent
-    dual: Tensor | None = None  # (n,)
-    products: int = 0
-
-    def rows(self, K: Tensor, rows: slice, out: Tensor) -> tuple[Tensor, float]:
-        """Some rows of Q, (b, n), from those of the kernel, in ``out``, and what they add to R."""
-        Q = torch.mul(K, self.left[rows, None], out=out)
-        return Q if self.right is None else Q.mul_(self.right), 0.0
-
-
-class PairNormalizer(Normalizer):
-    """``Q_ij = left K_ij / (1 + K_ij)``: each pair alone, and R is what the rows add."""
-
-    def rows(self, K: Tensor, rows: slice, out: Tensor) -> tuple[Tensor, float]:
-        more = float(self.left * torch.log1p(K, out=out).sum(dtype=torch.float64))
-        return torch.div(K, torch.add(K, 1, out=out), out=out).mul_(self.left), more
 
 
 class KernelLoss:
@@ -117,6 +61,8 @@ class KernelLoss:
         P, (n, n); its dtype and device are the embedding's.
     mass : float
         Of the plan, to which values and residuals are in proportion.
+    kernel, profile : str, Kernel
+        The name of the kernel, and what it is of a squared distance.
     weights : Tensor or Pairwise
         Symmetric weights, (n, n), whose Laplacian preconditions the descent.
     """
@@ -153,10 +99,10 @@ class KernelLoss:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n} x {self.n}, kernel={self.kernel!r})"
 
-    def normalize(self, kernel: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
-        """The :class:`Normalizer` of ``kernel`` (n, n), whose rows are e^(shift - C_Z).
+    def normalize(self, K: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
+        """The :class:`Normalizer` of the kernel K (n, n), whose rows are e^(shift - C_Z).
 
-        The shift is known once ``kernel`` has been met.
+        The shift is known once K has been met.
         """
         raise TypeError(f"{type(self).__name__} does not say how the kernel is normalised")
 
@@ -177,15 +123,15 @@ class KernelLoss:
         iteration; both are idle otherwise.
         """
         self.check_size(Z)
-        kernel = self._kernel(Z)  # K = e^-C
-        found = self.normalize(kernel, warm, tol)  # R, and what makes Q of K
-        value, attraction, repulsion = kernel.forces(found)  # <P, C>, and what P and Q pull
+        K = kernel_matrix(Z, self)
+        found = self.normalize(K, warm, tol)  # R, and what makes Q of K
+        value, attraction, repulsion = K.forces(found)  # <P, C>, and what P and Q pull
         return Evaluation(
             value=value + found.value,
             attraction=attraction,
             repulsion=repulsion,
             dual=found.dual,
-            passes=kernel.passes,
+            passes=K.passes,
             products=found.products,
         )
 
@@ -194,12 +140,12 @@ class KernelLoss:
         Z = as_real(Z, "Z").to(self.plan.device, self.plan.dtype)
         self.check_size(Z)
         check_finite(Z, "Z")
-        kernel = TiledKernel(Z, self)
-        found = self.normalize(kernel, None, tol)
+        K = TiledKernel(Z, self)
+        found = self.normalize(K, None, tol)
         check_fits((self.n, self.n), Z.dtype, Z.device)
         whole = Z.new_empty(self.n, self.n)
-        for rows, K in kernel.tiles():
-            found.rows(K, rows, whole[rows])
+        for rows, tile in K.tiles():
+            found.rows(tile, rows, whole[rows])
         return whole
 
     def check_size(self, Z: Tensor) -> None:
@@ -210,13 +156,6 @@ class KernelLoss:
         if Z.ndim != 2 or len(Z) != self.n:
             has = f"{len(Z)} points" if Z.ndim == 2 else f"shape {tuple(Z.shape)}"
             raise ValueError(f"Z has {has} and the plan {self.n} points")
-
-    def _kernel(self, Z: Tensor) -> Any:
-        """The kernel of Z: by a compiled loop where there is one."""
-        if self.profile == STUDENT and self.symmetric and suits(Z, self.plan):
-            kept = self.memory if self.needs == "products" else self.plan.new_empty(0, self.n)
-            return StudentPairs(Z, self.plan, kept, diagonal=self.diagonal)
-        return TiledKernel(Z, self)
 
     @cached_property
     def memory(self) -> Tensor:
@@ -300,14 +239,14 @@ class SNELoss(KernelLoss):
         mass = whole if self.normalization == "sum" else self.P.sums
         return super().constant - float(torch.xlogy(mass, mass).sum(dtype=torch.float64))
 
-    def normalize(self, kernel: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
-        sums = kernel.sum(dim=1)
-        logs = sums.log() - kernel.shift  # (n,) log sum_j e^-C_ij
+    def normalize(self, K: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
+        sums = K.sum(dim=1)
+        logs = sums.log() - K.shift  # (n,) log sum_j e^-C_ij
         if self.normalization == "rows":
             value = (self.P.sums * logs).sum(dtype=torch.float64)
             return Normalizer(value=float(value), left=self.P.sums / sums)
         total = torch.logsumexp(logs, dim=0)
-        left = self.mass * torch.exp(-kernel.shift - total)
+        left = self.mass * torch.exp(-K.shift - total)
         return Normalizer(value=self.mass * float(total), left=left)
 
 
@@ -377,12 +316,12 @@ class SNEkhornLoss(KernelLoss):
                 )
         super().__init__(P, kernel, symmetric=True, diagonal=True)
 
-    def normalize(self, kernel: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
-        f, products = (-kernel.sum(dim=1).log() / 2, 1) if warm is None else (warm, 0)
+    def normalize(self, K: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
+        f, products = (-K.sum(dim=1).log() / 2, 1) if warm is None else (warm, 0)
 
         def row_sums(f: Tensor) -> Tensor:
             scale = f.exp()
-            return scale * (kernel @ scale)
+            return scale * (K @ scale)
 
         f, sums, more = balance("the plan of the embedding", row_sums, f, tol)
         # the concave function that f maximises: its error is of second order
@@ -510,14 +449,9 @@ class BernoulliLoss(KernelLoss):
             total += float((torch.xlogy(p, p) + torch.xlogy(1 - p, 1 - p)).sum())
         return self.repulsion * total
 
-    def normalize(self, kernel: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
+    def normalize(self, K: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
         gamma = torch.tensor(self.repulsion, dtype=torch.float64)
         return PairNormalizer(value=0.0, left=gamma)
-
-    def _kernel(self, Z: Tensor) -> Any:
-        if self.symmetric and suits(Z, self.plan):
-            return CurvePairs(Z, self.plan, *astuple(self.profile))
-        return TiledKernel(Z, self)
 
     def latent_plan(self, Z: Tensor, *, tol: float = 1e-9) -> Tensor:
         """Q, the probabilities of the edges of the embedding Z (n, q): shape (n, n)."""

@@ -11,13 +11,13 @@ from torch import Tensor
 
 from .._core.algebra import radius
 from .._core.chance import Seed
-from .._core.checks import as_points, as_positive, check_callback, check_choice
+from .._core.checks import as_points, as_positive, check_choice
 from .._core.run import OnFailure, iterate, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
 from .descent import ONE_PLACE, Evaluation, Step, adam, lbfgs, metric_of
 from .losses import KernelLoss, as_objective
-from .starts import START_SIZE, at_scale, random_start, spectral_start, with_noise
+from .starts import START_SPREAD, at_scale, random_start, spectral_start, with_noise
 
 MapSolver = Literal["lbfgs", "adam"]
 
@@ -121,7 +121,7 @@ def embed(
         0.1, given positions, or where an earlier run ended, which it continues unless that is one
         place. Of positions whose spread is below 1/100 of the kernel's bandwidth only the shape
         counts: they start at spread 0.1. Those above 100 are divided by 10 as long as F falls.
-        Points that start where all their neighbours are, but for 1 % of the spread of the cloud,
+        Points that start where all their neighbours are, but for 1 % of the map's radius,
         get noise of that size, and so does a direction in which the cloud has no extent: no force
         would move them there (book ``prp-one-place``).
     n_components : int, optional
@@ -181,10 +181,8 @@ def embed(
     objective = as_objective(objective)
     check_choice("solver", solver, get_args(MapSolver))
     rate = as_positive("learning_rate", objective.rate if learning_rate is None else learning_rate)
-    tol, dtype = MAP_TOL if tol is None else tol, objective.plan.dtype
-    tol, max_iter = read_limits(tol, max_iter, on_failure, dtype)
-    check_callback(callback)
-    first = _start(objective, init, n_components, random_state)
+    tol = MAP_TOL if tol is None else tol
+    tol, max_iter = read_limits(tol, max_iter, on_failure, objective.plan.dtype)
     passes, products = [], []  # of each evaluation, line search included
     values: list[float] = []
 
@@ -197,7 +195,7 @@ def embed(
         return found
 
     def steps() -> Iterator[tuple[Step, float, Tensor, float]]:
-        Z = first
+        Z = _start(objective, init, n_components, random_state)
         if not isinstance(init, Embedding) or radius(Z) <= ONE_PLACE:
             Z = at_scale(Z, lambda Z: evaluate(Z, None).value)
             Z = with_noise(Z, objective.weights, random_state)
@@ -236,7 +234,7 @@ def _start(
         if init == "spectral":
             Z = spectral_start(plan, n_components=q, random_state=random_state)
         else:
-            Z = START_SIZE * random_start(objective.n, n_components=q, random_state=random_state)
+            Z = START_SPREAD * random_start(objective.n, n_components=q, random_state=random_state)
     else:
         Z = read_positions(init, objective.n, n_components)
     Z = Z.to(plan.device, plan.dtype)

@@ -15,11 +15,11 @@ from ..costs.array import Pairwise
 from ..spectral.kernel_pca import at_unit_variance
 from .plans import as_plan
 
-START_SIZE = 0.1  # spread of a start by chance, which attraction is to sort before it has grown
+START_SPREAD = 0.1  # of a start by chance, which attraction is to sort before it has grown
 _SHIFT = 1e-5  # mu: well below what is slow, well above rounding
 _LIKED = {torch.float64: 1e-9, torch.float32: 3e-7}  # below what is slow, above rounding
 _RESIDUAL = {torch.float64: 1e-10, torch.float32: 1e-5}
-_CLOSE = 1e-2  # distance to all neighbours, in units of the spread, that counts as none
+_CLOSE = 1e-2  # distance to all neighbours, in radii of the map, that counts as none
 _FLAT = 1e-6  # extent across, in units of that along, that counts as none
 _SHAPES = (1e-2, 1e2)  # spreads, in bandwidths of the kernel, beyond which only the shape counts
 
@@ -162,7 +162,7 @@ def at_scale(Z: Tensor, value: Callable[[Tensor], float]) -> Tensor:
         return unit * float((Z / unit).double().square().mean().sqrt())
 
     if 0 < spread(Z) < _SHAPES[0]:
-        return Z * (START_SIZE / spread(Z))
+        return Z * (START_SPREAD / spread(Z))
     lowest = value(Z) if spread(Z) > _SHAPES[1] else 0.0
     noise = torch.finfo(Z.dtype).eps ** 0.5  # t-SNE's objective is all but level far out
     while spread(Z) > _SHAPES[1] and not (found := value(Z / 10)) > lowest + noise * abs(lowest):
@@ -179,13 +179,13 @@ def with_noise(Z: Tensor, weights: Tensor | Pairwise, random_state: Seed) -> Ten
     """
     n, q = Z.shape
     squares = Z.square().sum(dim=1, keepdim=True)  # (n, 1)
-    spread = float(squares.mean().sqrt())
+    size = float(squares.mean().sqrt())
     product = weights @ torch.cat([Z, squares, torch.ones_like(squares)], dim=1)
     pulled, far, sums = product.split([q, 1, 1], dim=1)
     tied = sums - weights.diagonal()[:, None]  # to others
     # sum_j W_ij |z_i - z_j|^2
     gaps = sums * squares - 2 * (Z * pulled).sum(dim=1, keepdim=True) + far
-    together = gaps <= tied * (_CLOSE * spread) ** 2
+    together = gaps <= tied * (_CLOSE * size) ** 2
     together &= tied > torch.finfo(Z.dtype).eps ** 0.5 * sums  # who has no neighbour stays
     extents, axes = torch.linalg.eigh(Z.double().T @ Z.double())  # squares, ascending; (q, q)
     extents[: max(0, q - n + 1)] = torch.inf  # n centred points span n - 1 dimensions
@@ -193,6 +193,6 @@ def with_noise(Z: Tensor, weights: Tensor | Pairwise, random_state: Seed) -> Ten
     if not together.any() and not across.shape[1]:
         return Z
     noise = random_start(n, n_components=q, random_state=random_state).to(Z)
-    if spread == 0:  # nothing is known but the scale, that of the kernel
-        return START_SIZE * (noise - noise.mean(dim=0))
-    return Z + _CLOSE * spread * torch.where(together, noise, noise @ across @ across.T)
+    if size == 0:  # nothing is known but the scale, that of the kernel
+        return START_SPREAD * (noise - noise.mean(dim=0))
+    return Z + _CLOSE * size * torch.where(together, noise, noise @ across @ across.T)

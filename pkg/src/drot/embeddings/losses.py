@@ -59,6 +59,8 @@ class KernelLoss:
         Points.
     plan : Tensor or Plan
         P, (n, n); its dtype and device are the embedding's.
+    P : Plan
+        The same, with what one pass over it told.
     mass : float
         Of the plan, to which values and residuals are in proportion.
     kernel, profile : str, Kernel

@@ -80,7 +80,7 @@ def snekhorn(
     check_choice("normalization", normalization, ("doubly_stochastic", "sum"))
     objective: SNEkhornLoss | SNELoss = SNEkhornLoss(plan, kernel)
     if normalization == "sum":
-        objective = SNELoss(objective.plan, kernel, diagonal="keep")
+        objective = SNELoss(objective.P, kernel, diagonal="keep")
     return embed(objective, **options)
 
 

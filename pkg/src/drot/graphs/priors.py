@@ -161,7 +161,10 @@ def graph_log_normalizer(log_kernel, *, prior: Prior = "row", diagonal: Diagonal
     >>> round(np.exp(graph_log_normalizer(three, prior="row")))
     8
     """
-    weights = log_weights(log_kernel, prior, diagonal)
+    return _log_normalizer(log_weights(log_kernel, prior, diagonal), prior)
+
+
+def _log_normalizer(weights: Pairwise, prior: Prior) -> float:
     totals = _totals(weights, prior)
     n = len(totals)
     if prior == "edges":
@@ -210,7 +213,7 @@ def graph_log_probability(
         raise ValueError(f"the graph has {graph.n} nodes and log_kernel {weights.shape[0]} rows")
     counts = graph.weights.to(weights.device, torch.float64)
     tail, head = graph.edges.to(weights.device)
-    value = -graph_log_normalizer(log_kernel, prior=prior, diagonal=diagonal)
+    value = -_log_normalizer(weights, prior)
     degrees = counts.new_zeros(graph.n).index_add_(0, tail, counts)
     allowed = {
         "binary": (counts == 1).all(),

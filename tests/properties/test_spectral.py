@@ -12,7 +12,8 @@ from drot import spectral
 from drot.affinities.rows import entropic_affinity
 from drot.estimators.embedding import CCPCA
 from drot.metrics import neighborhood_curve, neighborhood_preservation
-from drot.spectral.connected import ccpca, precision_coupling_loss, precision_coupling_optimum
+from drot.spectral.connected import ccpca
+from drot.spectral.principal import precision_coupling_loss, precision_coupling_optimum
 from hypothesis import given
 from hypothesis import strategies as st
 from plans import same_points, squares

@@ -10,7 +10,8 @@ from drot import spectral
 from drot.graphs.graph import Graph, connected_components
 from drot.graphs.priors import sample_graphs
 from drot.metrics import neighborhood_curve, neighborhood_preservation
-from drot.spectral.connected import ccpca, precision_coupling_loss, precision_coupling_optimum
+from drot.spectral.connected import ccpca
+from drot.spectral.principal import precision_coupling_loss, precision_coupling_optimum
 from plans import reach, same_points
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, wishart

@@ -42,7 +42,7 @@ from .gromov.objective import gromov_wasserstein, gw_objective
 from .gromov.semirelaxed import semi_relaxed_gw
 from .metrics import neighborhood_preservation
 from .spectral.connected import ccpca
-from .spectral.methods import pca_start
+from .spectral.principal import pca_start
 from .versions import show_versions
 
 __all__ = [

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from .._core.checks import as_count, as_flag, check_choice
-from ..spectral.methods import pca
+from ..spectral.principal import pca
 from . import formats
 from .base import DataSet, make
 from .formats import Arrays

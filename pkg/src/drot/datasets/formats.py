@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ..spectral.methods import pca
+from ..spectral.principal import pca
 
 Arrays = dict[str, np.ndarray]
 _COIL_IMAGE = re.compile(r"[^/]+/data/coil-20-proc/obj(\d+)__(\d+)\.png")

@@ -26,7 +26,7 @@ from ..embeddings.place import place
 from ..graphs.graph import fuzzy_union
 from ..graphs.priors import Prior
 from ..spectral.connected import ConnectedPCA, ccpca
-from ..spectral.methods import pca_start
+from ..spectral.principal import pca_start
 from .base import check_precomputed
 from .new_points import OutOfSampleEmbedding
 

@@ -7,7 +7,7 @@ All minimise, over centred coordinates Z and for a symmetric kernel K with point
 All hold an n x n array and decompose it: for up to some thousands of points.
 """
 
-from .connected import ConnectedPCA, precision_coupling_loss, precision_coupling_optimum
+from .connected import ConnectedPCA
 from .kernel_pca import SpectralEmbedding, kernel_pca
 from .methods import (
     classical_mds,
@@ -15,8 +15,8 @@ from .methods import (
     isomap,
     laplacian_eigenmaps,
     locally_linear_embedding,
-    pca,
 )
+from .principal import pca, precision_coupling_loss, precision_coupling_optimum
 
 __all__ = [
     "ConnectedPCA", "SpectralEmbedding", "classical_mds", "diffusion_map", "isomap", "kernel_pca",

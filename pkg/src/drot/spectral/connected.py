@@ -1,4 +1,4 @@
-r"""PCA as a coupling of two precisions, and of the components of a random graph (Chapter 10)."""
+"""Connected-component PCA (ccPCA), of the components of random graphs (Chapter 10)."""
 
 from __future__ import annotations
 
@@ -12,123 +12,12 @@ from scipy.sparse import csr_array, hstack
 from torch import Tensor
 
 from .._core.chance import Seed
-from .._core.checks import as_count, as_points, as_positive, check_callback, check_same_device
+from .._core.checks import as_count, as_points, check_callback, check_same_device
 from .._core.saving import Saved
 from .._core.threads import by_size
 from ..graphs.graph import connected_components
 from ..graphs.priors import Prior, sample_graphs
-from .methods import pca, pca_start
-
-
-@by_size
-def precision_coupling_loss(X, Z, *, gamma: float = 1.0) -> Tensor:
-    r"""The precision-coupling objective: cross-entropy of two Wishart posteriors.
-
-    .. math::
-
-        F_\gamma(Z) = \mathrm{tr} \bigl( Z^\top (I + X X^\top)^{-1} Z \bigr)
-                      - \gamma \log \det (I + Z^\top Z),
-        \qquad \gamma = \frac{\nu_Z + q}{\nu_X + p}.
-
-    It is the cross-entropy between the two posteriors of a precision matrix with Wishart priors
-    of :math:`\nu_X` and :math:`\nu_Z` degrees of freedom, up to the factor
-    :math:`(\nu_X + p) / 2` and a constant. X is taken as it is: centre it first.
-
-    Source: Theorem 2 of Van Assel et al. (2022), with :math:`\gamma` corrected; book
-    ``thm-pca-coupling``.
-
-    Parameters
-    ----------
-    X, Z : array_like or Tensor, shapes (n, p) and (n, q)
-    gamma : float
-        :math:`\gamma > 0`.
-
-    Returns
-    -------
-    Tensor, scalar
-        In nats, in the dtype of Z. Differentiable in Z.
-
-    Raises
-    ------
-    ValueError
-        If the two clouds do not match.
-
-    Notes
-    -----
-    Computed in float64; :math:`O(n p \min(n, p) + n q^2)`.
-
-    Examples
-    --------
-    >>> X = torch.tensor([[-1.0], [1.0]], dtype=torch.float64)
-    >>> losses = [precision_coupling_loss(X, t * X).item() for t in (0.9, 1.0, 1.1)]
-    >>> losses[1] < losses[0] and losses[1] < losses[2]  # X itself is optimal
-    True
-    """
-    X, gamma = as_points(X, "X"), as_positive("gamma", gamma)
-    held = as_points(Z, "Z")
-    if held.shape[0] != X.shape[0]:
-        raise ValueError(f"X has {X.shape[0]} points and Z has shape {tuple(held.shape)}")
-    inner = (Z if isinstance(Z, Tensor) and Z.requires_grad else held).double()
-    U, s, _ = torch.linalg.svd(X.to(inner), full_matrices=False)  # (n, r), (r,), r = min(n, p)
-    along = U.T @ inner  # (r, q)
-    # (I + X X^T)^-1 is 1 across the directions of X, and 1 / (1 + s^2) along them
-    shrunk = torch.cat([inner - U @ along, along / s.square().add(1).sqrt()[:, None]])
-    volume = torch.eye(inner.shape[1]).to(inner) + inner.T @ inner
-    return (shrunk.square().sum() - gamma * torch.logdet(volume)).to(held.dtype)
-
-
-@by_size
-def precision_coupling_optimum(X, n_components: int = 2, *, gamma: float = 1.0) -> Tensor:
-    r"""The minimiser of :func:`drot.spectral.precision_coupling_loss`.
-
-    .. math:: Z = V_q \, \mathrm{diag}(\lambda)^{1/2}, \qquad
-              \lambda_k = \max \bigl( 0, \gamma (1 + d_k) - 1 \bigr),
-
-    with :math:`d_1 \ge \dots \ge d_q` the largest eigenvalues of :math:`X_c X_c^\top`, for the
-    centred cloud :math:`X_c`, and :math:`V_q` their eigenvectors. For :math:`\gamma = 1` these
-    are the principal components.
-
-    Source: Theorem 2 of Van Assel et al. (2022), appendix A.3; book ``thm-pca-coupling``.
-
-    Parameters
-    ----------
-    X : array_like, shape (n, p)
-        Centred here.
-    n_components : int
-        :math:`q`, at most min(n, p).
-    gamma : float
-        :math:`\gamma > 0`.
-
-    Returns
-    -------
-    Tensor, shape (n, q)
-        Determined up to a rotation of its columns.
-
-    Raises
-    ------
-    ValueError
-        If X is not a finite cloud, or has fewer than ``n_components`` coordinates, or, with
-        :math:`\gamma > 1`, fewer directions.
-
-    Examples
-    --------
-    >>> X = [[0.0], [2.0], [4.0]]  # d = 8
-    >>> precision_coupling_optimum(X, 1).square().sum().item()
-    8.0
-    >>> precision_coupling_optimum(X, 1, gamma=0.1).abs().max().item()  # below 1 / (1 + d)
-    0.0
-    """
-    X, gamma = as_points(X, "X"), as_positive("gamma", gamma)
-    found = pca(X.double(), n_components)
-    info = torch.finfo(torch.float64)
-    d = found.eigenvalues.clamp(info.tiny, info.max)  # (q,)
-    flat = d <= (1e-10 * d[0]).clamp_min(info.tiny)
-    if gamma > 1 and flat.any():
-        raise ValueError(
-            f"X has {int((~flat).sum())} directions; with gamma={gamma:g} above 1 the other "
-            f"columns of the {n_components} have a length but no direction; lower n_components"
-        )
-    return (found.Z * (gamma + (gamma - 1) / d).clamp_min(0).sqrt()).to(X.dtype)
+from .principal import pca, pca_start
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

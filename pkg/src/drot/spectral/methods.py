@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 from torch import Tensor
 
-from .._core.algebra import signs
 from .._core.checks import (
     as_count,
     as_flag,
@@ -22,62 +20,10 @@ from .._core.checks import (
 from .._core.threads import by_size
 from ..costs.array import as_pairwise
 from ..costs.distances import sqeuclidean
-from .kernel_pca import SpectralEmbedding, at_unit_variance, coordinates, kernel_pca
+from .kernel_pca import SpectralEmbedding, coordinates, kernel_pca
 
 _RESOLVED = 2.0**-41  # an eigenvalue below this share of the largest has fewer than three digits
 _RIDGE = 1e-3  # of a local Gram matrix, as a share of its trace: scikit-learn's
-
-
-@by_size
-def pca(X, n_components: int = 2) -> SpectralEmbedding:
-    r"""Principal component analysis (PCA): kernel PCA of the Gram matrix :math:`X X^\top`.
-
-    Computed from the leading eigenvectors of the smaller of the two products
-    :math:`X_c X_c^\top` and :math:`X_c^\top X_c` of the centred cloud.
-
-    Source: section 2.5.1 of the thesis (Van Assel, 2024); book ``prp-kernel-pca``.
-
-    Parameters
-    ----------
-    X : array_like, shape (n, p)
-    n_components : int
-        From 1 to min(n, p).
-
-    Returns
-    -------
-    SpectralEmbedding
-        ``eigenvalues`` are n times the variances: 0 or infinite, unlike ``Z``, where their squares
-        leave the range of the dtype.
-
-    Raises
-    ------
-    ValueError
-        If X is not a finite cloud, or has fewer than ``n_components`` coordinates or points.
-
-    Examples
-    --------
-    >>> pca([[0.0, 1.0], [2.0, 1.0], [4.0, 1.0]], 1).Z[:, 0].abs().tolist()
-    [2.0, 0.0, 2.0]
-    """
-    X = as_points(X, "X")
-    n, p = X.shape
-    n_components = as_count("n_components", n_components, 1, min(n, p))
-    cloud = X.cpu().numpy()
-    centred = cloud - cloud.mean(axis=0, dtype=np.float64)
-    unit = float(max(centred.max(), -centred.min())) or 1.0
-    centred /= unit  # whose squares are in range
-    small = centred @ centred.T if n <= p else centred.T @ centred
-    vectors = eigh(small, subset_by_index=(len(small) - n_components, len(small) - 1))[1]
-    # eigenvalues are known to eps of the largest one, these lengths to eps of it: without variance
-    # the length is 0 to rounding, and not to its square root
-    scores = vectors * np.linalg.norm(centred.T @ vectors, axis=0) if n <= p else centred @ vectors
-    values = np.square(scores).sum(axis=0)  # (q,)
-    order = values.argsort()[::-1]
-    scores, values = scores[:, order], values[order]
-    Z, eigenvalues = torch.from_numpy(scores) * unit, torch.from_numpy(values) * unit * unit
-    return SpectralEmbedding(
-        Z=(Z * signs(Z)).to(X).contiguous(), eigenvalues=eigenvalues.to(X), weights=X.new_ones(n)
-    )
 
 
 @by_size
@@ -379,41 +325,3 @@ def _without_constants(matrix: Tensor, masses: Tensor) -> tuple[Tensor, Tensor]:
     far = 3 * scaled.abs().sum(dim=1).max()
     values, vectors = torch.linalg.eigh(scaled - far * constant[:, None] * constant)
     return values[1:], vectors[:, 1:]
-
-
-def pca_start(X, *, n_components: int = 2) -> Tensor:
-    """PCA initialisation: principal components, scaled so that the first has variance 1.
-
-    A start is a matter of shape: objectives set the scale. Signs are fixed by scikit-learn's
-    rule, so no seed is needed: the largest coordinate of each axis is positive.
-
-    Source: book ``sec-starts``; the habit of t-SNE software since Kobak and Berens (2019).
-
-    Parameters
-    ----------
-    X : array_like, shape (n, p)
-    n_components : int
-        At most min(n, p).
-
-    Returns
-    -------
-    Tensor, shape (n, n_components)
-        Centred, on the device and in the dtype of ``X``; 0, but for rounding, where the cloud
-        extends in fewer directions.
-
-    Raises
-    ------
-    ValueError
-        If X is not a finite cloud, or has fewer than ``n_components`` coordinates or points.
-
-    Examples
-    --------
-    >>> Z = pca_start([[0.0, 1.0], [2.0, 1.0], [4.0, 1.0]], n_components=1)
-    >>> round(Z.square().mean().item(), 9)
-    1.0
-    """
-    X = as_points(X, "X")
-    Z = pca(X, n_components).Z
-    Z = Z / Z.abs().max().clamp_min(torch.finfo(Z.dtype).tiny)  # squares are in range
-    axes = (X - X.mean(dim=0)).T @ Z  # (p, q)
-    return at_unit_variance(Z * signs(axes))

@@ -403,10 +403,11 @@ def neighborhood_preservation(X, Z, n_neighbors: int) -> float:
 
 
 def neighborhood_curve(X, Z) -> NeighborhoodCurve:
-    r""":math:`R_n(K)` of :func:`drot.neighborhood_preservation` for all K at once.
+    r"""Neighbourhood preservation at every scale: :math:`R_n(K)` for all K at once.
 
-    A pair (i, j) of neighbour ranks r in X and s in Z belongs to both neighbourhoods exactly
-    for :math:`K \ge \max(r, s)`; one histogram of these maxima gives the whole curve.
+    :func:`drot.neighborhood_preservation` defines it. A pair (i, j) of neighbour ranks r in X and
+    s in Z belongs to both neighbourhoods exactly for :math:`K \ge \max(r, s)`; one histogram of
+    these maxima gives the whole curve.
 
     Source: equation (23) of Van Assel et al. (2022), after Lee et al. (2015); book
     ``def-preservation``.

@@ -381,7 +381,7 @@ def _classes(y, names, plan, n: int) -> tuple[list[str], np.ndarray, np.ndarray 
         missing = np.array([v is None or v != v for v in values.tolist()], dtype=bool)
         kept = values[~missing]
         if kept.dtype.kind == "f" and (kept != kept.round()).any():
-            return [], np.full(n, -2), _pool(values, plan, n, "y")
+            return [], np.full(n, -1), _pool(values, plan, n, "y")
         kept = (kept.astype(int) if kept.dtype.kind == "f" else kept).tolist()
         found = sorted(set(kept), key=lambda c: (isinstance(c, str), c))
         place, index = {c: i for i, c in enumerate(found)}, np.full(len(values), -1)

@@ -247,13 +247,13 @@ class SNELoss(KernelLoss):
         if self.normalization == "rows":
             value = (self.P.sums * logs).sum(dtype=torch.float64)
             return Normalizer(value=float(value), left=self.P.sums / sums)
-        total = torch.logsumexp(logs, dim=0)
-        left = self.mass * torch.exp(-K.shift - total)
-        return Normalizer(value=self.mass * float(total), left=left)
+        log_total = torch.logsumexp(logs, dim=0)
+        left = self.mass * torch.exp(-K.shift - log_total)
+        return Normalizer(value=self.mass * float(log_total), left=left)
 
 
 class SNEkhornLoss(KernelLoss):
-    r"""Divergence of a doubly stochastic plan from the one of an embedding.
+    r"""Objective of SNEkhorn and t-SNEkhorn: divergence of doubly stochastic plans.
 
     The points of the embedding get a plan of the form :math:`Q_{ij} = e^{f_i + f_j - C_{ij}}` with
     rows of sum 1, where :math:`C_{ij} = \|z_i - z_j\|^2` (Gaussian) or

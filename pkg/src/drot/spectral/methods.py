@@ -163,7 +163,7 @@ def laplacian_eigenmaps(
     True
     """
     normalized = as_flag("normalized", normalized)
-    W = _weights(graph)
+    W = _connected_weights(graph)
     n_components = as_count("n_components", n_components, 1, W.shape[0] - 1)
     dtype, W = W.dtype, W.double().fill_diagonal_(0)
     degrees = W.sum(dim=1)
@@ -178,7 +178,7 @@ def laplacian_eigenmaps(
     return found
 
 
-def _weights(graph) -> Tensor:
+def _connected_weights(graph) -> Tensor:
     """Symmetric weights of a connected graph, with their diagonal: a new array, (n, n)."""
     W = as_symmetric(graph, "graph")
     check_non_negative(W, "graph", "weight")
@@ -228,7 +228,7 @@ def diffusion_map(
     >>> bool((Z[0] - Z[1]).abs() < (Z[0] - Z[2]).abs())
     True
     """
-    W = _weights(graph)
+    W = _connected_weights(graph)
     time = as_positive("time", time)
     alpha = as_number("alpha", alpha)
     if not 0 <= alpha <= 1:

@@ -150,13 +150,13 @@ def test_points_with_weights_are_no_prototypes():
 
 def test_a_graph_may_be_an_affinity_and_may_have_no_edges():
     found = drot.entropic_affinity(drot.sqeuclidean(Z), perplexity=3.0)
-    one, other, empty = (plt.subplots()[1] for _ in range(3))
-    draw_graph(one, Z, found)
-    draw_graph(other, Z, found.plan)
-    draw_graph(empty, Z, np.zeros((40, 40)))
-    segments = [ax.collections[0].get_segments() for ax in (one, other, empty)]
+    segments = []
+    for weights in (found, found.plan, np.zeros((40, 40)), -np.ones((40, 40))):
+        ax = plt.subplots()[1]
+        draw_graph(ax, Z, weights)
+        segments.append(ax.collections[0].get_segments())
     np.testing.assert_array_equal(segments[0], segments[1])
-    assert segments[2] == []
+    assert segments[2] == segments[3] == []
 
 
 @pytest.mark.parametrize("scale", [1e-3, 0.7, 400.0])

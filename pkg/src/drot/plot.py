@@ -116,7 +116,7 @@ def draw_graph(
     if X.shape[1] != 2 or weights.shape != (len(X), len(X)):
         raise ValueError(f"X must be (n, 2) and weights (n, n); got {X.shape} and {weights.shape}")
     i, j = np.triu_indices(len(X), k=1)
-    share = (weights[i, j] + weights[j, i]) / 2
+    share = np.maximum(weights[i, j] + weights[j, i], 0) / 2
     share = share / (share.max() or 1)
     order = np.argsort(share)  # the heaviest on top
     order = order[share[order] > 1e-3]

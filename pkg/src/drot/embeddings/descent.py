@@ -28,8 +28,6 @@ from .._core.algebra import inverse, radius, total
 from ..costs.array import Pairwise, WithoutDiagonal, smallest
 
 ONE_PLACE = 1e-3  # radius in bandwidths of the kernel: F is within 1e-5 of its value there
-
-
 _RIDGE = 1e-3  # mu, for rows of mass 1
 _DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions
 _MEMORY = 10  # pairs of L-BFGS
@@ -62,7 +60,7 @@ class Evaluation:
 
         Or of a force that lowers F by 1 for each unit of mass on the way of a radius of the map,
         its ``size``, where attraction is weaker: two far groups of points exchange next to no
-        mass, and a ratio of two nothings is no certificate.
+        mass, and a ratio of two nothings says nothing.
         """
         scale = size * len(self.attraction) ** 0.5 / mass
         whole = scale * float(self.gradient.double().norm())

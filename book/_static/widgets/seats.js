@@ -81,7 +81,7 @@
     const names = { equal: "Equal shares", free: "Set free" };
     const seatsOf = { equal, free: n };
     const controls = buttons(names, "How many seats", (key) => show(seatsOf[key]));
-    const parts = [["value", "loss"], ["share", "loss, equal shares = 1"], ["finding", 2]];
+    const parts = [["value", "loss"], ["share", "loss relative to equal shares"], ["finding", 2]];
     const said = readout(parts, [control.input]);
 
     function show(seats) {

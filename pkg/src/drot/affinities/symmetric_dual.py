@@ -61,16 +61,13 @@ class Point:
 def _weights(
     tile: Tensor, rows: slice, gamma: Tensor, lam: Tensor, out: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """D, B and A in the rows ``rows``, whose costs are ``tile`` (b, n); (b, n) each, in ``out``."""
+    """D, B and A in the rows ``rows``, whose costs are ``tile`` (b, n); (b, n) each, in ``out``.
+
+    They are 0 where s is.
+    """
     u = (lam[rows, None] + lam).sub_(tile, alpha=2)
-    return _perspective(u, gamma[rows, None] + gamma, bool((gamma[rows] == 0).any()), out)
-
-
-def _perspective(
-    u: Tensor, s: Tensor, slack: bool, out: Tensor | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """D, B and A for L = u / s, both overwritten; 0 where s is 0, as it may be if ``slack``."""
-    if slack:
+    s = gamma[rows, None] + gamma
+    if (gamma[rows] == 0).any():
         apart = s == 0
         s.masked_fill_(apart, 1.0)
         u.masked_fill_(apart, _FAR)
@@ -79,19 +76,6 @@ def _perspective(
     a = exp(log_p, out=a).div_(s)
     b = torch.mul(log_p.neg_(), a, out=b)
     return torch.mul(log_p, b, out=d), b, a
-
-
-def _moments(d: Tensor, b: Tensor, a: Tensor, gamma: Tensor) -> Tensor:
-    """D 1, B 1, B gamma, A 1, A gamma, A gamma^2, (b, 6)."""
-    columns = dots(d, None) + dots(b, None, gamma) + dots(a, None, gamma, gamma.square())
-    return torch.stack(columns, dim=1)
-
-
-def _product(d: Tensor, b: Tensor, a: Tensor, step: Tensor) -> Tensor:
-    """D dg + B dl and B dg + A dl, (b, 2), for a step (dg, dl)."""
-    dg, dl = step
-    from_b = dots(b, dl, dg)
-    return torch.stack([dots(d, dg)[0] + from_b[0], from_b[1] + dots(a, dl)[0]], dim=1)
 
 
 def times(blocks: Tensor, step: Tensor) -> Tensor:
@@ -165,10 +149,12 @@ class Dual:
         if self._rooms:
             kept = self._rooms[1 if beside is not None and beside.kept is self._rooms[0] else 0]
 
-        def moments(rows: slice, tile: Tensor) -> Tensor:
-            return _moments(*_weights(tile, rows, gamma, lam, self._part(kept, rows)), gamma)
+        def columns(rows: slice, tile: Tensor) -> Tensor:
+            d, b, a = _weights(tile, rows, gamma, lam, self._part(kept, rows))
+            sums = dots(d, None) + dots(b, None, gamma) + dots(a, None, gamma, gamma.square())
+            return torch.stack(sums + [x.diagonal(rows.start) for x in (d, b, a)], dim=1)
 
-        d1, b1, bg, a1, ag, agg = self.cost.map(moments).T.contiguous()
+        d1, b1, bg, a1, ag, agg, *diagonal = self.cost.map(columns).T.contiguous()
         self.passes += 1
         row_sum = gamma * a1 + ag  # sum_j s_ij A_ij
         shannon = gamma * b1 + bg  # -sum_j P_ij log P_ij
@@ -184,7 +170,7 @@ class Dual:
             row_sum=row_sum,
             entropy=shannon + entropy + row_sum,
             sums=torch.stack([d1, b1, a1]),
-            diagonal=torch.stack(_perspective(2 * lam, 2 * gamma, True)),
+            diagonal=torch.stack(diagonal),
             kept=kept,
         )
 
@@ -211,14 +197,16 @@ class Dual:
 
     def hessian_product(self, point: Point, step: Tensor) -> Tensor:
         """The negative Hessian at ``point`` times a step (dg, dl), (2, n)."""
+        dg, dl = step
 
-        def beside(rows: slice, tile: Tensor) -> Tensor:
+        def product(rows: slice, tile: Tensor) -> Tensor:
             kept = self._part(point.kept, rows)
             d, b, a = _weights(tile, rows, point.gamma, point.lam) if kept is None else kept
-            return _product(d, b, a, step)
+            by_b = dots(b, dl, dg)
+            return torch.stack([dots(d, dg)[0] + by_b[0], by_b[1] + dots(a, dl)[0]], dim=1)
 
         self.products += 1
-        return self.cost.map(beside).T + times(point.sums, step)
+        return self.cost.map(product).T + times(point.sums, step)
 
     def residual(self, point: Point) -> float:
         return float(self.violation(point).max())

@@ -136,7 +136,7 @@ class _Newton:
             yield self.point, self.dual.measured(self.point)
             self._sort_rows()
             # the sorting alone may be enough
-            going = self.dual.residual(self.point) <= self.tol or self._step()
+            going = self.point.residual <= self.tol or self._step()
 
     def _sort_rows(self) -> None:
         """Move rows between regular, pinned and bare where the conditions ask for it."""
@@ -163,19 +163,32 @@ class _Newton:
             self.point = self.dual.at(gamma, lam, self.pinned)
 
     def _step(self) -> bool:
-        """Solve, clip, try; with more and more damping until the dual increases."""
-        damping = 0.0
+        """Solve, clip, try; with more and more damping until the dual rises as its slope says."""
+        start, gradient, damping = self.point, self._gradient(self.point), 0.0
         while damping < 1e12:
-            if self._try(self._clipped(damping)):
-                self.damping = max(damping / 8, 1e-12) if damping else self.damping
-                return True
+            step = self._clipped(damping)
+            slope = total(gradient * step)
+            if slope > 0:
+                lam = start.lam + step[1]
+                lam = torch.where(start.gamma > 0, lam, lam.clamp(max=0.0))
+                point = self.dual.at(start.gamma + step[0], lam, self.pinned, beside=start)
+                if slope > 1e3 * torch.finfo(lam.dtype).eps * abs(start.value):
+                    enough = point.value >= start.value + 1e-4 * slope
+                else:  # digits of the value no longer tell; those of its slope do
+                    enough = total(self._gradient(point) * step) >= -0.8 * slope
+                if enough:
+                    self.point = point
+                    self.damping = max(damping / 8, 1e-12) if damping else self.damping
+                    return True
             damping = 8 * damping if damping else self.damping
         return False
 
     def _clipped(self, damping: float) -> Tensor:
         """Newton's step or a damped one, with no gamma falling by more than 70 %."""
         point, free, least = self.point, self._free(), -_FALL * self.point.gamma
-        forcing, aim = self._forcing(), self._aim() if damping == 0 else self._gradient(point)
+        # of the linear solve: convergence of order 1.6, no digit beyond tol
+        forcing = min(0.3, max(point.residual**0.6, 0.1 * self.tol / point.residual))
+        aim = self._aim() if damping == 0 else self._gradient(point)
         step = self._solve(aim, free, forcing, damping)
         held = torch.zeros_like(self.pinned)
         for _ in range(4):  # holding some gammas may send others down
@@ -194,23 +207,6 @@ class _Newton:
         turn = ((dl - level * dg) / point.gamma).clamp(-1.0, 1.0)
         dl = torch.where(held, level * dg + (point.gamma + dg) * turn, dl)
         return torch.stack([torch.maximum(dg, least), dl])
-
-    def _try(self, step: Tensor) -> bool:
-        """Take the step if the dual increases enough for its slope."""
-        start, gradient = self.point, self._gradient(self.point)
-        slope = total(gradient * step)
-        if not slope > 0:
-            return False
-        lam = start.lam + step[1]
-        lam = torch.where(start.gamma > 0, lam, lam.clamp(max=0.0))
-        point = self.dual.at(start.gamma + step[0], lam, self.pinned, beside=start)
-        if slope > 1e3 * torch.finfo(lam.dtype).eps * abs(start.value):
-            enough = point.value >= start.value + 1e-4 * slope
-        else:  # digits of the value no longer tell; those of its slope do
-            enough = total(self._gradient(point) * step) >= -0.8 * slope
-        if enough:
-            self.point = point
-        return enough
 
     def _free(self) -> Tensor:
         """Which gammas and which lams may move, (2, n)."""
@@ -232,14 +228,10 @@ class _Newton:
         log_r = r.log()
         return torch.stack([r * (gap - (self.dual.target - 1 - gap - log_r) * log_r), -r * log_r])
 
-    def _forcing(self) -> float:
-        """Relative accuracy of the linear solve: convergence of order 1.6, no digit beyond tol."""
-        residual = self.dual.residual(self.point)
-        return min(0.3, max(residual**0.6, 0.1 * self.tol / residual))
-
     def _solve(self, right: Tensor, free: Tensor, forcing: float, damping: float) -> Tensor:
         """Conjugate gradients on (-Hess + damping M) step = right, where ``free``; (2, n) each.
 
+        Ends at the relative accuracy ``forcing``.
         M measures, row by row, the relative change of gamma and the turn of log P_ii:
         ((dl - level dg)^2 + dg^2) / gamma with level = lam / gamma.
         The preconditioner is the 2 x 2 block of each row.

@@ -56,6 +56,7 @@ class Point:
     sums: Tensor  # (3, n) row sums of D, B, A
     diagonal: Tensor  # (3, n) diagonals of D, B, A
     kept: Tensor | None  # D, B, A themselves, the rows of this process, (3, b, n)
+    residual: float  # the largest violation of the optimality conditions
 
 
 def _weights(
@@ -162,16 +163,21 @@ class Dual:
         linear = (gamma * self.target + lam).sum(dtype=torch.float64)
         free, entropy = self._share(torch.where(pinned, 1 - row_sum, 0.0))
         row_sum = torch.where(pinned, 1.0, row_sum)
+        entropy = shannon + entropy + row_sum
+        gap = self.target - entropy
+        gap = torch.where(gamma == 0, gap, gap.abs())  # a slack row may have more than asked for
+        off = torch.stack([gap, (row_sum - 1).abs(), -free])  # and no negative weight
         return Point(
             gamma=gamma,
             lam=lam,
             free=free,
             value=float(linear - mass / 2),
             row_sum=row_sum,
-            entropy=shannon + entropy + row_sum,
+            entropy=entropy,
             sums=torch.stack([d1, b1, a1]),
             diagonal=torch.stack(diagonal),
             kept=kept,
+            residual=float(off.max()),
         )
 
     def _part(self, kept: Tensor | None, rows: slice) -> Tensor | None:
@@ -208,22 +214,10 @@ class Dual:
         self.products += 1
         return self.cost.map(product).T + times(point.sums, step)
 
-    def residual(self, point: Point) -> float:
-        return float(self.violation(point).max())
-
     def measured(self, point: Point) -> float:
         """The residual, and a note of the work that was done so far."""
         self.work.append(self.passes + self.products)
-        return self.residual(point)
-
-    def violation(self, point: Point) -> Tensor:
-        """By how much each row breaks the optimality conditions: entropy and row sum, (2, n).
-
-        A slack row may have more entropy than asked for, never less, and no negative weight.
-        """
-        gap = self.target - point.entropy
-        entropy = torch.where(point.gamma == 0, gap.clamp_min(0.0), gap.abs())
-        return torch.stack([entropy, torch.maximum((point.row_sum - 1).abs(), -point.free)])
+        return point.residual
 
     def affinity(self, point: Point, course: Course) -> SymmetricEntropicAffinity:
         """What a solver found: a point, in units of the cost."""

@@ -60,7 +60,7 @@ def test_a_step_that_leads_down_is_damped(kind, seed, n, monkeypatch):
     def noted(self, damping):
         step = clipped(self, damping)
         assert not slopes or slopes[-1] > 0 or (damping > 0 and self.dual.passes == passes[-1])
-        slopes.append(float((self._gradient(self.point) * step).sum()))
+        slopes.append(float((self._gradient(self.state) * step).sum()))
         passes.append(self.dual.passes)
         return step
 

@@ -282,12 +282,12 @@ def test_prp_sea_hessian_domain(monkeypatch):
     gamma, lam = random_duals(5, C)
     run = _Newton(dual_of(C, 3.0), torch.tensor(gamma), torch.tensor(lam), 1e-9)
     gamma[0], lam[0] = 0.0, 1e-9 * lam[0]
-    run.point = run.dual.at(torch.tensor(gamma), torch.tensor(lam), run.pinned)
+    run.state = run.dual.at(torch.tensor(gamma), torch.tensor(lam), run.pinned)
     step = torch.zeros(2, 9, dtype=torch.float64)
     step[1, 0] = 1e-5
-    assert 0 < float(run.point.row_sum[0]) < 1  # so q would increase
+    assert 0 < float(run.state.row_sum[0]) < 1  # so q would increase
     monkeypatch.setattr(run, "_clipped", lambda damping: step)
-    assert run._step() and float(run.point.lam[0]) == 0.0
+    assert run._step() and float(run.state.lam[0]) == 0.0
 
 
 def test_rows_are_sorted():
@@ -297,15 +297,15 @@ def test_rows_are_sorted():
     gamma, lam = random_duals(5, C)
     gamma[0] = lam[0] = 0.0
     run = _Newton(dual_of(C, [8.9] + [3.0] * 8), torch.tensor(gamma), torch.tensor(lam), 1e-9)
-    assert float(run.point.row_sum[0]) < 0.9
+    assert float(run.state.row_sum[0]) < 0.9
     run.small[0] = 1.0
     run._sort_rows()
-    assert run.pinned.tolist() == [True] + [False] * 8 and float(run.point.gamma[0]) == 0
-    left = float(run.point.free[0])
-    assert left == pytest.approx(1 - float(np.asarray(run.point.row_sum)[0] - left))
+    assert run.pinned.tolist() == [True] + [False] * 8 and float(run.state.gamma[0]) == 0
+    left = float(run.state.free[0])
+    assert left == pytest.approx(1 - float(np.asarray(run.state.row_sum)[0] - left))
     run._sort_rows()
-    assert not run.pinned.any() and float(run.point.gamma[0]) == pytest.approx(1e-2)
-    assert float(run.point.lam[0]) == pytest.approx(1e-2 * math.log(left))
+    assert not run.pinned.any() and float(run.state.gamma[0]) == pytest.approx(1e-2)
+    assert float(run.state.lam[0]) == pytest.approx(1e-2 * math.log(left))
 
 
 @pytest.mark.parametrize("name", ["line", "graph", "star"])

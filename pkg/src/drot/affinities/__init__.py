@@ -4,7 +4,7 @@ from .base import Affinity
 from .baselines import symmetric_alternating_projections, symmetric_dual_ascent
 from .doubly_stochastic import DoublyStochasticAffinity
 from .rows import EntropicAffinity, GaussianAffinity, SelfTuningAffinity
-from .symmetric_dual import SymmetricEntropicAffinity
+from .symmetric import SymmetricEntropicAffinity
 from .umap import UMAPMembership
 
 __all__ = [

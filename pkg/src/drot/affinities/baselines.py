@@ -17,7 +17,8 @@ from .._core.threads import by_size
 from .bandwidths import solve_rows
 from .base import AffinityCallback
 from .rows import entropic_affinity
-from .symmetric_dual import Point, SymmetricEntropicAffinity, read_dual
+from .symmetric import SymmetricEntropicAffinity, affinity_at
+from .symmetric_dual import State, read_dual
 
 Optimizer = Literal["adam", "lbfgs"]
 
@@ -91,17 +92,18 @@ def symmetric_dual_ascent(
     unit = float(start.eps.mean())
     theta = (start.eps / unit).sqrt().requires_grad_()
     level = (start.lam / unit).requires_grad_()
-    seen: list[tuple[float, Point]] = []  # the points evaluated since the last step
+    seen: list[State] = []  # evaluated since the last step
 
     def loss() -> Tensor:
         """Minus the dual function, in units of ``unit``, with its derivatives in place."""
         with torch.no_grad():
-            point = dual.at(theta.square() * unit, level * unit, none)
-            seen.append((dual.measured(point), point))
-            theta.grad = -2 * theta * (dual.target - point.entropy)
-            level.grad = point.row_sum - 1
-            value, first = point.value, seen[0][1].value  # of this step
-            fair = value >= min(0.0, first) and math.isfinite(seen[-1][0])
+            state = dual.at(theta.square() * unit, level * unit, none)
+            dual.measured(state)
+            seen.append(state)
+            theta.grad = -2 * theta * (dual.target - state.entropy)
+            level.grad = state.row_sum - 1
+            value, first = state.value, seen[0].value  # of this step
+            fair = value >= min(0.0, first) and math.isfinite(state.residual)
             if optimizer == "lbfgs" and not fair:
                 # PyTorch's line search steps back from a wall; it breaks at what is not finite, and
                 # from what is far worse it interpolates a step of next to nothing
@@ -119,22 +121,22 @@ def symmetric_dual_ascent(
     else:
         engine = torch.optim.Adam([theta, level], lr=learning_rate)
 
-    def steps() -> Iterator[tuple[Point, float]]:
-        least, best = math.inf, None
+    def steps() -> Iterator[tuple[State, float]]:
+        best: State | None = None
         while True:
             seen.clear()
             engine.step(loss)
-            for residual, point in seen:
-                if best is None or residual < least:
-                    least, best = residual, point
-                yield best, residual
+            for state in seen:
+                if best is None or state.residual < best.residual:
+                    best = state
+                yield best, state.residual
             stuck = len(seen) == 1  # L-BFGS found no step
-            if stuck if optimizer == "lbfgs" else not math.isfinite(seen[-1][0]):
+            if stuck if optimizer == "lbfgs" else not math.isfinite(seen[-1].residual):
                 return
 
     where = f"symmetric_dual_ascent ({optimizer})"
     course = iterate(where, steps(), tol, max_iter, callback, on_failure, first=1)
-    found = dual.affinity(course.state, course)
+    found = affinity_at(dual, course.state, course)
     return course.give(replace(found, residual=min(course.certificate["trace"])))
 
 
@@ -223,7 +225,7 @@ def symmetric_alternating_projections(
     where = "symmetric_alternating_projections"
     course = iterate(where, steps(), tol, max_iter, callback, on_failure, first=1)
     gamma, log_own = course.state
-    point = dual.at(gamma, gamma * log_own, torch.zeros_like(gamma, dtype=torch.bool))
+    state = dual.at(gamma, gamma * log_own, torch.zeros_like(gamma, dtype=torch.bool))
     dual.work = [float(k) for k in range(1, 1 + course.certificate["n_iter"])]
     dual.passes = float(len(dual.work))
-    return course.give(dual.affinity(point, course))
+    return course.give(affinity_at(dual, state, course))

@@ -3,19 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.algebra import total
-from .._core.run import OnFailure, iterate
+from .._core.run import Course, OnFailure, iterate
 from .._core.threads import by_size
-from .base import AffinityCallback
+from .base import AffinityCallback, SymmetricAffinity
 from .rows import entropic_affinity
-from .symmetric_dual import Dual, Point, SymmetricEntropicAffinity, read_dual, times
+from .symmetric_dual import Dual, State, read_dual, times
 
 _FALL = 0.7  # the largest share of a gamma that one step may take
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class SymmetricEntropicAffinity(SymmetricAffinity):
+    """A symmetric plan, ``log P_ij = (lam_i + lam_j - 2 C_ij) / (gamma_i + gamma_j)``."""
+
+    gamma: Tensor  # (n,) >= 0, dual variable of the entropy constraint, in units of the cost
+    # (n,) P_ii where gamma_i = 0, which the formula does not give; else 0. Two such rows at no cost
+    # from each other share the mean sqrt(free_i free_j)
+    free: Tensor
+    dual_value: float  # value of the dual function, in units of the cost: <P, C> at the optimum
+    products: float  # products with the Hessian, none dearer than a pass
+    work: tuple[float, ...]  # passes and products when each entry of the trace was measured
+
+    @property
+    def lam(self) -> Tensor:
+        """Dual variable of the row sum, (n,), in units of the cost."""
+        return self.net + 2 * self.base
+
+    @property
+    def slack(self) -> Tensor:
+        """Rows whose entropy has no price (gamma = 0), (n,) booleans."""
+        return self.gamma == 0
+
+    def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
+        u = (self.net[rows, None] + self.net).sub_(self.solved(rows, cost), alpha=2)
+        s = self.gamma[rows, None] + self.gamma
+        log_p = u / s
+        if self.slack[rows].any():  # u = 0: the point itself and those at no cost from it
+            log_v = self.free.clamp_min(0.0).log() / 2
+            inside = torch.where(u >= 0, log_v[rows, None] + log_v, -torch.inf)
+            log_p = torch.where(s == 0, inside, log_p)
+        return log_p
+
+
+def affinity_at(dual: Dual, state: State, course: Course) -> SymmetricEntropicAffinity:
+    """What a solver found, in units of the cost."""
+    return SymmetricEntropicAffinity(
+        cost=dual.given,
+        base=dual.base,
+        gamma=dual.scale * state.gamma,
+        net=dual.scale * state.lam,
+        free=state.free,
+        dual_value=dual.scale * state.value + 2 * total(dual.base),
+        passes=dual.passes,
+        products=float(dual.products),
+        work=tuple(dual.work[: course.certificate["n_iter"]]),
+        **course.certificate,
+    )
 
 
 @by_size
@@ -67,7 +117,7 @@ def symmetric_entropic_affinity(
         :math:`| \mathrm H(P_{i:}) - \log \xi - 1 |` (for a slack row only what is missing).
         Default 1e-9 in float64, 1e-4 in float32.
     max_iter : int
-        Points at which the conditions are checked, the start included. Typical: 6 to 14.
+        Iterates at which the conditions are checked, the start included. Typical: 6 to 14.
     callback : callable, optional
         Called as ``callback(iteration, residual)`` at each; it ends there if it returns true.
     on_failure : {"raise", "warn", "ignore"}
@@ -89,7 +139,7 @@ def symmetric_entropic_affinity(
 
     Notes
     -----
-    A dense cost keeps six more arrays of its size, three at a point and three at the next; with
+    A dense cost keeps six more arrays of its size, three at an iterate and three at the next; with
     tiles nothing of that size is held and each product evaluates the array again. Not
     differentiable.
 
@@ -111,7 +161,7 @@ def symmetric_entropic_affinity(
     steps = _Newton(dual, start.eps, start.lam, tol).steps()
     where = "symmetric_entropic_affinity"
     course = iterate(where, steps, tol, max_iter, callback, on_failure, first=1)
-    return course.give(dual.affinity(course.state, course))
+    return course.give(affinity_at(dual, course.state, course))
 
 
 class _Newton:
@@ -127,57 +177,57 @@ class _Newton:
         self.small = 1e-2 * gamma  # a regular row below this is tried at 0
         self.pinned = torch.zeros_like(gamma, dtype=torch.bool)
         self.damping = 1e-2  # of the first step after Newton's
-        self.point = dual.at(gamma, lam, self.pinned)
+        self.state = dual.at(gamma, lam, self.pinned)
 
-    def steps(self) -> Iterator[tuple[Point, float]]:
-        """Check, sort the rows, step: yield points and residuals until no step increases g."""
+    def steps(self) -> Iterator[tuple[State, float]]:
+        """Check, sort the rows, step: yield states and residuals until no step increases g."""
         going = True
         while going:
-            yield self.point, self.dual.measured(self.point)
+            yield self.state, self.dual.measured(self.state)
             self._sort_rows()
             # the sorting alone may be enough
-            going = self.point.residual <= self.tol or self._step()
+            going = self.state.residual <= self.tol or self._step()
 
     def _sort_rows(self) -> None:
         """Move rows between regular, pinned and bare where the conditions ask for it."""
-        point, gap = self.point, self._gap()
-        gamma, lam = point.gamma.clone(), point.lam.clone()
+        state, gap = self.state, self._gap()
+        gamma, lam = state.gamma.clone(), state.lam.clone()
         slack = gamma == 0
         enter = ~slack & (gamma < self.small) & (gap < 0)
-        leave = slack & (gap > 0) & ((point.row_sum - 1).abs() < 0.1) & (point.free >= 0)
-        drop = self.pinned & (point.free < 0)
-        stop = slack & ~self.pinned & (lam >= 0) & (point.row_sum < 1)
+        leave = slack & (gap > 0) & ((state.row_sum - 1).abs() < 0.1) & (state.free >= 0)
+        drop = self.pinned & (state.free < 0)
+        stop = slack & ~self.pinned & (lam >= 0) & (state.row_sum < 1)
         if not (enter | leave | drop | stop).any():
             return
         self.pinned = (self.pinned | enter | stop) & ~leave & ~drop
         lam[enter] = gamma[enter] = 0.0
         self.small[leave] *= 1e-2
         gamma[leave] = self.small[leave]
-        lam[leave] += gamma[leave] * point.free[leave].clamp_min(1e-12).log()
-        self.point = self.dual.at(gamma, lam, self.pinned)
+        lam[leave] += gamma[leave] * state.free[leave].clamp_min(1e-12).log()
+        self.state = self.dual.at(gamma, lam, self.pinned)
         wrong = enter & (self._gap() > 0)  # rows that lean on each other cannot all be slack
         if wrong.any():
-            self.small[wrong] = 0.1 * point.gamma[wrong]
+            self.small[wrong] = 0.1 * state.gamma[wrong]
             self.pinned = self.pinned & ~wrong
-            gamma[wrong], lam[wrong] = point.gamma[wrong], point.lam[wrong]
-            self.point = self.dual.at(gamma, lam, self.pinned)
+            gamma[wrong], lam[wrong] = state.gamma[wrong], state.lam[wrong]
+            self.state = self.dual.at(gamma, lam, self.pinned)
 
     def _step(self) -> bool:
         """Solve, clip, try; with more and more damping until the dual rises as its slope says."""
-        start, gradient, damping = self.point, self._gradient(self.point), 0.0
+        start, gradient, damping = self.state, self._gradient(self.state), 0.0
         while damping < 1e12:
             step = self._clipped(damping)
             slope = total(gradient * step)
             if slope > 0:
                 lam = start.lam + step[1]
                 lam = torch.where(start.gamma > 0, lam, lam.clamp(max=0.0))
-                point = self.dual.at(start.gamma + step[0], lam, self.pinned, beside=start)
+                state = self.dual.at(start.gamma + step[0], lam, self.pinned, beside=start)
                 if slope > 1e3 * torch.finfo(lam.dtype).eps * abs(start.value):
-                    enough = point.value >= start.value + 1e-4 * slope
+                    enough = state.value >= start.value + 1e-4 * slope
                 else:  # digits of the value no longer tell; those of its slope do
-                    enough = total(self._gradient(point) * step) >= -0.8 * slope
+                    enough = total(self._gradient(state) * step) >= -0.8 * slope
                 if enough:
-                    self.point = point
+                    self.state = state
                     self.damping = max(damping / 8, 1e-12) if damping else self.damping
                     return True
             damping = 8 * damping if damping else self.damping
@@ -185,10 +235,10 @@ class _Newton:
 
     def _clipped(self, damping: float) -> Tensor:
         """Newton's step or a damped one, with no gamma falling by more than 70 %."""
-        point, free, least = self.point, self._free(), -_FALL * self.point.gamma
+        state, free, least = self.state, self._free(), -_FALL * self.state.gamma
         # of the linear solve: convergence of order 1.6, no digit beyond tol
-        forcing = min(0.3, max(point.residual**0.6, 0.1 * self.tol / point.residual))
-        aim = self._aim() if damping == 0 else self._gradient(point)
+        forcing = min(0.3, max(state.residual**0.6, 0.1 * self.tol / state.residual))
+        aim = self._aim() if damping == 0 else self._gradient(state)
         step = self._solve(aim, free, forcing, damping)
         held = torch.zeros_like(self.pinned)
         for _ in range(4):  # holding some gammas may send others down
@@ -197,34 +247,34 @@ class _Newton:
                 break
             held |= short
             fixed = torch.stack([torch.where(held, least, 0.0), torch.zeros_like(least)])
-            left = aim - self.dual.hessian_product(point, fixed)
+            left = aim - self.dual.hessian_product(state, fixed)
             others = torch.stack([free[0] & ~held, free[1]])
             step = fixed + self._solve(left, others, forcing, damping)
         dg, dl = step
         # the term of P_ii is constant along rays through its apex, gamma = lam = 0: let
         # log P_ii turn by what the linear model says, however much gamma falls
-        level = point.lam / point.gamma
-        turn = ((dl - level * dg) / point.gamma).clamp(-1.0, 1.0)
-        dl = torch.where(held, level * dg + (point.gamma + dg) * turn, dl)
+        level = state.lam / state.gamma
+        turn = ((dl - level * dg) / state.gamma).clamp(-1.0, 1.0)
+        dl = torch.where(held, level * dg + (state.gamma + dg) * turn, dl)
         return torch.stack([torch.maximum(dg, least), dl])
 
     def _free(self) -> Tensor:
         """Which gammas and which lams may move, (2, n)."""
-        return torch.stack([self.point.gamma > 0, ~self.pinned])
+        return torch.stack([self.state.gamma > 0, ~self.pinned])
 
-    def _gradient(self, point: Point) -> Tensor:
-        slopes = torch.stack([self.dual.target - point.entropy, 1 - point.row_sum])
+    def _gradient(self, state: State) -> Tensor:
+        slopes = torch.stack([self.dual.target - state.entropy, 1 - state.row_sum])
         return torch.where(self._free(), slopes, 0.0)
 
     def _gap(self) -> Tensor:
         """Missing log perplexity of each row, made to sum to 1."""
-        point = self.point
-        return self.dual.target - point.entropy / point.row_sum - point.row_sum.log()
+        state = self.state
+        return self.dual.target - state.entropy / state.row_sum - state.row_sum.log()
 
     def _aim(self) -> Tensor:
         """The change of H and of the row sums that brings log perplexities and log row sums to
         their targets, to first order: they are closer to linear than the gradient."""
-        r, gap = self.point.row_sum, self._gap()
+        r, gap = self.state.row_sum, self._gap()
         log_r = r.log()
         return torch.stack([r * (gap - (self.dual.target - 1 - gap - log_r) * log_r), -r * log_r])
 
@@ -236,11 +286,11 @@ class _Newton:
         ((dl - level dg)^2 + dg^2) / gamma with level = lam / gamma.
         The preconditioner is the 2 x 2 block of each row.
         """
-        point = self.point
-        gamma = torch.where(point.gamma > 0, point.gamma, 1.0)
-        level = point.lam / gamma
+        state = self.state
+        gamma = torch.where(state.gamma > 0, state.gamma, 1.0)
+        level = state.lam / gamma
         metric = damping * torch.stack([1 + level**2, -level, torch.ones_like(level)]) / gamma
-        d, b, a = point.sums + point.diagonal + metric
+        d, b, a = state.sums + state.diagonal + metric
         d, a = torch.where(free, torch.stack([d, a]), 1.0)
         b = torch.where(free.all(dim=0), b, 0.0)
         det = torch.maximum(a * d - b * b, 1e-10 * a * d)  # a constant row has det = 0
@@ -252,7 +302,7 @@ class _Newton:
         for _ in range(100):
             if not rho > forcing**2 * first:
                 break
-            image = self.dual.hessian_product(point, search) + times(metric, search)
+            image = self.dual.hessian_product(state, search) + times(metric, search)
             image = torch.where(free, image, 0.0)
             curvature = (search * image).sum()
             if not curvature > 0:

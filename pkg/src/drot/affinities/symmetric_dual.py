@@ -24,9 +24,9 @@ from torch import Tensor
 
 from .._core.algebra import dots, exp
 from .._core.checks import as_perplexity
-from .._core.run import Course, OnFailure, read_limits
+from .._core.run import OnFailure, read_limits
 from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
-from .base import SymmetricAffinity, less_base
+from .base import less_base
 
 _RANGE = -8.0, 20.0  # log2 of a largest cost that is taken as it is; below, 1 / s^2 overflows
 _FAR = -1e4  # a log weight that is 0 in every dtype, and finite
@@ -44,7 +44,7 @@ def read_dual(
 
 
 @dataclass(frozen=True)
-class Point:
+class State:
     """The dual function and the rows of the plan at one (gamma, lam)."""
 
     gamma: Tensor  # (n,) >= 0; 0 marks a slack row
@@ -109,7 +109,7 @@ class Dual:
         self.scale = 1.0 if _RANGE[0] <= size <= _RANGE[1] else 2.0 ** math.floor(size)
         if self.scale != 1:
             self.cost = plain.derive(lambda rows: plain.rows(rows) / self.scale)
-        # D, B and A of two points, which take turns: with memory fetched anew, page by page, a
+        # D, B and A of two states, which take turns: with memory fetched anew, page by page, a
         # pass takes half as long again at n = 5000
         shape = (3, cost.own.stop - cost.own.start, cost.shape[0])
         self._rooms = [least.new_empty(shape) for _ in range(2)] if cost.block is None else []
@@ -141,8 +141,8 @@ class Dual:
                     "drot.sqeuclidean(X) for points X, or add a small cost to all pairs"
                 )
 
-    def at(self, gamma: Tensor, lam: Tensor, pinned: Tensor, beside: Point | None = None) -> Point:
-        """Evaluate, and leave the matrices of the point ``beside`` as they are.
+    def at(self, gamma: Tensor, lam: Tensor, pinned: Tensor, beside: State | None = None) -> State:
+        """Evaluate, and leave the matrices of the state ``beside`` as they are.
 
         Where ``pinned``, a slack row keeps what its row sum leaves.
         """
@@ -167,7 +167,7 @@ class Dual:
         gap = self.target - entropy
         gap = torch.where(gamma == 0, gap, gap.abs())  # a slack row may have more than asked for
         off = torch.stack([gap, (row_sum - 1).abs(), -free])  # and no negative weight
-        return Point(
+        return State(
             gamma=gamma,
             lam=lam,
             free=free,
@@ -201,68 +201,20 @@ class Dual:
         entropy = w * (safe.log() - logs / safe) - torch.xlogy(w, w)
         return w.square() / safe + left.clamp_max(0.0), entropy
 
-    def hessian_product(self, point: Point, step: Tensor) -> Tensor:
-        """The negative Hessian at ``point`` times a step (dg, dl), (2, n)."""
+    def hessian_product(self, state: State, step: Tensor) -> Tensor:
+        """The negative Hessian at ``state`` times a step (dg, dl), (2, n)."""
         dg, dl = step
 
         def product(rows: slice, tile: Tensor) -> Tensor:
-            kept = self._part(point.kept, rows)
-            d, b, a = _weights(tile, rows, point.gamma, point.lam) if kept is None else kept
+            kept = self._part(state.kept, rows)
+            d, b, a = _weights(tile, rows, state.gamma, state.lam) if kept is None else kept
             by_b = dots(b, dl, dg)
             return torch.stack([dots(d, dg)[0] + by_b[0], by_b[1] + dots(a, dl)[0]], dim=1)
 
         self.products += 1
-        return self.cost.map(product).T + times(point.sums, step)
+        return self.cost.map(product).T + times(state.sums, step)
 
-    def measured(self, point: Point) -> float:
+    def measured(self, state: State) -> float:
         """The residual, and a note of the work that was done so far."""
         self.work.append(self.passes + self.products)
-        return point.residual
-
-    def affinity(self, point: Point, course: Course) -> SymmetricEntropicAffinity:
-        """What a solver found: a point, in units of the cost."""
-        return SymmetricEntropicAffinity(
-            cost=self.given,
-            base=self.base,
-            gamma=self.scale * point.gamma,
-            net=self.scale * point.lam,
-            free=point.free,
-            dual_value=self.scale * point.value + 2 * float(self.base.sum(dtype=torch.float64)),
-            passes=self.passes,
-            products=float(self.products),
-            work=tuple(self.work[: course.certificate["n_iter"]]),
-            **course.certificate,
-        )
-
-
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class SymmetricEntropicAffinity(SymmetricAffinity):
-    """A symmetric plan, ``log P_ij = (lam_i + lam_j - 2 C_ij) / (gamma_i + gamma_j)``."""
-
-    gamma: Tensor  # (n,) >= 0, dual variable of the entropy constraint, in units of the cost
-    # (n,) P_ii where gamma_i = 0, which the formula does not give; else 0. Two such rows at no cost
-    # from each other share the mean sqrt(free_i free_j)
-    free: Tensor
-    dual_value: float  # value of the dual function, in units of the cost: <P, C> at the optimum
-    products: float  # products with the Hessian, none dearer than a pass
-    work: tuple[float, ...]  # passes and products when each entry of the trace was measured
-
-    @property
-    def lam(self) -> Tensor:
-        """Dual variable of the row sum, (n,), in units of the cost."""
-        return self.net + 2 * self.base
-
-    @property
-    def slack(self) -> Tensor:
-        """Rows whose entropy has no price (gamma = 0), (n,) booleans."""
-        return self.gamma == 0
-
-    def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
-        u = (self.net[rows, None] + self.net).sub_(self.solved(rows, cost), alpha=2)
-        s = self.gamma[rows, None] + self.gamma
-        log_p = u / s
-        if self.slack[rows].any():  # u = 0: the point itself and those at no cost from it
-            log_v = self.free.clamp_min(0.0).log() / 2
-            inside = torch.where(u >= 0, log_v[rows, None] + log_v, -torch.inf)
-            log_p = torch.where(s == 0, inside, log_p)
-        return log_p
+        return state.residual

@@ -32,8 +32,7 @@ from .._core.memory import rows_per_tile
 from .._core.run import Interrupted, NotConverged, outside
 from .._core.threads import by_size
 from ..affinities.base import Affinity
-from ..affinities.symmetric import symmetric_entropic_affinity
-from ..affinities.symmetric_dual import SymmetricEntropicAffinity
+from ..affinities.symmetric import SymmetricEntropicAffinity, symmetric_entropic_affinity
 from ..costs.array import Pairwise
 from ..costs.distances import sqeuclidean
 

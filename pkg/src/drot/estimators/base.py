@@ -61,8 +61,8 @@ if TYPE_CHECKING:  # pragma: no cover, scikit-learn has no types: of such a base
 
 else:
     from sklearn.base import (  # isort: skip
-        BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin as ClusterMixin,
-        TransformerMixin,
+        BaseEstimator, ClassNamePrefixFeaturesOutMixin as ClassNamePrefixFeaturesOutMixin,
+        ClusterMixin as ClusterMixin, TransformerMixin as TransformerMixin,
     )  # fmt: skip
 
 _PASSES = 100  # over all pairs, of a fit that is soon done
@@ -227,18 +227,6 @@ class Estimator(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=outside(),
             )
-
-
-class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """An estimator that places points: ``embedding_``, (n, q)."""
-
-    def fit_transform(self, X, y=None):
-        """Like ``fit``; returns ``embedding_``, (n, q)."""
-        return self.fit(X).embedding_
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.embedding_.shape[1]
 
 
 def check_precomputed(X: Tensor, option: str) -> None:

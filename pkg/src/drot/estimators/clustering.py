@@ -23,8 +23,8 @@ from ..distributional.solve import distributional_reduction
 from ..graphs.graph import fuzzy_union
 from ..gromov.barycenter import SemiRelaxedBarycenter, srgw_barycenter
 from ..gromov.loss import Loss, LossName, as_loss
-from .base import BaseEmbedding, ClusterMixin, check_precomputed
-from .new_points import OutOfSample
+from .base import ClusterMixin, check_precomputed
+from .new_points import OutOfSample, OutOfSampleEmbedding
 
 Similarity = Literal["sqeuclidean", "gram", "symmetric_entropic", "precomputed"]
 ReductionSimilarity = Literal[
@@ -235,7 +235,7 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
 
 
 @dataclass(eq=False, repr=False)
-class DistR(SimilarityEstimator, BaseEmbedding):
+class DistR(SimilarityEstimator, OutOfSampleEmbedding):
     r"""Distributional reduction (DistR): few weighted prototypes stand for all points.
 
     A similarity C between the rows of X is matched with one between the positions Z of k

@@ -17,7 +17,7 @@ from .._core.threads import threads_for
 from ..affinities.rows import entropic_rows
 from ..costs.distances import sqeuclidean
 from ..embeddings.place import PLACED
-from .base import BaseEmbedding, Estimator
+from .base import ClassNamePrefixFeaturesOutMixin, Estimator, TransformerMixin
 
 
 class OutOfSample(Estimator):
@@ -83,8 +83,16 @@ class OutOfSample(Estimator):
         return entropic_rows(cost, self.perplexity, rows)
 
 
-class OutOfSampleEmbedding(OutOfSample, BaseEmbedding):
-    """An embedding that gives new points their place, and moves no other."""
+class OutOfSampleEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutOfSample):
+    """An embedding (n, q) that gives new points their place, and moves no other."""
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_.shape[1]
+
+    def fit_transform(self, X, y=None):
+        """Like ``fit``; returns ``embedding_``, (n, q)."""
+        return self.fit(X).embedding_
 
     def transform(self, X) -> np.ndarray:
         r"""Places of new points X (b, p) in the map of the fitted ones, which stay: (b, q).

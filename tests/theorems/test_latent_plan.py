@@ -22,7 +22,7 @@ def kernel_of(Z: np.ndarray, kind: str) -> np.ndarray:
 def momentum_steps(K: np.ndarray, f: np.ndarray, steps: int) -> list[np.ndarray]:
     """The iteration of the package."""
     matrix = torch.from_numpy(K)
-    path = symmetric_sinkhorn(lambda f: f + (matrix @ f.exp()).log(), torch.from_numpy(f))
+    path = symmetric_sinkhorn(lambda f: (f + (matrix @ f.exp()).log(),), torch.from_numpy(f))
     return [f.numpy() for f, _ in itertools.islice(path, steps + 1)]
 
 

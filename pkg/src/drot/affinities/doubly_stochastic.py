@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -152,17 +153,12 @@ def _sinkhorn(
     t, low, high, slope, last = torch.tensor(
         [[math.log(nu)], [-math.inf], [math.inf], [1.0], [math.inf]], dtype=torch.float64
     )
-    start = entropy = torch.zeros(cost.shape[0], dtype=cost.dtype, device=cost.device)
+    start = torch.zeros(cost.shape[0], dtype=cost.dtype, device=cost.device)
     past: tuple[Tensor, Tensor, Tensor] | None = None  # t, gap and f of the last bandwidth
     enough = 1e-3  # error of the row sums at which the entropy is believed
-
-    def log_sums(f: Tensor) -> Tensor:
-        nonlocal entropy
-        sums, entropy = _log_sums(cost, f, nu, perplexity is not None)
-        return sums
-
     while True:
-        for f, excess in symmetric_sinkhorn(log_sums, start, damping):
+        log_sums = partial(_log_sums, cost, nu, perplexity is not None)
+        for f, excess, entropy in symmetric_sinkhorn(log_sums, start, damping):
             residual = float(torch.expm1(excess).abs().max())
             if perplexity is None:
                 yield (f, nu), residual
@@ -183,7 +179,7 @@ def _sinkhorn(
         start = f + chord * float(t - past[0])  # f moves along a smooth curve: follow its chord
 
 
-def _log_sums(cost: Pairwise, f: Tensor, nu: float, entropies: bool) -> tuple[Tensor, ...]:
+def _log_sums(cost: Pairwise, nu: float, entropies: bool, f: Tensor) -> tuple[Tensor, ...]:
     """Logarithms of the row sums, (n,), and Shannon's entropies of the rows made to sum to 1."""
 
     def both(rows: slice, tile: Tensor) -> Tensor:

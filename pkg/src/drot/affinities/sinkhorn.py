@@ -18,9 +18,10 @@ _MOST = 1000  # products for one normalisation; about ten are needed
 
 
 def symmetric_sinkhorn(
-    log_sums: Callable[[Tensor], Tensor], f: Tensor, damping: float | None = None
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield f (n,) and the logarithms of the row sums (n,) that ``log_sums`` finds there, for ever.
+    log_sums: Callable[[Tensor], tuple[Tensor, ...]], f: Tensor, damping: float | None = None
+) -> Iterator[tuple[Tensor, ...]]:
+    """Yield f (n,) and what ``log_sums`` finds there, for ever: the logarithms of the row sums (n,)
+    first.
 
     f loses the share ``damping`` of them at each iteration. Without one it moves with the momentum
     of Chebyshev's polynomials, for a derivative -(I + Q) of spectrum in [-2, -1], as where K is
@@ -28,8 +29,8 @@ def symmetric_sinkhorn(
     """
     rate, momentum, direction = damping or 2 / 3, 0.0, torch.zeros_like(f)
     while True:
-        excess = log_sums(f)
-        yield f, excess
+        excess, *more = log_sums(f)
+        yield f, excess, *more
         direction = momentum * direction - excess
         f = f + rate * direction
         if damping is None:  # the recurrence for [1, 2]: centre 3/2, half width 1/2
@@ -42,7 +43,7 @@ def balance(
 ) -> tuple[Tensor, Tensor, int]:
     """f (n,) at which the ``row_sums`` of a plan are 1 within ``tol``; those sums; products."""
     tol = max(tol, _FLOOR[f.dtype])
-    steps = symmetric_sinkhorn(lambda f: row_sums(f).log(), f)
+    steps = symmetric_sinkhorn(lambda f: (row_sums(f).log(),), f)
     for products, (f, excess) in enumerate(steps, 1):
         residual = float(torch.expm1(excess).abs().max())
         if residual <= tol:

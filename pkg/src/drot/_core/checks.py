@@ -142,9 +142,9 @@ def as_square(value, name: str, least: int = 1) -> Tensor:
     return matrix
 
 
-def as_symmetric(value, name: str, least: int = 2) -> Tensor:
-    """A finite (n, n) array that is its own transpose, but for rounding."""
-    matrix = as_square(value, name, least)
+def as_symmetric(value, name: str) -> Tensor:
+    """A finite (n, n) array, n >= 2, that is its own transpose, but for rounding."""
+    matrix = as_square(value, name, 2)
     check_same_transposed(matrix, name)
     return matrix
 

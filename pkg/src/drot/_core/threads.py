@@ -61,12 +61,12 @@ def threads_for(pairs: int) -> Iterator[None]:
 
 def by_size(function: Callable[P, R]) -> Callable[P, R]:
     """Let the function run on the threads that pay for its first argument."""
-    names = [name for name in signature(function).parameters if name != "self"]
-    place = "self" in signature(function).parameters
+    names = [*signature(function).parameters]
+    place = int(names[0] == "self")
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        data = args[place] if len(args) > place else kwargs.get(names[0])
+        data = args[place] if len(args) > place else kwargs.get(names[place])
         with threads_for(_pairs(data)):
             return function(*args, **kwargs)
 

@@ -15,11 +15,7 @@ import torch
 from torch import Tensor
 
 from .._core.algebra import exp, log_sum_exp
-from .._core.checks import (
-    as_square,
-    check_fits,
-    check_non_negative,
-)
+from .._core.checks import as_square, check_fits, check_non_negative
 from .._core.saving import Saved
 from ..costs.array import Nearest, Pairwise, WithoutDiagonal, as_pairwise, tile_rows
 from ..costs.distances import sqeuclidean, student_cost

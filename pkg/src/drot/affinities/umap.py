@@ -129,12 +129,12 @@ def umap_membership(
 
 
 def _bandwidths(
-    values: Tensor, k: int, rank: int, tol: float, max_iter: int, whole: float | None = None
+    values: Tensor, k: int, rank: int, tol: float, max_iter: int, mean_sum: float | None = None
 ) -> tuple[Tensor, Tensor, Tensor, float, list[float]]:
     """rho, sigma and where sigma is the floor, (b,); the largest error of a sum, by iteration too.
 
-    From the costs of the k - 1 nearest other points, ascending; ``whole`` is the mean of the rows'
-    sums of distances, where these are not all rows.
+    From the costs of the k - 1 nearest other points, ascending; ``mean_sum`` is the mean of the
+    rows' sums of distances, where these are not all rows.
     """
     distances = values.sqrt()
     # the positive distance of that rank, the last if there are too few
@@ -145,7 +145,7 @@ def _bandwidths(
     sigma, trace = _sigmas(excess, math.log2(k), tol / 2, max_iter)  # sums below round anew
     # means over k entries: the distance of a point to itself counts, as in umap-learn
     sums = distances.sum(dim=1)
-    floor = _FLOOR * torch.where(rho > 0, sums, sums.mean() if whole is None else whole) / k
+    floor = _FLOOR * torch.where(rho > 0, sums, sums.mean() if mean_sum is None else mean_sum) / k
     floor = floor.clamp_min(torch.finfo(floor.dtype).tiny)
     floored = sigma < floor
     sigma = sigma.maximum(floor)
@@ -155,15 +155,15 @@ def _bandwidths(
 
 
 def membership_rows(
-    cost: Tensor, n_neighbors: int, local_connectivity: int, whole: float | None = None
+    cost: Tensor, n_neighbors: int, local_connectivity: int, mean_sum: float | None = None
 ) -> Tensor:
     """Rows (b, n) of :func:`umap_membership` for new points, from their costs to n others.
 
-    ``whole`` is the fitted rows' mean sum of distances to neighbours; needed where rho can be 0.
+    ``mean_sum`` is that of the fitted rows' distances to neighbours; needed where rho can be 0.
     """
     values, columns = torch.topk(cost, n_neighbors - 1, largest=False)
     tol, max_iter = read_limits(None, 100, "raise", cost.dtype)
-    found = _bandwidths(values, n_neighbors, local_connectivity, tol, max_iter, whole)
+    found = _bandwidths(values, n_neighbors, local_connectivity, tol, max_iter, mean_sum)
     rho, sigma, _, gap, trace = found
     certificate("rows of new points", gap, len(trace), tol, "raise")
     return torch.zeros_like(cost).scatter_(1, columns, _logs(values, rho, sigma).exp_())

@@ -28,6 +28,7 @@ from ._core.checks import (
     check_non_negative,
     check_squares,
 )
+from ._core.memory import slices
 from .affinities.entropies import row_entropy
 from .costs.array import Pairwise, as_pairwise, ranks_of, tile_rows
 from .costs.distances import sqeuclidean
@@ -485,8 +486,7 @@ def _tiles(x: Pairwise, z: Pairwise, least: int) -> Iterator[tuple[Tensor, Tenso
     """
     step = min(tile_rows(x), *(cost.block or cost.shape[0] for cost in (x, z)))
     own = ranks_of(x, z).rows(x.shape[0])
-    for start in range(own.start, own.stop, step):
-        rows = slice(start, min(start + step, own.stop))
+    for rows in slices(own, step):
         tiles = x.rows(rows).clone(), z.rows(rows).clone()  # they may be views of kept arrays
         for tile in tiles:
             tile.diagonal(rows.start).fill_(-torch.inf)
@@ -496,8 +496,8 @@ def _tiles(x: Pairwise, z: Pairwise, least: int) -> Iterator[tuple[Tensor, Tenso
             if (finite < least).any():
                 i = int((finite < least).nonzero()[0])
                 raise ValueError(
-                    f"row {start + i} is at a finite distance from {int(finite[i])} other points "
-                    f"and {least} must be ranked; lower n_neighbors, or give the whole cost"
+                    f"row {rows.start + i} is at a finite distance from {int(finite[i])} other "
+                    f"points and {least} must be ranked; lower n_neighbors, or give the whole cost"
                 )
         yield tiles
 

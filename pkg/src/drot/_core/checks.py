@@ -13,7 +13,7 @@ import torch
 from scipy.sparse import issparse
 from torch import Tensor
 
-from .memory import free_memory, physical_memory
+from .memory import free_memory, physical_memory, slices
 
 _FEW = 30  # components that a sparse table is best reduced to
 _FITS = 2**26  # bytes of an array that fits wherever the package does
@@ -181,9 +181,7 @@ def check_same_transposed(matrix: Tensor, name: str, *, strict: bool = False) ->
     size = size.median(dim=1).values if strict else size.amax(dim=1)
     root = matrix.diagonal().abs().sqrt()
     n, most, worst = len(matrix), 0.0, (0, 0)
-    step = max(1, 2**18 // n)
-    for start in range(0, n, step):
-        rows = slice(start, start + step)
+    for rows in slices(slice(0, n), max(1, 2**18 // n)):
         one, other = matrix[rows], matrix[:, rows].T
         gap = (one - other).abs()
         made_of = torch.maximum(one.abs(), other.abs())
@@ -192,7 +190,7 @@ def check_same_transposed(matrix: Tensor, name: str, *, strict: bool = False) ->
         gap.masked_fill_(gap <= rtol * made_of, 0.0)
         if gap.max() > most:
             i, j = divmod(int(gap.argmax()), n)
-            most, worst = float(gap.max()), (start + i, j)
+            most, worst = float(gap.max()), (rows.start + i, j)
     if most > 0:
         raise_unequal(name, worst, float(matrix[worst]), float(matrix[worst[::-1]]))
 

@@ -70,6 +70,12 @@ def rows_per_tile(m: int, device: torch.device) -> int:
     return max(16, (2**26 if device.type == "cuda" else 2**18) // m)
 
 
+def slices(rows: slice, step: int) -> Iterator[slice]:
+    """The rows in slices of at most ``step``, one after the other."""
+    for start in range(rows.start, rows.stop, step):
+        yield slice(start, min(start + step, rows.stop))
+
+
 def automatic_block(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> int | None:
     """None where seven dense arrays fit into half of the memory, else rows per tile.
 

@@ -151,7 +151,8 @@ class Dual:
             kept = self._rooms[1 if beside is not None and beside.kept is self._rooms[0] else 0]
 
         def columns(rows: slice, tile: Tensor) -> Tensor:
-            d, b, a = _weights(tile, rows, gamma, lam, self._part(kept, rows))
+            out = None if kept is None else kept[:, self.cost.local(rows)]
+            d, b, a = _weights(tile, rows, gamma, lam, out)
             sums = dots(d, None) + dots(b, None, gamma) + dots(a, None, gamma, gamma.square())
             return torch.stack(sums + [x.diagonal(rows.start) for x in (d, b, a)], dim=1)
 
@@ -180,11 +181,6 @@ class Dual:
             residual=float(off.max()),
         )
 
-    def _part(self, kept: Tensor | None, rows: slice) -> Tensor | None:
-        """The place of D, B and A of some rows, (3, b, n), where they are kept."""
-        first = self.cost.own.start
-        return None if kept is None else kept[:, rows.start - first : rows.stop - first]
-
     def _share(self, left: Tensor) -> tuple[Tensor, Tensor]:
         """P_ii and Shannon's entropies of what pinned rows, ``left`` (n,), keep in their group.
 
@@ -206,8 +202,10 @@ class Dual:
         dg, dl = step
 
         def product(rows: slice, tile: Tensor) -> Tensor:
-            kept = self._part(state.kept, rows)
-            d, b, a = _weights(tile, rows, state.gamma, state.lam) if kept is None else kept
+            if state.kept is None:
+                d, b, a = _weights(tile, rows, state.gamma, state.lam)
+            else:
+                d, b, a = state.kept[:, self.cost.local(rows)]
             by_b = dots(b, dl, dg)
             return torch.stack([dots(d, dg)[0] + by_b[0], by_b[1] + dots(a, dl)[0]], dim=1)
 

@@ -23,7 +23,7 @@ from .._core.checks import (
     raise_unequal,
     refuse_entries,
 )
-from .._core.memory import automatic_block, rows_per_tile
+from .._core.memory import automatic_block, rows_per_tile, slices
 from .._core.ranks import ALONE, Processes
 
 Block = int | Literal["auto"] | None
@@ -120,7 +120,7 @@ class Pairwise:
         if isinstance(index, slice):
             start, stop, _ = index.indices(self.shape[0])
             if self.own.start <= start and stop <= self.own.stop:
-                return self._keep()[start - self.own.start : stop - self.own.start]
+                return self._keep()[self.local(slice(start, stop))]
         elif self.own == slice(0, self.shape[0]):
             return self._keep()[index]
         return self._evaluate(index)  # rows of another process
@@ -128,15 +128,13 @@ class Pairwise:
     def _keep(self) -> Tensor:
         """The own rows of a dense array, kept."""
         if self._dense is None:
-            count, step = self.own.stop - self.own.start, tile_rows(self)
-            check_fits((count, self.shape[1]), self.dtype, self.device)
-            whole = torch.empty(count, self.shape[1], dtype=self.dtype, device=self.device)
+            shape = self.own.stop - self.own.start, self.shape[1]
+            check_fits(shape, self.dtype, self.device)
+            whole = torch.empty(shape, dtype=self.dtype, device=self.device)
             # arrays of full size in between would cost more than they hold
-            for start in range(0, count, step):
-                rows = slice(start, min(start + step, count))
-                first = self.own.start
-                whole[rows] = self._evaluate(slice(first + rows.start, first + rows.stop))
-                if self.symmetric and count == self.shape[0]:
+            for rows in slices(self.own, tile_rows(self)):
+                whole[self.local(rows)] = self._evaluate(rows)
+                if self.symmetric and shape == self.shape:
                     # a matrix product may round (i, j) and (j, i) differently
                     right, below = whole[: rows.stop, rows], whole[rows, : rows.stop]
                     mean = (right + below.T).div_(2)
@@ -152,10 +150,12 @@ class Pairwise:
         ``block`` and at most ``most``.
         """
         n = self.shape[0]
-        step = min(self.block or n, most or n)
-        for start in range(self.own.start, self.own.stop, step):
-            rows = slice(start, min(start + step, self.own.stop))
+        for rows in slices(self.own, min(self.block or n, most or n)):
             yield rows, self.rows(rows)
+
+    def local(self, rows: slice) -> slice:
+        """Where some rows of this process stand among its own."""
+        return slice(rows.start - self.own.start, rows.stop - self.own.start)
 
     def join(self, parts: Iterable[Tensor]) -> Tensor:
         """What the tiles gave, (b, ...) each, row after row, from all processes."""
@@ -235,7 +235,7 @@ def smallest(cost: Pairwise, k: int) -> tuple[Tensor, Tensor]:
     values = torch.empty(own, k, dtype=cost.dtype, device=cost.device)
     columns = torch.empty(own, k, dtype=torch.long, device=cost.device)
     for rows, tile in cost.tiles(tile_rows(cost)):
-        here = slice(rows.start - cost.own.start, rows.stop - cost.own.start)
+        here = cost.local(rows)
         torch.topk(tile, k, largest=False, out=(values[here], columns[here]))
     return cost.join([values]), cost.join([columns])
 
@@ -253,8 +253,7 @@ class Nearest(Pairwise):
         self.values, self.columns = values, columns
 
     def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor]]:
-        for start in range(self.own.start, self.own.stop, most):
-            rows = slice(start, min(start + most, self.own.stop))
+        for rows in slices(self.own, most):
             yield rows, self.values[rows]
 
 

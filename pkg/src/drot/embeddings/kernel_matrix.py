@@ -18,6 +18,7 @@ from torch import Tensor
 
 from .._core.algebra import exp
 from .._core.loops import CurvePairs, StudentPairs, suits
+from .._core.memory import slices
 from ..costs.array import gather
 from ..costs.kernels import STUDENT, Curve
 
@@ -91,9 +92,7 @@ class TiledKernel:
 
     def tiles(self) -> Iterator[tuple[slice, Tensor]]:
         """Yield ``(rows, K[rows])``, in memory that the next tile may overwrite."""
-        n, step = len(self.Z), self.loss.P.block
-        for start in range(0, n, step):
-            rows = slice(start, min(start + step, n))
+        for rows in slices(slice(0, len(self.Z)), self.loss.P.block):
             yield rows, self._tile(rows)[1] if self.kept is None else self.kept[rows]
 
     def __matmul__(self, v: Tensor) -> Tensor:

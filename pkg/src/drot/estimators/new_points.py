@@ -11,7 +11,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from .._core.memory import rows_per_tile
+from .._core.memory import rows_per_tile, slices
 from .._core.run import outside
 from .._core.threads import threads_for
 from ..affinities.rows import entropic_rows
@@ -49,13 +49,12 @@ class OutOfSample(Estimator):
         step, parts, worst = rows_per_tile(len(fitted), points.device), [], []
         between = was._tiles_to(points, fitted)
         with threads_for(step * len(fitted)):  # a tile is small: two threads wait for each other
-            for start in range(0, len(points), step):
-                rows = slice(start, min(start + step, len(points)))
+            for rows in slices(slice(0, len(points)), step):
                 tile = between(rows)
                 same, first = was._copies(tile)
                 found, new = values[first], (~same).nonzero()[:, 0]
                 if len(new):
-                    found[new], residual = find(was, was._new_rows(tile[new], start + new))
+                    found[new], residual = find(was, was._new_rows(tile[new], rows.start + new))
                     worst.append(residual)
                 parts.append(found)
         off = [residual for residual in worst if not residual <= PLACED]  # one may be no number

@@ -23,8 +23,7 @@ from ..distributional.solve import distributional_reduction
 from ..graphs.graph import fuzzy_union
 from ..gromov.barycenter import SemiRelaxedBarycenter, srgw_barycenter
 from ..gromov.loss import Loss, LossName, as_loss
-from .base import ClusterMixin, check_precomputed
-from .new_points import OutOfSample, OutOfSampleEmbedding
+from .base import BaseEmbedding, ClusterMixin, Estimator, check_precomputed
 
 Similarity = Literal["sqeuclidean", "gram", "symmetric_entropic", "precomputed"]
 ReductionSimilarity = Literal[
@@ -32,7 +31,7 @@ ReductionSimilarity = Literal[
 ]  # fmt: skip
 
 
-class SimilarityEstimator(ClusterMixin, OutOfSample):
+class SimilarityEstimator(ClusterMixin, Estimator):
     """Points, their similarity C, and what matches it; ``"precomputed"`` takes X itself for C."""
 
     _similarities: ClassVar[tuple[str, ...]]
@@ -235,7 +234,7 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
 
 
 @dataclass(eq=False, repr=False)
-class DistR(SimilarityEstimator, OutOfSampleEmbedding):
+class DistR(SimilarityEstimator, BaseEmbedding):
     r"""Distributional reduction (DistR): few weighted prototypes stand for all points.
 
     A similarity C between the rows of X is matched with one between the positions Z of k

@@ -27,8 +27,7 @@ from ..graphs.graph import fuzzy_union
 from ..graphs.priors import Prior
 from ..spectral.connected import ConnectedPCA, ccpca
 from ..spectral.principal import pca_start
-from .base import check_precomputed
-from .new_points import OutOfSampleEmbedding
+from .base import BaseEmbedding, check_precomputed
 
 # of scikit-learn's; not those that take scales from the data, which new points would change
 METRICS = (
@@ -39,7 +38,7 @@ _ANY = 1 - torch.eye(2)  # a plan; times next to nothing, one for any weight of 
 
 
 @dataclass(eq=False, repr=False)
-class EmbeddingEstimator(OutOfSampleEmbedding):
+class EmbeddingEstimator(BaseEmbedding):
     """Cost, plan, objective, embedding: a subclass says which plan and which objective.
 
     ``_plan(cost)`` is the plan (n, n), or, where the cost is met in tiles, an affinity that has it.
@@ -568,7 +567,7 @@ class TSNEkhorn(SNEkhorn):
 
 
 @dataclass(eq=False, repr=False)
-class CCPCA(OutOfSampleEmbedding):
+class CCPCA(BaseEmbedding):
     r"""ccPCA: principal components of the connected components of neighbourhood graphs.
 
     Entropic affinities between the rows of X are the probabilities of a random graph W;

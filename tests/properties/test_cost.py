@@ -153,3 +153,13 @@ def test_map_meets_each_row_once_and_gives_no_view(block):
         assert diagonal.untyped_storage().nbytes() == 8 * n
         diagonal.fill_(1.0)
         assert (cost.diagonal() == 0).all()
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("index", [slice(0, 7, 2), slice(-3, None), slice(1, None, 3)])
+def test_rows_of_any_slice(block, index):
+    """A kept array and tiles give the rows that indexing names, and so does an affinity."""
+    cost = drot.sqeuclidean(np.random.default_rng(0).normal(size=(8, 2)), block=block)
+    assert torch.equal(cost.rows(index), cost.dense()[index])
+    affinity = drot.entropic_affinity(cost, perplexity=3)
+    torch.testing.assert_close(affinity.rows(index), affinity.plan[index])

@@ -118,9 +118,9 @@ class Pairwise:
         if self.block is not None:
             return self._evaluate(index)
         if isinstance(index, slice):
-            start, stop, _ = index.indices(self.shape[0])
-            if self.own.start <= start and stop <= self.own.stop:
-                return self._keep()[self.local(slice(start, stop))]
+            index = slice(*index.indices(self.shape[0]))
+            if self.own.start <= index.start and index.stop <= self.own.stop:
+                return self._keep()[self.local(index)]
         elif self.own == slice(0, self.shape[0]):
             return self._keep()[index]
         return self._evaluate(index)  # rows of another process
@@ -155,7 +155,7 @@ class Pairwise:
 
     def local(self, rows: slice) -> slice:
         """Where some rows of this process stand among its own."""
-        return slice(rows.start - self.own.start, rows.stop - self.own.start)
+        return slice(rows.start - self.own.start, rows.stop - self.own.start, rows.step)
 
     def join(self, parts: Iterable[Tensor]) -> Tensor:
         """What the tiles gave, (b, ...) each, row after row, from all processes."""

@@ -23,7 +23,7 @@ from .sinkhorn import symmetric_sinkhorn
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class DoublyStochasticAffinity(SymmetricAffinity):
-    """A symmetric plan, ``log P_ij = (f_i + f_j - C_ij) / nu``."""
+    """Doubly stochastic affinity: a symmetric plan, ``log P_ij = (f_i + f_j - C_ij) / nu``."""
 
     nu: float  # dual variable of the total entropy, in units of the cost
 

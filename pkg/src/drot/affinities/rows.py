@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import get_args
@@ -32,7 +32,7 @@ from .base import NEGATIVE, Affinity
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class EntropicAffinity(Affinity):
-    """Rows of one perplexity, ``log P_ij = (lam_i - C_ij) / eps_i``."""
+    """Entropic affinity: rows of one perplexity, ``log P_ij = (lam_i - C_ij) / eps_i``."""
 
     eps: Tensor  # (n,) dual variable of the entropy constraint, in units of the cost
     lam: Tensor  # (n,) dual variable of the row-sum constraint, in units of the cost
@@ -59,7 +59,7 @@ class EntropicAffinity(Affinity):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SymmetrizedAffinity(Affinity):
-    """The mean of rows of one perplexity and their transpose, of a symmetric cost.
+    """Symmetrised entropic affinity: its mean with its transpose, of a symmetric cost.
 
     ``log P_ij = (least_i - C_ij) / eps_i - log_mass_i`` before: exact for a common offset of costs.
     """
@@ -85,7 +85,7 @@ class SymmetrizedAffinity(Affinity):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class GaussianAffinity(Affinity):
-    """Rows of one bandwidth, ``log P_ij = (lam_i - C_ij) / nu``."""
+    """Gaussian affinity: rows of one bandwidth, ``log P_ij = (lam_i - C_ij) / nu``."""
 
     nu: float  # bandwidth, in units of the cost
     lam: Tensor  # (n,)
@@ -96,7 +96,7 @@ class GaussianAffinity(Affinity):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SelfTuningAffinity(Affinity):
-    """A kernel, not a plan: ``log P_ij = -C_ij / (sigma_i sigma_j)``."""
+    """Self-tuning affinity: a kernel, not a plan, ``log P_ij = -C_ij / (sigma_i sigma_j)``."""
 
     sigma: Tensor  # (n,) square root of the cost of the k-th neighbour
 
@@ -196,22 +196,19 @@ def entropic_affinity(
     xi = as_perplexity(perplexity, n, cost.device)  # (n,)
     trace: list[float] = []  # largest error over all rows, by iteration
     evaluations = 0
-
-    def solve() -> Iterator[Tensor]:
-        nonlocal trace, evaluations
-        for rows, tile in cost.packed_tiles(tile_rows(cost)):
-            cheapest, numbers = tile.amin(dim=1), torch.arange(n, device=tile.device)[rows]  # (b,)
-            log_eps, log_z, gap, errors, work = solve_rows(tile, xi[rows], numbers, tol, max_iter)
-            trace = [max(pair) for pair in zip_longest(trace, errors, fillvalue=0.0)]
-            evaluations += work
-            eps = log_eps.exp()
-            yield torch.stack([eps, cheapest - eps * log_z, gap], dim=1)  # (b, 3)
-
-    eps, lam, gap = cost.join(solve()).T.contiguous()
+    found = torch.empty(3, cost.own.stop - cost.own.start, dtype=cost.dtype, device=cost.device)
+    for rows, tile in cost.packed_tiles(tile_rows(cost)):
+        cheapest, numbers = tile.amin(dim=1), torch.arange(n, device=tile.device)[rows]  # (b,)
+        log_eps, log_z, gap, errors, work = solve_rows(tile, xi[rows], numbers, tol, max_iter)
+        trace = [max(pair) for pair in zip_longest(trace, errors, fillvalue=0.0)]
+        evaluations += work
+        eps = log_eps.exp()
+        found[:, cost.local(rows)] = torch.stack([eps, cheapest - eps * log_z, gap])
+    eps, lam, gap = cost.join([found.T]).T.contiguous()
     evaluations = int(cost.ranks.total(torch.tensor(evaluations, device=cost.device)))
     trace, residual = cost.ranks.largest(trace, cost.device), float(gap.abs().max())
-    found = certificate("entropic_affinity", residual, len(trace), tol, on_failure, trace=trace)
-    return EntropicAffinity(cost=cost, eps=eps, lam=lam, passes=evaluations / n, **found)
+    ended = certificate("entropic_affinity", residual, len(trace), tol, on_failure, trace=trace)
+    return EntropicAffinity(cost=cost, eps=eps, lam=lam, passes=evaluations / n, **ended)
 
 
 def entropic_rows(cost: Tensor, perplexity: ArrayLike, rows: Tensor) -> Tensor:
@@ -414,5 +411,6 @@ def self_tuning_affinity(
     says = f"{{at}} has {n_neighbors} or more copies, so its bandwidth would be 0; raise "
     says += "n_neighbors above the number of copies or remove them"
     refuse_entries(sigma == 0, sigma, says)
-    found = certificate("self_tuning_affinity", 0.0, 0, 0.0, "raise", trace=())
-    return SelfTuningAffinity(cost=cost, sigma=sigma, passes=1.0, **found)
+    return SelfTuningAffinity(
+        cost=cost, sigma=sigma, passes=1.0, residual=0.0, n_iter=0, converged=True, trace=()
+    )

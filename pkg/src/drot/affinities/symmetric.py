@@ -21,7 +21,7 @@ _FALL = 0.7  # the largest share of a gamma that one step may take
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SymmetricEntropicAffinity(SymmetricAffinity):
-    """A symmetric plan, ``log P_ij = (lam_i + lam_j - 2 C_ij) / (gamma_i + gamma_j)``."""
+    """Symmetric entropic affinity: ``log P_ij (gamma_i + gamma_j) = lam_i + lam_j - 2 C_ij``."""
 
     gamma: Tensor  # (n,) >= 0, dual variable of the entropy constraint, in units of the cost
     # (n,) P_ii where gamma_i = 0, which the formula does not give; else 0. Two such rows at no cost

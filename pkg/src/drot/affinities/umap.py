@@ -22,7 +22,7 @@ _FLOOR = 1e-3  # of the mean distance, as in umap-learn
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class UMAPMembership(Affinity):
-    """Probabilities of edges, ``log P_ij = -max(0, d_ij - rho_i) / sigma_i``, of k - 1 per row."""
+    """UMAP's memberships, ``log P_ij = -max(0, d_ij - rho_i) / sigma_i``, of k - 1 edges a row."""
 
     cost: Nearest
     rho: Tensor  # (n,) distance below which an edge is certain

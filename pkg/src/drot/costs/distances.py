@@ -36,7 +36,7 @@ def _clouds(X, Y) -> tuple[Tensor, Tensor]:
 
 
 def pairwise(function: PairFunction, X, Y=None, *, block: Block = "auto") -> Pairwise:
-    r"""Any function of two points, evaluated for all pairs, in row tiles.
+    r"""Pairwise cost: any function of two points, evaluated for all pairs, in row tiles.
 
     Source: section 2 of the SNEkhorn paper asks of a cost only that it be a matrix
     :math:`C_{ij} = c(x_i, y_j)`; book ``sec-costs``.
@@ -133,7 +133,7 @@ def sqeuclidean(X, Y=None, *, block: Block = "auto") -> Pairwise:
 
 
 def student_cost(X, Y=None, *, block: Block = "auto") -> Pairwise:
-    r"""Logarithmic cost whose Gibbs kernel is Student's.
+    r"""Student cost: the logarithmic one whose Gibbs kernel is Student's.
 
     .. math::
 

@@ -196,19 +196,19 @@ def entropic_affinity(
     xi = as_perplexity(perplexity, n, cost.device)  # (n,)
     trace: list[float] = []  # largest error over all rows, by iteration
     evaluations = 0
-    found = torch.empty(3, cost.own.stop - cost.own.start, dtype=cost.dtype, device=cost.device)
+    solved = torch.empty(3, cost.own.stop - cost.own.start, dtype=cost.dtype, device=cost.device)
     for rows, tile in cost.packed_tiles(tile_rows(cost)):
         cheapest, numbers = tile.amin(dim=1), torch.arange(n, device=tile.device)[rows]  # (b,)
         log_eps, log_z, gap, errors, work = solve_rows(tile, xi[rows], numbers, tol, max_iter)
         trace = [max(pair) for pair in zip_longest(trace, errors, fillvalue=0.0)]
         evaluations += work
         eps = log_eps.exp()
-        found[:, cost.local(rows)] = torch.stack([eps, cheapest - eps * log_z, gap])
-    eps, lam, gap = cost.join([found.T]).T.contiguous()
+        solved[:, cost.local(rows)] = torch.stack([eps, cheapest - eps * log_z, gap])
+    eps, lam, gap = cost.join([solved.T]).T.contiguous()
     evaluations = int(cost.ranks.total(torch.tensor(evaluations, device=cost.device)))
     trace, residual = cost.ranks.largest(trace, cost.device), float(gap.abs().max())
-    ended = certificate("entropic_affinity", residual, len(trace), tol, on_failure, trace=trace)
-    return EntropicAffinity(cost=cost, eps=eps, lam=lam, passes=evaluations / n, **ended)
+    found = certificate("entropic_affinity", residual, len(trace), tol, on_failure, trace=trace)
+    return EntropicAffinity(cost=cost, eps=eps, lam=lam, passes=evaluations / n, **found)
 
 
 def entropic_rows(cost: Tensor, perplexity: ArrayLike, rows: Tensor) -> Tensor:

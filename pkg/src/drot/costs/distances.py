@@ -13,11 +13,9 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from .._core.checks import as_count, as_points, check_finite, check_same_device, check_squares
-from .._core.ranks import Ranks
 from .array import Block, Nearest, Pairwise, as_pairwise, fill_diagonal, smallest
 
 PairFunction = Callable[[Tensor, Tensor], Tensor]
@@ -253,64 +251,3 @@ def nearest(cost, *, n_neighbors: int) -> Pairwise:
     k = as_count("n_neighbors", n_neighbors, 2, m)
     values, columns = smallest(cost, k)  # (n, k) each
     return Nearest(values, columns, m, cost.block, ranks=cost.ranks)
-
-
-def shard(cost, *, group: dist.ProcessGroup | None = None) -> Pairwise:
-    r"""Distribute the rows of a cost among the processes of a ``torch.distributed`` group.
-
-    With r processes, process s meets the rows :math:`\lfloor sn / r \rfloor` to
-    :math:`\lfloor (s + 1) n / r \rfloor`. Every process calls the same function with the same
-    arguments; each evaluates, and where the cost is dense keeps, its own rows alone, and n-vectors
-    travel. All get the same result, to the bit, and up to rounding that of one process. ``tiles``
-    of a result are the rows of the process; ``plan`` gathers all.
-
-    Every function that takes a cost takes a shared one, and every function that takes an affinity
-    takes that of a shared cost. Affinities, :func:`~drot.nearest`, :func:`~drot.umap_membership`,
-    scores of neighbourhoods, random graphs, and sums of Gromov-Wasserstein share the rows. What
-    needs the whole array (``dense``, ``plan``, Laplacians, embeddings of a plan that is kept)
-    gathers it in each process. Products by the factors of a factored cost, and embeddings of a plan
-    that is met in tiles, are computed whole by each process: they gain nothing.
-
-    Source: book ``sec-ranks``.
-
-    Parameters
-    ----------
-    cost : Pairwise or array_like, shape (n, m)
-        The same in all processes.
-    group : torch.distributed.ProcessGroup, optional
-        Default: all processes. Gloo on a CPU, NCCL on GPUs.
-
-    Returns
-    -------
-    Pairwise
-
-    Raises
-    ------
-    RuntimeError
-        If ``torch.distributed`` is not initialised.
-    ValueError
-        If there are more processes than rows.
-
-    Notes
-    -----
-    An error may concern rows that only one process meets: a perplexity out of reach there, no
-    memory left. Let it end that process. ``torchrun`` then ends the others; without it they stop
-    at their next join, with the error of ``torch.distributed``: at once with gloo, which sees the
-    closed connection, else after the timeout given to ``init_process_group``. A process that
-    catches the error and goes on leaves the others waiting, until that timeout.
-
-    Examples
-    --------
-    >>> import tempfile, torch.distributed as dist
-    >>> with tempfile.TemporaryDirectory() as folder:  # torchrun does this for many processes
-    ...     address = f"file://{folder}/ranks"
-    ...     dist.init_process_group("gloo", init_method=address, rank=0, world_size=1)
-    ...     rows = shard([[0.0, 1.0], [1.0, 0.0]]).own
-    ...     dist.destroy_process_group()
-    >>> rows
-    slice(0, 2, None)
-    """
-    ranks, cost = Ranks(group), as_pairwise(cost, square=False)
-    if ranks.size > (n := cost.shape[0]):
-        raise ValueError(f"{ranks.size} processes cannot share {n} rows; start {n} at most")
-    return cost.shared(ranks)

@@ -1,5 +1,8 @@
-"""An array of pairs met in row tiles: what a solver may ask of one, and dense matrices as the
-case of one tile.
+"""An array of pairs met in row tiles: the one primitive of the package.
+
+Everything quadratic reads an n x m array a few rows at a time. A dense matrix is the case of one
+tile, so a solver written over tiles runs on a small matrix, on a large cloud in bounded memory, on
+a GPU, and on several processes that share the rows.
 """
 
 from __future__ import annotations

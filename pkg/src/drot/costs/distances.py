@@ -1,10 +1,4 @@
-"""Functions of pairs of points, met in row tiles: the one primitive of the package.
-
-Everything quadratic reads an n x m array a few rows at a time through
-:meth:`Pairwise.tiles`. A dense matrix is the case of one tile, so a solver written over
-tiles runs on a small matrix, on a large cloud in bounded memory, on a GPU, and on several
-processes that share the rows.
-"""
+"""Costs of pairs of points: squared Euclidean, Student's, any function, nearest neighbours."""
 
 from __future__ import annotations
 

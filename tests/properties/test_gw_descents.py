@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 from drot.costs.array import Pairwise, as_pairwise
-from drot.gromov import moves
-from drot.gromov.descent import Problem
-from drot.gromov.moves import exchanged, row_moves
+from drot.gromov import descent
+from drot.gromov.contraction import Problem
+from drot.gromov.descent import exchanged, row_moves
 from drot.gromov.reading import as_terms
 from drot.gromov.starts import match
 from plans import LOSSES, cloud, energy, hard_plans, problem, soft, weights
@@ -88,7 +88,7 @@ def test_what_a_row_can_gain(loss, seed):
     c = as_terms(A, B, loss)
     given = T, c.product(T), c.f2 @ T.sum(dim=0), A.diagonal().clone(), c.f2, c.h2
     given = [x.numpy() for x in given]
-    moves._sweep(*given, 1e-12, 1e-12, np.zeros(3), gains, none, 6)  # without C, none moves
+    descent._sweep(*given, 1e-12, 1e-12, np.zeros(3), gains, none, 6)  # without C, none moves
     for i, g in enumerate(drot.gromov.gw_gradient(A, B, T, loss=loss)):
         wanted = best_move(A, B, T, i, loss, int((T[i] * (g - g.min())).argmax()))
         wanted = wanted if wanted < -1e-12 else best_move(A, B, T, i, loss)
@@ -100,7 +100,7 @@ def test_what_a_row_can_gain(loss, seed):
 @pytest.mark.parametrize("rows", [5, 256])
 def test_row_moves_end_where_no_row_gains(kind, loss, rows, monkeypatch):
     """Whatever holds C, in blocks or at once: E falls, P is right, and no move gains at the end."""
-    monkeypatch.setattr(moves, "_ROWS", rows)
+    monkeypatch.setattr(descent, "_ROWS", rows)
     cost, A = both(kind, 14)
     for seed in range(3):
         B, w = problem(seed, 3, 3)[1], weights(14, seed)
@@ -109,7 +109,7 @@ def test_row_moves_end_where_no_row_gains(kind, loss, rows, monkeypatch):
         values, state = [state.value for state in path], path[-1]
         assert (np.diff(values) <= 1e-13 * terms.scale).all() and values[-1] < values[0]
         assert terms.gap(state) <= 1e-9 and bool((state.T >= 0).all())
-        torch.testing.assert_close(state.P, terms.state(state.T).P, rtol=1e-9, atol=1e-10)
+        torch.testing.assert_close(state.CTh, terms.state(state.T).CTh, rtol=1e-9, atol=1e-10)
         assert state.value == pytest.approx(energy(A, B, state.T, loss), abs=1e-10)
         left = min(best_move(A, B, state.T, i, loss) for i in range(14))
         assert left > -1e-9 * terms.scale
@@ -121,10 +121,10 @@ def test_downhill():
     for _ in range(20):
         A, slope = torch.from_numpy(rng.normal(size=(5, 5))), torch.from_numpy(rng.normal(size=5))
         H, lower = A @ A.T, A @ A.T - 6 * torch.eye(5).double()
-        way, convex = moves._downhill(H, slope)
+        way, convex = descent._downhill(H, slope)
         assert convex
         torch.testing.assert_close(H @ way, -slope)
-        way, convex = moves._downhill(lower, slope)
+        way, convex = descent._downhill(lower, slope)
         assert not convex and float(way.norm()) >= 1
         assert float(way @ lower @ way) <= 1e-9 and float(way @ slope) <= 0
 

@@ -7,8 +7,8 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.gromov.contraction import hard_plan
-from drot.gromov.descent import Problem, mirror_descent
+from drot.gromov.contraction import Problem, hard_plan
+from drot.gromov.descent import mirror_descent
 from drot.gromov.reading import as_terms
 from plans import LOSSES, cloud, energy, hard_plans, pointwise, problem, soft, weights
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Literal, TypeVar, get_args
 
 import torch
@@ -21,8 +18,6 @@ OnFailure = Literal["raise", "warn", "ignore"]
 Result = TypeVar("Result")
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-
-Iterates = Iterator[Any]  # states whose ``value`` falls: the start first, no gain at the end
 
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
@@ -105,81 +100,6 @@ def iterate(
     chosen, spent = "ignore" if stopped else on_failure, number >= max_iter
     found = certificate(where, trace[-1], number, tol, chosen, spent, trace)
     return Course(state, stopped, interrupt, found)
-
-
-def in_turn(paths: Iterable[Callable[[Any], Iterates]], state: Any) -> Iterates:
-    """One path after the other, each from where the one before it ended."""
-    yield state
-    for path in paths:
-        for state in islice(path(state), 1, None):  # noqa: B020
-            yield state
-
-
-def end_of(path: Iterates, most: int) -> Any:
-    """The last of at most so many states."""
-    return deque(islice(path, most), maxlen=1)[0]
-
-
-@dataclass(frozen=True)
-class Multistart(Ended):
-    """The descent that ended lowest, among those from several starts."""
-
-    where: str
-    residual: float
-    trace: tuple[float, ...]  # value at its start and after each iteration
-    ends: tuple[float, ...]  # the values reached from each start
-    max_iter: int
-
-    def certificate(self, tol: float, on_failure: OnFailure) -> dict[str, Any]:
-        """That of this end, which is no failure where somebody chose it."""
-        n_iter, on_failure = len(self.trace) - 1, "ignore" if self.stopped else on_failure
-        spent = n_iter >= self.max_iter
-        return certificate(self.where, self.residual, n_iter, tol, on_failure, spent)
-
-
-def multistart(
-    where: str,
-    starts: Iterable,
-    descend: Callable[[Any], Iterates],
-    report: Callable[[Any], tuple],
-    max_iter: int,
-    callback: Callable[..., Any] | None = None,
-    search: Callable[[Any], Iterates] | None = None,
-) -> Multistart:
-    """Follow ``descend(start)`` from each start, and ``search(state)`` from the lowest end.
-
-    Both end where nothing is to be gained. ``report(state)`` is a residual, and what else
-    ``callback(k, residual, ...)`` hears of each state, once, k counted on over the starts. If it
-    returns true, or at an interrupt, the lowest end so far is kept.
-    """
-    ends: list[tuple[Any, list[float]]] = []  # of the descents, and the values up to there
-    searched: list[tuple[Any, list[float]]] = []  # the same of the search
-
-    def paths() -> Iterator[tuple]:
-        for start in starts:
-            yield ends, [], islice(descend(start), 1 + max_iter)
-        if search is not None:
-            state, trace = min(ends, key=_value)
-            yield searched, [*trace], islice(search(state), 1, 2 + max_iter - len(trace))
-
-    def steps() -> Iterator[tuple]:
-        for kept, trace, path in paths():
-            place = len(kept)
-            for state in path:
-                trace.append(state.value)
-                kept[place:] = [(state, trace)]
-                yield state, *report(state)
-
-    run = iterate(where, steps(), -math.inf, sys.maxsize, callback, "ignore")
-    state, trace = min([*searched, *ends], key=_value)
-    reached, residual = tuple(map(_value, ends)), report(state)[0]
-    return Multistart(
-        state, run.stopped, run.interrupt, where, residual, tuple(trace), reached, max_iter
-    )
-
-
-def _value(end: tuple[Any, list[float]]) -> float:
-    return end[1][-1]
 
 
 def certificate(

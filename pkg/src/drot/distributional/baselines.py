@@ -14,13 +14,13 @@ from torch import Tensor
 from .._core.chance import Seed, as_rng
 from .._core.checks import as_count, as_points, as_symmetric, check_callback, check_squares
 from .._core.options import takes_options_of
-from .._core.run import OnFailure, multistart, read_limits
+from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
 from ..embeddings.embed import MAP_TOL
 from ..gromov.contraction import Unit
 from ..gromov.objective import from_pot
 from ..gromov.reading import as_weights
-from ..gromov.semirelaxed import conclude
+from ..gromov.search import multistart
 from .reduction import DistributionalReduction
 from .solve import TOL, SequentialOptions, distributional_reduction, solve
 
@@ -258,8 +258,8 @@ def coot_clustering(
     found = multistart("coot_clustering", couplings(), descend, lambda at: (at.fall,), max_iter)
     Z = (found.state.Z * unit.size + centre).to(dtype)
     objective = unit.objectives([found.state.value])[0]
-    return conclude(
-        DistributionalReduction, found, tol, on_failure, objective, unit,
+    return found.conclude(
+        DistributionalReduction, tol, on_failure, objective, unit,
         Z=Z, plan=found.state.T.to(dtype), structure=Z @ Z.T, products=0.0,
     )  # fmt: skip
 

@@ -14,19 +14,18 @@ from torch import Tensor
 
 from .._core.algebra import radius, ratio, total
 from .._core.checks import as_count
-from .._core.run import TOLERANCE, Multistart, OnFailure, end_of
+from .._core.run import TOLERANCE, OnFailure
 from ..costs.factored import Factored, gram
 from ..costs.kernels import KERNELS, squares
 from ..embeddings.descent import Evaluation, lbfgs, metric_of
 from ..embeddings.plans import Plan
 from ..embeddings.starts import random_start, spectral_start
-from ..gromov.contraction import LEAST, Contraction, Coupling, Unit, hard_plan, with_rows
-from ..gromov.descent import Problem, State
+from ..gromov.contraction import LEAST, Contraction, Coupling, Problem, State, hard_plan, with_rows
+from ..gromov.descent import row_moves
 from ..gromov.loss import LossName
-from ..gromov.moves import row_moves
 from ..gromov.objective import exact_objective
 from ..gromov.reading import as_cost, as_weights, refuse_distances
-from ..gromov.semirelaxed import SemiRelaxedGW, conclude
+from ..gromov.search import Multistart, SemiRelaxedGW, end_of
 from ..gromov.starts import Clusters, spectral_labels
 from ..spectral.kernel_pca import coordinates
 from .loss import Normalization, PrototypeLoss, kernel_structure, objective_at, read_terms
@@ -289,8 +288,8 @@ class ReductionProblem:
         terms = Contraction(self.cost, structure, self.loss)
         # squares cancel in single precision
         objective = exact_objective(terms, c.T) if self.loss.free else max(found.state.value, 0.0)
-        return conclude(
-            DistributionalReduction, found, tol, on_failure, objective, Unit(),
+        return found.conclude(
+            DistributionalReduction, tol, on_failure, objective,
             Z=Z, plan=c.T, structure=structure, products=self.terms.products,
         )  # fmt: skip
 

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from .._core.chance import Seed, as_rng
 from .._core.checks import as_count, check_choice
-from .._core.run import OnFailure, multistart, read_limits
+from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
 from ..embeddings.descent import ONE_PLACE
 from ..embeddings.embed import MAP_TOL
 from ..gromov.loss import LossName
-from ..gromov.semirelaxed import Callback
+from ..gromov.search import Callback, multistart
 from ..gromov.starts import as_init
 from .loss import Normalization
 from .reduction import (

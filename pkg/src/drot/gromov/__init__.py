@@ -1,7 +1,7 @@
 """Gromov-Wasserstein and its semi-relaxed form (Chapters 11 to 13).
 
 A call from the top: the input is read (``reading``) and, for the square loss, mostly brought to
-size 1 (``contraction.standard``); ``starts`` draws plans; ``_core.run.multistart`` follows
+size 1 (``contraction.standard``); ``starts`` draws plans; ``search.multistart`` follows
 ``descend(start)`` from each and then ``search(end)`` from the lowest. Both are paths. A descent is
 paths ``in_turn``: ``conditional_gradient``, ``mirror_descent``, ``row_moves``; of barycentres
 ``reduced_descent``, ``reassign``, ``polish``. A search goes on with a rough descent, then
@@ -11,7 +11,7 @@ paths ``in_turn``: ``conditional_gradient``, ``mirror_descent``, ``row_moves``; 
 from .barycenter import SemiRelaxedBarycenter
 from .kmeans import Coarsening, KernelKMeans, coarsen
 from .objective import GromovMonge, GromovWasserstein, gromov_monge, gw_gradient
-from .semirelaxed import SemiRelaxedGW
+from .search import SemiRelaxedGW
 
 __all__ = [
     "Coarsening", "GromovMonge", "GromovWasserstein", "KernelKMeans", "SemiRelaxedBarycenter",

@@ -23,15 +23,14 @@ from torch.nn.functional import normalize, pad
 from .._core.algebra import ratio, total
 from .._core.chance import Seed, as_rng
 from .._core.checks import as_count, as_flag
-from .._core.run import Iterates, OnFailure, end_of, in_turn, multistart, read_limits
+from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
-from .contraction import Contraction, Coupling, hard_plan, standard
-from .descent import SMALL, PlanProblem, Problem, lower_by
+from .contraction import SMALL, Contraction, Coupling, PlanProblem, Problem, hard_plan, standard
+from .descent import row_moves
 from .loss import LossName
-from .moves import row_moves
 from .objective import exact_objective
 from .reading import as_cost, as_weights
-from .semirelaxed import Callback, SemiRelaxedGW, conclude
+from .search import Callback, Iterates, SemiRelaxedGW, end_of, in_turn, lower_by, multistart
 from .starts import Clusters, HardInit, as_init, shuffled, starts
 
 _PAYS = 0.3  # of the best gain of one row: what the moves of several together have to gain
@@ -174,8 +173,8 @@ def srgw_barycenter(
     cell = problem.cell(found.state.T)  # without the rounding of the steps
     structure = torch.where(torch.outer(cell.q, cell.q) > 0, unit.entries(cell.structure), 0)
     objective = exact_objective(Contraction(cost, structure, seen.loss), cell.T)
-    return conclude(
-        SemiRelaxedBarycenter, found, tol, on_failure, objective, unit,
+    return found.conclude(
+        SemiRelaxedBarycenter, tol, on_failure, objective, unit,
         plan=cell.T, structure=structure, products=problem.terms.products,
     )  # fmt: skip
 

@@ -1,11 +1,17 @@
-"""The four-index sum of Gromov-Wasserstein as products of matrices (Chapters 11 to 14)."""
+r"""The four-index sum of Gromov-Wasserstein as products of matrices (Chapters 11 to 14).
+
+Over the plans with row sums w, and with :math:`q = T^\top \mathbf 1`, it is a quadratic, the
+:class:`Problem` :math:`c + q^\top f_2(\bar C) q - \langle C \, T \, h_2(\bar C), T \rangle`. The
+product is linear in T: a step along D costs the one of D, and a line search costs nothing more.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -15,6 +21,7 @@ from ..costs.array import Pairwise, tile_rows
 from ..costs.factored import Factored
 from .loss import Loss, LossName, as_loss
 
+SMALL = 1e-14  # of the scale of E: a smaller decrease is rounding
 LEAST = 1e-146  # whose square is the least of float64 that has all its digits
 
 
@@ -151,6 +158,9 @@ class Unit(NamedTuple):
         return tuple(exact if x == last else max(value, exact) for x, value in seen)
 
 
+SAME = Unit()
+
+
 def standard(
     cost: Pairwise, w: Tensor, loss: LossName | Loss, structure: Tensor | None = None
 ) -> tuple[Contraction, Unit]:
@@ -162,7 +172,7 @@ def standard(
     """
     loss = as_loss(loss)
     if not loss.free:
-        return Contraction(cost, structure, loss), Unit()
+        return Contraction(cost, structure, loss), SAME
     if isinstance(cost, Factored):
         cost, m = cost.shifted(w)
         largest = cost.bound
@@ -205,3 +215,96 @@ def hard_plan(labels: Tensor, w: Tensor, k: int) -> Tensor:
 def with_rows(T: Tensor, w: Tensor) -> Tensor:
     """The plan whose rows sum to w: the steps of a descent leave rounding there."""
     return T * (w / T.sum(dim=1).clamp_min(torch.finfo(w.dtype).tiny))[:, None]
+
+
+class Line(NamedTuple):
+    """E_L(T + t D) = E_L(T) + b t + a t^2 (book ``prp-line-search``)."""
+
+    a: float
+    b: float
+
+    def minimum(self) -> float:
+        """The best t in [0, 1]."""
+        if self.a > 0:
+            return min(1.0, max(0.0, -self.b / (2 * self.a)))
+        return 1.0 if self.a + self.b < 0 else 0.0
+
+
+@dataclass
+class State:
+    """A plan with what is known of it."""
+
+    T: Tensor  # (n, k)
+    CTh: Tensor  # (n, k) C T h2(Cbar)
+    q: Tensor  # (k,) column sums
+    value: float  # E_L
+
+
+class Known(TypedDict, total=False):
+    """What a problem need not make when it is asked for."""
+
+    constant: float
+    scale: float
+    diagonal: Tensor
+
+
+class PlanProblem:
+    """A function of the (n, k) plans with row sums w, made of E_L; it has ``half_gradient``."""
+
+    half_gradient: Callable[[Any], Tensor]
+
+    def __init__(self, terms: Contraction, w: Tensor, k: int = 0, **known: Unpack[Known]):
+        self.terms, self.w = terms, w
+        self.n, self.k = terms.n, k or terms.k
+        vars(self).update(known)
+        if "constant" not in known:  # which refuses what overflows, before there is a start
+            self.constant = terms.constant(w)
+
+    @cached_property
+    def scale(self) -> float:
+        """The size of the terms of E_L: what a residual is measured in."""
+        return self.terms.scale(self.w, self.constant) or 1.0  # C = 0 and Cbar = 0: E_L is 0
+
+    @cached_property
+    def diagonal(self) -> Tensor:
+        return self.terms.cost.diagonal()
+
+    def gap_at(self, state: Any, g: Tensor, best: Tensor) -> float:
+        """The gap where the half gradient and its smallest entry of each row are known."""
+        slope = total(g * state.T) - total(self.w * best)
+        return max(2 * slope / self.scale, 0.0)  # in this order what is not a number stays so
+
+    def gap(self, state: Any) -> float:
+        """Frank-Wolfe gap max <dE/dT, T - S> over plans S, in units of the scale."""
+        g = self.half_gradient(state)
+        return self.gap_at(state, g, g.min(dim=1).values)
+
+    def report(self, state: Any) -> tuple[float, Tensor]:
+        """What a caller hears of a state."""
+        return self.gap(state), state.T
+
+
+class Problem(PlanProblem):
+    """E_L between two similarities over the (n, k) plans with row sums w."""
+
+    def state(self, T: Tensor, CTh: Tensor | None = None) -> State:
+        """Evaluate a plan; CTh is taken as given where it is known."""
+        CTh = self.terms.product(T) if CTh is None else CTh
+        q = T.sum(dim=0)
+        value = self.constant + float(q @ (self.terms.f2 @ q)) - total(CTh * T)
+        return State(T, CTh, q, value)
+
+    def objective(self, T: Tensor) -> float:
+        """E_L(T), infinite where C > 0 meets Cbar = 0 under ``kl``."""
+        infinite = (self.terms.forbidden(T) & (T > 0)).any()
+        return math.inf if bool(infinite) else self.state(T).value
+
+    def half_gradient(self, state: State) -> Tensor:
+        """Half of dE_L/dT without the term that is constant in each row, (n, k)."""
+        return self.terms.f2 @ state.q - state.CTh
+
+    def line(self, D: Tensor, CDh: Tensor, g: Tensor) -> Line:
+        """The quadratic along D, with g the half gradient."""
+        qD = D.sum(dim=0)
+        curvature = float(qD @ (self.terms.f2 @ qD)) - total(CDh * D)
+        return Line(a=curvature, b=2 * total(g * D))

@@ -1,134 +1,39 @@
-r"""Descents of E_L over the plans with fixed row sums (Chapter 12).
+r"""Descents of a plan: conditional gradient, mirror descent, moves of single rows (Chapter 12).
 
-With :math:`q = T^\top \mathbf 1` and :math:`P = C \, T \, h_2(\bar C)`, the objective is
-:math:`c + q^\top f_2(\bar C) q - \langle P, T \rangle`, a quadratic. P is linear in T, so a step
-along a direction D costs the one product that makes P(D), and a line search costs nothing more.
+The first two are one product with C a step. The third is compiled. Move d from place a to place b
+in row i: :math:`T + d \, e_i (e_b - e_a)^\top` has, by
+:math:`E_L = c + q^\top f_2 q - \langle C T h_2, T \rangle`, the objective
+:math:`E_L + \beta d + \alpha d^2`, where :math:`g = \mathbf 1 (f_2 q)^\top - C T h_2` and
+
+.. math::
+
+    \beta = 2 (g_{ib} - g_{ia}), \qquad
+    \alpha = (f_2)_{aa} + (f_2)_{bb} - 2 (f_2)_{ab}
+             - C_{ii} \bigl( (h_2)_{aa} + (h_2)_{bb} - 2 (h_2)_{ab} \bigr) .
+
+:math:`C T h_2` changes by :math:`d \, C e_i (e_b - e_a)^\top h_2`. So one loop serves all
+losses. It sees some rows at a time, a small block of C: what they do to the others is one product
+after it. Wherever C is held, in tiles, by its factors or on a GPU, the block comes to the CPU.
+Nothing is compiled before its first call, and nothing is kept on disk.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple, TypedDict, Unpack
 
+import numba
+import numpy as np
 import torch
 from torch import Tensor
 
 from .._core.algebra import total
-from .._core.run import Iterates, end_of
-from .contraction import Contraction, hard_plan, with_rows
+from .contraction import SMALL, Problem, State, hard_plan, with_rows
+from .search import Iterates
 
-SMALL = 1e-14  # of the scale of E: a smaller decrease is rounding
-_STEPS = 500  # that follow a trial, at most
-
-
-class Line(NamedTuple):
-    """E_L(T + t D) = E_L(T) + b t + a t^2 (book ``prp-line-search``)."""
-
-    a: float
-    b: float
-
-    def minimum(self) -> float:
-        """The best t in [0, 1]."""
-        if self.a > 0:
-            return min(1.0, max(0.0, -self.b / (2 * self.a)))
-        return 1.0 if self.a + self.b < 0 else 0.0
-
-
-@dataclass
-class State:
-    """A plan with what is known of it."""
-
-    T: Tensor  # (n, k)
-    P: Tensor  # (n, k) C T h2(Cbar)
-    q: Tensor  # (k,) column sums
-    value: float  # E_L
-
-
-class Known(TypedDict, total=False):
-    """What a problem need not make when it is asked for."""
-
-    constant: float
-    scale: float
-    diagonal: Tensor
-
-
-class PlanProblem:
-    """A function of the (n, k) plans with row sums w, made of E_L; it has ``half_gradient``."""
-
-    half_gradient: Callable[[Any], Tensor]
-
-    def __init__(self, terms: Contraction, w: Tensor, k: int = 0, **known: Unpack[Known]):
-        self.terms, self.w = terms, w
-        self.n, self.k = terms.n, k or terms.k
-        vars(self).update(known)
-        if "constant" not in known:  # which refuses what overflows, before there is a start
-            self.constant = terms.constant(w)
-
-    @cached_property
-    def scale(self) -> float:
-        """The size of the terms of E_L: what a residual is measured in."""
-        return self.terms.scale(self.w, self.constant) or 1.0  # C = 0 and Cbar = 0: E_L is 0
-
-    @cached_property
-    def diagonal(self) -> Tensor:
-        return self.terms.cost.diagonal()
-
-    def gap_at(self, state: Any, g: Tensor, best: Tensor) -> float:
-        """The gap where the half gradient and its smallest entry of each row are known."""
-        slope = total(g * state.T) - total(self.w * best)
-        return max(2 * slope / self.scale, 0.0)  # in this order what is not a number stays so
-
-    def gap(self, state: Any) -> float:
-        """Frank-Wolfe gap max <dE/dT, T - S> over plans S, in units of the scale."""
-        g = self.half_gradient(state)
-        return self.gap_at(state, g, g.min(dim=1).values)
-
-    def report(self, state: Any) -> tuple[float, Tensor]:
-        """What a caller hears of a state."""
-        return self.gap(state), state.T
-
-
-class Problem(PlanProblem):
-    """E_L between two similarities over the (n, k) plans with row sums w."""
-
-    def state(self, T: Tensor, P: Tensor | None = None) -> State:
-        """Evaluate a plan; P is taken as given where it is known."""
-        P = self.terms.product(T) if P is None else P
-        q = T.sum(dim=0)
-        value = self.constant + float(q @ (self.terms.f2 @ q)) - total(P * T)
-        return State(T, P, q, value)
-
-    def objective(self, T: Tensor) -> float:
-        """E_L(T), infinite where C > 0 meets Cbar = 0 under ``kl``."""
-        infinite = (self.terms.forbidden(T) & (T > 0)).any()
-        return math.inf if bool(infinite) else self.state(T).value
-
-    def half_gradient(self, state: State) -> Tensor:
-        """Half of dE_L/dT without the term that is constant in each row, (n, k)."""
-        return self.terms.f2 @ state.q - state.P
-
-    def line(self, D: Tensor, PD: Tensor, g: Tensor) -> Line:
-        """The quadratic along D, with g the half gradient."""
-        qD = D.sum(dim=0)
-        curvature = float(qD @ (self.terms.f2 @ qD)) - total(PD * D)
-        return Line(a=curvature, b=2 * total(g * D))
-
-
-def lower_by(
-    problem: PlanProblem,
-    state: Any,
-    trials: Callable[[Any], Iterator],
-    moves: Callable[[Any], Iterates],
-) -> Iterates:
-    """To where moves lead from the first lower one of a state's trials, while there is one."""
-    while state is not None:
-        yield state
-        bound = state.value - SMALL * problem.scale
-        lower = (end_of(moves(new), _STEPS) for new in trials(state) if new.value < bound)
-        state = next(lower, None)
+_ROWS = 256  # of a block: its part of C stays in the cache
+_VISITS = 20  # of each row, before Python hears of a block again
+_PATIENCE = 10  # rounds of moves before rows that share mass find their shares at once
+_SHARES = 1000  # most of which one system of equations is solved
 
 
 def conditional_gradient(problem: Problem, state: State, tol: float) -> Iterates:
@@ -140,10 +45,10 @@ def conditional_gradient(problem: Problem, state: State, tol: float) -> Iterates
         if problem.gap_at(state, g, best) <= tol:
             return
         S = hard_plan(labels, problem.w, problem.k)
-        P = problem.terms.product(S)
-        D, PD = S - state.T, P - state.P
-        t = problem.line(D, PD, g).minimum()
-        state = problem.state(*((S, P) if t == 1 else (state.T + t * D, state.P + t * PD)))
+        CTh = problem.terms.product(S)
+        D, CDh = S - state.T, CTh - state.CTh
+        t = problem.line(D, CDh, g).minimum()
+        state = problem.state(*((S, CTh) if t == 1 else (state.T + t * D, state.CTh + t * CDh)))
 
 
 def mirror_descent(
@@ -157,10 +62,8 @@ def mirror_descent(
     less than a share of what the gap promised, a sign of mass on several places, which moves of
     single rows find sooner (book ``alg-srgw``).
     """
-    value, promised = math.inf, 1.0
-    adapt = not epsilon
-    eps = 0.1 * float(problem.half_gradient(state).std()) if adapt else epsilon
-    eps = eps or problem.scale
+    value, promised, adapt = math.inf, 1.0, not epsilon
+    eps = epsilon or 0.1 * float(problem.half_gradient(state).std()) or problem.scale
     # log T but for a number in each row; kept, so that mass too small for T can come back
     log_T = state.T.clamp_min(torch.finfo(state.T.dtype).tiny).log().log_softmax(dim=1)
     while True:
@@ -175,15 +78,191 @@ def mirror_descent(
         for _ in range(100):
             log_K = (log_T - 2 / eps * g).log_softmax(dim=1)
             T = with_rows(problem.w[:, None] * log_K.exp(), problem.w)
-            P = problem.terms.product(T)
+            CTh = problem.terms.product(T)
             D = T - state.T
-            line = problem.line(D, P - state.P, g)
+            line = problem.line(D, CTh - state.CTh, g)
             # of rows that sum to the same, each term of the divergence is 0 or more
             divergence = total(T * (log_K - log_T) - D)
             if not adapt or line.a <= eps * divergence + SMALL * problem.scale:
                 break
             eps *= 2
-        state = State(T, P, T.sum(dim=0), state.value + (line.a + line.b))
+        state = State(T, CTh, T.sum(dim=0), state.value + (line.a + line.b))
         log_T = log_K
         if adapt:
             eps /= 2
+
+
+@numba.njit(nogil=True, error_model="numpy")
+def _sweep(T, CTh, F, own, f2, h2, bound, share, step, gains, C, visits):
+    """Rows in turn make their moves until none gains; T, CTh (n, k) and F = f2 q (k,) follow.
+
+    ``gains`` (n,) gets what each row could gain when it was seen last. Without C, none moves.
+    """
+    n, k = T.shape
+    quiet, i = 0, 0
+    for _ in range(visits):
+        step[:] = 0.0
+        for turn in range(k):
+            # from the place that adds most to the gap; from any, where that does not gain
+            least, most, first = np.inf, 0.0, 0
+            for a in range(k):
+                least = min(least, F[a] - CTh[i, a])
+            for a in range(k):
+                blame = T[i, a] * (F[a] - CTh[i, a] - least)
+                if blame > most:
+                    most, first = blame, a
+            best, source, target, amount = 0.0, 0, 0, 0.0
+            for other in range(-1, k):
+                a = first if other < 0 else other
+                mass = T[i, a]
+                if best < 0 or mass <= 0:
+                    continue
+                for b in range(k):
+                    linear = 2 * (F[b] - CTh[i, b] - F[a] + CTh[i, a])
+                    quadratic = f2[a, a] + f2[b, b] - 2 * f2[a, b]
+                    quadratic -= own[i] * (h2[a, a] + h2[b, b] - 2 * h2[a, b])
+                    some = mass if -linear >= 2 * quadratic * mass else -linear / (2 * quadratic)
+                    change = (linear + quadratic * some) * some
+                    # near a minimum the change is rounding and the slope is not
+                    small = change >= -bound and linear * mass >= -share
+                    if some > 0 and change < best and not small:
+                        best, source, target, amount = change, a, b, some
+            gains[i] = best if turn == 0 else gains[i]
+            if best >= 0 or len(C) == 0:
+                break
+            T[i, source] = max(T[i, source] - amount, 0.0)
+            T[i, target] += amount
+            for c in range(k):
+                F[c] += amount * (f2[c, target] - f2[c, source])
+                once = amount * (h2[target, c] - h2[source, c])
+                CTh[i, c] += own[i] * once
+                step[c] += once
+        quiet += 1
+        if gains[i] < 0 and len(C) > 0:
+            quiet = 0
+            for j in range(n):
+                for c in range(k):
+                    CTh[j, c] += C[j, i] * step[c] if j != i else 0.0
+        if quiet == n:
+            return
+        i = i + 1 if i + 1 < n else 0
+
+
+def _numbers(x: Tensor) -> np.ndarray:
+    """What the loop reads: float64 on the CPU."""
+    return x.to("cpu", torch.float64).contiguous().numpy()
+
+
+def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = True) -> Iterates:
+    """Move mass of single rows, each from the place and to the place that lower E_L most.
+
+    A round visits the rows that can gain, a block at a time. Rows that share mass for many rounds
+    find their shares by systems of equations. Where no row gains, the two places whose exchange
+    gains most do so. Ends when nothing gains (book ``prp-row-move``; steps 2 and 3 of
+    ``alg-srgw``).
+    """
+    terms, n, k = problem.terms, problem.n, problem.k
+    small = 64 * torch.finfo(state.T.dtype).eps  # of what is rounding
+    bound, share = small * problem.scale / n, max(small, tol) * problem.scale / (n * k)
+    f2, h2, step, gains = _numbers(terms.f2), _numbers(terms.h2), np.empty(k), np.empty(n)
+    rest, own = (f2, h2, bound, share, step, gains), problem.diagonal
+    known, none, rounds = _numbers(own), np.empty((0, 0)), 0
+    while True:
+        yield state
+        F, T, CTh = f2 @ _numbers(state.q), state.T, state.CTh
+        _sweep(_numbers(T), _numbers(CTh), F, known, *rest, none, n)
+        if (gains < 0).any():
+            T, CTh = T.clone(), CTh.clone()
+            for rows in torch.from_numpy(gains < 0).to(T.device).nonzero()[:, 0].split(_ROWS):
+                some = T[rows], CTh[rows], own[rows], terms.cost.entries(rows)
+                t, cth, here, block = map(_numbers, some)
+                _sweep(t, cth, F, here, *rest, block, _VISITS * len(rows))
+                after = torch.from_numpy(t).to(T)
+                CTh += terms.columns(rows, (after - T[rows]) @ terms.h2)
+                T[rows] = after
+        if bool((T != state.T).any()):
+            state, rounds = problem.state(T, CTh), rounds + 1
+            if rounds % _PATIENCE == 0:
+                state = on_support(problem, state)
+            continue
+        lower = exchanged(problem, state, small * problem.scale) if exchanges else None
+        if lower is None or not lower.value < state.value:  # what is left is rounding
+            return
+        state = lower
+
+
+def on_support(problem: Problem, state: State) -> State:
+    """Active-set steps to where E_L is least among the plans of the same support.
+
+    Moves of single rows approach the minimum of such a quadratic by a factor a round. A step goes
+    there at once or, where there is none, along a direction without curvature, until a place of
+    some row is empty; then again. A plan with too many shares stays as it is.
+    """
+    terms = problem.terms
+    while True:
+        rows = ((state.T > 0).sum(dim=1) > 1).nonzero()[:, 0]
+        T = state.T[rows]  # (r, k)
+        i, a = (T > 0).nonzero().unbind(dim=1)  # row and place of each share, (m,)
+        if not 0 < len(i) <= _SHARES:
+            return state
+        free = T.argmax(dim=1)[i] != a  # the largest of each row takes what the others leave
+        Z = torch.eye(len(i)).to(T)[:, free]  # (m, m - r)
+        Z[~free] = -(i[~free, None] == i[free]).to(T)
+        H = terms.f2[a][:, a] - terms.cost.entries(rows)[i][:, i] * terms.h2[a][:, a]  # (m, m)
+        way, convex = _downhill(Z.T @ H @ Z, Z.T @ problem.half_gradient(state)[rows][i, a])
+        way = Z @ way
+        room = torch.where(way < 0, -T[i, a] / way, torch.inf)  # (m,) steps to the ends
+        wall = float(room.min())
+        t = min(1.0, wall) if convex else wall
+        if not bool((t * way).isfinite().all()):  # equations without a solution, but for rounding
+            return state
+        D = torch.zeros_like(T)
+        D[i, a] = torch.where(room <= t, -T[i, a], t * way)
+        new = state.T.clone()
+        new[rows] = (T + D).clamp_min_(0)
+        lower = problem.state(new, state.CTh + terms.columns(rows, D @ terms.h2))
+        if not lower.value <= state.value + SMALL * problem.scale:  # rounding
+            return state
+        state = lower
+        if t < wall:
+            return state
+
+
+def _downhill(H: Tensor, slope: Tensor) -> tuple[Tensor, bool]:
+    """Where y H y / 2 + slope y is least; else a direction that it falls along, not convex."""
+    factor, failed = torch.linalg.cholesky_ex(H)
+    if not failed:
+        return -torch.cholesky_solve(slope[:, None], factor)[:, 0], True
+    j = int(failed) - 1  # with the entries before it, this one has no curvature left
+    factor = torch.linalg.cholesky_ex(H[:j, :j])[0]
+    way = torch.zeros_like(slope)
+    way[:j], way[j] = -torch.cholesky_solve(H[:j, j, None], factor)[:, 0], 1
+    return torch.where(way @ slope > 0, -way, way), False
+
+
+def exchanged(problem: Problem, state: State, bound: float) -> State | None:
+    """Exchange the two places whose exchange lowers E_L most; None where none does.
+
+    With M = T^T C T the objective is c + <q q^T, f2> - <M, h2>, and an exchange permutes M and q.
+    """
+    terms = problem.terms
+    now = terms.couple(state.T)
+    change = _exchange_change(torch.outer(now.q, now.q), terms.f2)
+    change = change - _exchange_change(now.M, terms.h2)  # (k, k)
+    best = int(change.argmin())
+    if not float(change.flatten()[best]) < -bound:
+        return None
+    order = torch.arange(problem.k, device=now.q.device)
+    a, b = divmod(best, problem.k)
+    order[a], order[b] = b, a
+    return problem.state(now.T[:, order], now.CT[:, order] @ terms.h2)
+
+
+def _exchange_change(M: Tensor, h: Tensor) -> Tensor:
+    """The change of <M, h> when rows and columns a and b of M change places, (k, k) in a, b."""
+    A, d, e = M @ h, M.diagonal(), h.diagonal()
+    diag = A.diagonal()
+    moved = A + A.T - diag[:, None] - diag  # sum_l (M_bl - M_al) (h_al - h_bl)
+    ends = (M - d[:, None]) * (e[:, None] - h)  # its term l = a
+    moved = moved - ends - ends.T
+    return 2 * moved + (d - d[:, None]) * (e[:, None] - e)

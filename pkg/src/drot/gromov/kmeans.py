@@ -14,12 +14,12 @@ from torch import Tensor
 from .._core.algebra import ratio, total
 from .._core.chance import Seed, as_rng
 from .._core.checks import as_count, as_real
-from .._core.run import OnFailure, in_turn, multistart, read_limits
+from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
 from .barycenter import Cell, Reduced, reassign, reduced_descent
-from .contraction import Contraction, Unit, hard_plan, in_double
+from .contraction import SAME, Contraction, hard_plan, in_double
 from .reading import as_cost, as_coupling, as_weights, refuse_distances
-from .semirelaxed import SemiRelaxedGW
+from .search import SemiRelaxedGW, in_turn, multistart
 from .starts import Clusters, HardInit, as_init, starts
 
 
@@ -136,7 +136,7 @@ def kernel_kmeans(
     labels = torch.where(mass > 0, labels, far.argmin(dim=1))
     fine = Contraction(in_double(problem.terms.cost, problem.terms.loss), None, "square")
     exact = Means(fine, w.double(), k).hard(labels).value
-    values = (exact, *Unit().objectives(found.ends, found.state.value, exact))
+    values = (exact, *SAME.objectives(found.ends, found.state.value, exact))
     value, *ends = (x if x < -16 * rounding else max(x, 0.0) for x in values)
     return found.give(KernelKMeans(labels, value, ends=tuple(ends), **certificate))
 

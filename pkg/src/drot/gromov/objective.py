@@ -15,8 +15,7 @@ from torch import Tensor
 from .._core.checks import check_choice
 from .._core.run import OnFailure, certificate, read_limits
 from .._core.threads import by_size
-from .contraction import Contraction, in_double, standard
-from .descent import Problem
+from .contraction import Contraction, Problem, in_double, standard
 from .loss import LossName
 from .reading import as_coupling, as_terms, as_weights
 

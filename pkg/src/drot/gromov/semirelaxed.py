@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeVar, get_args
+from typing import Literal, get_args
 
 import torch
 from numpy.typing import ArrayLike
@@ -13,74 +12,22 @@ from torch import Tensor
 
 from .._core.chance import Seed, as_rng
 from .._core.checks import as_count, as_flag, check_choice
-from .._core.run import Iterates, Multistart, OnFailure, end_of, in_turn, multistart, read_limits
-from .._core.saving import Saved
+from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
-from .contraction import Unit, standard, with_rows
-from .descent import Problem, State, conditional_gradient, lower_by, mirror_descent
+from .contraction import Problem, State, standard, with_rows
+from .descent import conditional_gradient, mirror_descent, row_moves
 from .loss import LossName
-from .moves import row_moves
 from .objective import exact_objective, finite_objective
 from .reading import as_terms, as_weights
+from .search import Callback, Iterates, SemiRelaxedGW, end_of, in_turn, lower_by, multistart
 from .starts import ROUGH, Clusters, Init, as_init, match, shuffled, soft_start, starts
 
 Solver = Literal["conditional_gradient", "mirror_descent"]
-Callback = Callable[[int, float, Tensor], bool | None]
 
 _SOFT = 0.1  # a mirror descent cannot leave a plan's zeros: this share of it starts uniform
 _DEALS = 30  # for each start, that lead nowhere
 _BRIEFLY = 10  # rounds of moves after a deal
 _SHORT = 0.02  # mirror steps that gain less of what the gap promised are left to moves of rows
-
-
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class SemiRelaxedGW(Saved):
-    """A plan whose row sums are given and whose column sums are learned."""
-
-    plan: Tensor  # (n, k) T, of total mass 1
-    objective: float  # E_L(T)
-    residual: float  # Frank-Wolfe gap over the scale of E_L: what `tol` bounded
-    n_iter: int  # of the best start
-    converged: bool
-    trace: tuple[float, ...]  # E_L at the best start and after each of its iterations
-    ends: tuple[float, ...]  # E_L reached from each start
-    products: float  # products of C with an (n, k) matrix, all starts together
-
-    @property
-    def weights(self) -> Tensor:
-        """The learned weights, (k,), the column sums of the plan."""
-        return self.plan.sum(dim=0)
-
-    @property
-    def labels(self) -> Tensor:
-        """Where most of each point's mass goes, (n,); -1 of a point without mass."""
-        return self.plan.argmax(dim=1).masked_fill(~self.plan.any(dim=1), -1)
-
-    @property
-    def n_starts(self) -> int:
-        """How many starts were tried."""
-        return len(self.ends)
-
-    def __repr__(self) -> str:
-        n, k = self.plan.shape
-        return (
-            f"{type(self).__name__}({n} x {k}, objective={self.objective:.6g}, "
-            f"residual={self.residual:.1e}, n_iter={self.n_iter}, n_starts={self.n_starts})"
-        )
-
-
-Kind = TypeVar("Kind", bound=SemiRelaxedGW)
-
-
-def conclude(
-    kind: type[Kind], found: Multistart, tol: float, on_failure: OnFailure, objective: float,
-    unit: Unit, **fields: Any,
-) -> Kind:  # fmt: skip
-    """The result of a search: ``objective`` is exact at its end, ``unit`` that of its values."""
-    last = found.state.value
-    trace, ends = (unit.objectives(x, last, objective) for x in (found.trace, found.ends))
-    certificate = found.certificate(tol, on_failure)
-    return found.give(kind(objective=objective, trace=trace, ends=ends, **certificate, **fields))
 
 
 @by_size
@@ -224,7 +171,6 @@ def semi_relaxed_gw(
     rounding = torch.finfo(w.dtype).eps * w[:, None]  # what the steps left of what went elsewhere
     T = with_rows(found.state.T.masked_fill(rounding >= found.state.T, 0), w)
     objective = (exact_objective if found.interrupt else finite_objective)(terms, T)
-    return conclude(
-        SemiRelaxedGW, found, tol, on_failure, objective, unit,
-        plan=T, products=problem.terms.products,
-    )  # fmt: skip
+    return found.conclude(
+        SemiRelaxedGW, tol, on_failure, objective, unit, plan=T, products=problem.terms.products
+    )

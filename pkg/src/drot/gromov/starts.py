@@ -14,12 +14,11 @@ from torch import Tensor
 
 from .._core.algebra import EXTRA, leading
 from .._core.checks import check_choice
-from .._core.run import end_of
 from ..costs.array import Pairwise, as_pairwise
-from .contraction import Contraction, hard_plan
-from .descent import Problem
-from .moves import row_moves
+from .contraction import Contraction, Problem, hard_plan
+from .descent import row_moves
 from .reading import as_coupling
+from .search import end_of
 
 Init = Literal["kmeans", "spectral", "random", "product"]
 HardInit = Literal["kmeans", "spectral", "random"]

@@ -1,0 +1,163 @@
+"""Multistart and iterated local search over plans, and their result (Chapters 12 to 14).
+
+A path is an iterator of states whose ``value`` falls.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypeVar
+
+from torch import Tensor
+
+from .._core.run import Ended, OnFailure, certificate, iterate
+from .._core.saving import Saved
+from .contraction import SAME, SMALL, PlanProblem, Unit
+
+Iterates = Iterator[Any]  # the start first, no gain at the end
+Callback = Callable[[int, float, Tensor], bool | None]
+
+_STEPS = 500  # that follow a trial, at most
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class SemiRelaxedGW(Saved):
+    """A plan whose row sums are given and whose column sums are learned."""
+
+    plan: Tensor  # (n, k) T, of total mass 1
+    objective: float  # E_L(T)
+    residual: float  # Frank-Wolfe gap over the scale of E_L: what `tol` bounded
+    n_iter: int  # of the best start
+    converged: bool
+    trace: tuple[float, ...]  # E_L at the best start and after each of its iterations
+    ends: tuple[float, ...]  # E_L reached from each start
+    products: float  # products of C with an (n, k) matrix, all starts together
+
+    @property
+    def weights(self) -> Tensor:
+        """The learned weights, (k,), the column sums of the plan."""
+        return self.plan.sum(dim=0)
+
+    @property
+    def labels(self) -> Tensor:
+        """Where most of each point's mass goes, (n,); -1 of a point without mass."""
+        return self.plan.argmax(dim=1).masked_fill(~self.plan.any(dim=1), -1)
+
+    @property
+    def n_starts(self) -> int:
+        """How many starts were tried."""
+        return len(self.ends)
+
+    def __repr__(self) -> str:
+        n, k = self.plan.shape
+        return (
+            f"{type(self).__name__}({n} x {k}, objective={self.objective:.6g}, "
+            f"residual={self.residual:.1e}, n_iter={self.n_iter}, n_starts={self.n_starts})"
+        )
+
+
+Kind = TypeVar("Kind", bound=SemiRelaxedGW)
+
+
+def in_turn(paths: Iterable[Callable[[Any], Iterates]], state: Any) -> Iterates:
+    """One path after the other, each from where the one before it ended."""
+    yield state
+    for path in paths:
+        for state in islice(path(state), 1, None):  # noqa: B020
+            yield state
+
+
+def end_of(path: Iterates, most: int) -> Any:
+    """The last of at most so many states."""
+    return deque(islice(path, most), maxlen=1)[0]
+
+
+def lower_by(
+    problem: PlanProblem,
+    state: Any,
+    trials: Callable[[Any], Iterator],
+    moves: Callable[[Any], Iterates],
+) -> Iterates:
+    """Iterated local search: to where moves lead from a state's first lower trial, and again."""
+    while state is not None:
+        yield state
+        bound = state.value - SMALL * problem.scale
+        lower = (end_of(moves(new), _STEPS) for new in trials(state) if new.value < bound)
+        state = next(lower, None)
+
+
+@dataclass(frozen=True)
+class Multistart(Ended):
+    """The descent that ended lowest, among those from several starts."""
+
+    where: str
+    residual: float
+    trace: tuple[float, ...]  # value at its start and after each iteration
+    ends: tuple[float, ...]  # the values reached from each start
+    max_iter: int
+
+    def certificate(self, tol: float, on_failure: OnFailure) -> dict[str, Any]:
+        """That of this end, which is no failure where somebody chose it."""
+        n_iter, on_failure = len(self.trace) - 1, "ignore" if self.stopped else on_failure
+        spent = n_iter >= self.max_iter
+        return certificate(self.where, self.residual, n_iter, tol, on_failure, spent)
+
+    def conclude(
+        self, kind: type[Kind], tol: float, on_failure: OnFailure, objective: float,
+        unit: Unit = SAME, **fields: Any,
+    ) -> Kind:  # fmt: skip
+        """The result: ``objective`` is exact at this end, ``unit`` that of the values."""
+        last = self.state.value
+        trace, ends = (unit.objectives(x, last, objective) for x in (self.trace, self.ends))
+        fields |= self.certificate(tol, on_failure)
+        return self.give(kind(objective=objective, trace=trace, ends=ends, **fields))
+
+
+def multistart(
+    where: str,
+    starts: Iterable,
+    descend: Callable[[Any], Iterates],
+    report: Callable[[Any], tuple],
+    max_iter: int,
+    callback: Callable[..., Any] | None = None,
+    search: Callable[[Any], Iterates] | None = None,
+) -> Multistart:
+    """Follow ``descend(start)`` from each start, and ``search(state)`` from the lowest end.
+
+    Both end where nothing is to be gained. ``report(state)`` is a residual, and what else
+    ``callback(k, residual, ...)`` hears of each state, once, k counted on over the starts. If it
+    returns true, or at an interrupt, the lowest end so far is kept.
+    """
+    ends: list[tuple[Any, list[float]]] = []  # of the descents, and the values up to there
+    searched: list[tuple[Any, list[float]]] = []  # the same of the search
+
+    def paths() -> Iterator[tuple]:
+        for start in starts:
+            yield ends, [], islice(descend(start), 1 + max_iter)
+        if search is not None:
+            state, trace = min(ends, key=_value)
+            yield searched, [*trace], islice(search(state), 1, 2 + max_iter - len(trace))
+
+    def steps() -> Iterator[tuple]:
+        for kept, trace, path in paths():
+            place = len(kept)
+            for state in path:
+                trace.append(state.value)
+                kept[place:] = [(state, trace)]
+                yield state, *report(state)
+
+    run = iterate(where, steps(), -math.inf, sys.maxsize, callback, "ignore")
+    state, trace = min([*searched, *ends], key=_value)
+    reached, residual = tuple(map(_value, ends)), report(state)[0]
+    return Multistart(
+        state, run.stopped, run.interrupt, where, residual, tuple(trace), reached, max_iter
+    )
+
+
+def _value(end: tuple[Any, list[float]]) -> float:
+    return end[1][-1]

@@ -93,22 +93,22 @@ def test_lem_reduced_barycenter(loss):
     for scale, _ in itertools.product((1e-3, 0.1), range(20)):
         assert energy(A, np.abs(C + scale * rng.normal(size=(3, 3))), T, loss) > best
     terms = reduced(A, w, 3, loss)
-    cell = terms.cell(T)
+    cell = terms.state(T)
     np.testing.assert_allclose(cell.structure, C, atol=1e-12)
     assert cell.value == pytest.approx(best, abs=1e-12)
     # the gradient of the reduced objective is the partial one at the mean, by differences
     G, eps = 2 * terms.half_gradient(cell), 1e-6
     for D in (soft(w, 3, 5) - T, torch.eye(3).double()[[0, 1, 2] * 2] * w[:, None] - T):
-        slope = (terms.cell(T + eps * D).value - terms.cell(T - eps * D).value) / (2 * eps)
+        slope = (terms.state(T + eps * D).value - terms.state(T - eps * D).value) / (2 * eps)
         assert float((G * D).sum()) == pytest.approx(slope, abs=1e-7)
     # as a column runs empty the value tends to that of two clusters
     thin = T.clone()
     thin[:, 1] += thin[:, 2]
     thin[:, 2] = 0
-    values = [terms.cell(thin + s * (T - thin)).value for s in (1e-2, 1e-4, 1e-6, 0.0)]
+    values = [terms.state(thin + s * (T - thin)).value for s in (1e-2, 1e-4, 1e-6, 0.0)]
     assert abs(values[2] - values[3]) < 1e-4 and abs(values[0] - values[3]) < 1e-1
     assert values[3] == pytest.approx(value(A.numpy(), thin.numpy(), loss), abs=1e-12)
-    assert (terms.cell(thin).structure[2] == 0).all()
+    assert (terms.state(thin).structure[2] == 0).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -154,34 +154,34 @@ def srgw_barycenter(
     steps, *singles = (partial(path, problem, tol=tol) for path in paths)
     moves, descend = partial(in_turn, singles), partial(in_turn, [steps, *singles])
 
-    def merging(cell: Cell) -> Iterator[Cell]:
-        for new in merged(problem, cell, draw.points()):
+    def merging(state: Fitted) -> Iterator[Fitted]:
+        for new in merged(problem, state, draw.points()):
             yield end_of(moves(new), 1 + max_iter)
 
-    def dealing(cell: Cell) -> Iterator[Cell]:
+    def dealing(state: Fitted) -> Iterator[Fitted]:
         for _ in range(_DEALS * n_starts):
-            yield end_of(steps(problem.cell(shuffled(cell.T, 2, rng))), 1 + max_iter)
+            yield end_of(steps(problem.state(shuffled(state.T, 2, rng))), 1 + max_iter)
 
     drawn = k > 1 and not isinstance(kinds, Tensor)
     trials = [f for f, use in ((merging, k > 2), (dealing, drawn)) if use and refine]
     search = partial(in_turn, [partial(lower_by, problem, trials=f, moves=moves) for f in trials])
     plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
-    cells = map(problem.cell, plans)
+    states = map(problem.state, plans)
     found = multistart(
-        "srgw_barycenter", cells, descend, problem.report, max_iter, callback, search
+        "srgw_barycenter", states, descend, problem.report, max_iter, callback, search
     )
-    cell = problem.cell(found.state.T)  # without the rounding of the steps
-    structure = torch.where(torch.outer(cell.q, cell.q) > 0, unit.entries(cell.structure), 0)
-    objective = exact_objective(Contraction(cost, structure, seen.loss), cell.T)
+    state = problem.state(found.state.T)  # without the rounding of the steps
+    structure = torch.where(torch.outer(state.q, state.q) > 0, unit.entries(state.structure), 0)
+    objective = exact_objective(Contraction(cost, structure, seen.loss), state.T)
     return found.conclude(
         SemiRelaxedBarycenter, tol, on_failure, objective, unit,
-        plan=cell.T, structure=structure, products=problem.terms.products,
+        plan=state.T, structure=structure, products=problem.terms.products,
     )  # fmt: skip
 
 
 @dataclass(eq=False)
-class Cell(Coupling):
-    """A plan with its best structure, and the objective of both."""
+class Fitted(Coupling):
+    """A plan with the structure that fits it best, and the objective of both."""
 
     structure: Tensor  # (k, k)
     value: float
@@ -190,33 +190,33 @@ class Cell(Coupling):
 class Reduced(PlanProblem):
     """min over Cbar of E_L(C, Cbar, T), as a function of the plan T with row sums w."""
 
-    def cell(self, T: Tensor, CT: Tensor | None = None) -> Cell:
+    def state(self, T: Tensor, CT: Tensor | None = None) -> Fitted:
         c = self.terms.couple(T, CT)
         value = self.constant - total(self.kept(c.M, torch.outer(c.q, c.q)))
-        return Cell(**vars(c), structure=c.means, value=value)
+        return Fitted(**vars(c), structure=c.means, value=value)
 
-    def hard(self, labels: Tensor) -> Cell:
-        return self.cell(hard_plan(labels, self.w, self.k))
+    def hard(self, labels: Tensor) -> Fitted:
+        return self.state(hard_plan(labels, self.w, self.k))
 
     def kept(self, M: Tensor, mass: Tensor) -> Tensor:
         """mass f1(M / mass), entry by entry; 0 for an empty cluster."""
         loss = self.terms.loss
         return mass * loss.f1(ratio(M, mass).clamp(loss.low, loss.high))  # where rounding left it
 
-    def half_gradient(self, cell: Any) -> Tensor:
+    def half_gradient(self, state: Any) -> Tensor:
         """Half of the derivative by T, which is that at the fixed best structure, (n, k)."""
         loss = self.terms.loss
-        return loss.f2(cell.structure) @ cell.q - cell.CT @ loss.h2(cell.structure)
+        return loss.f2(state.structure) @ state.q - state.CT @ loss.h2(state.structure)
 
-    def at(self, cell: Cell) -> Problem:
-        """The plan's problem at the fixed structure of a cell."""
-        c = Contraction(self.terms.cost, cell.structure, self.terms.loss)
-        return Problem(c, self.w, constant=self.constant)
+    def at(self, state: Fitted) -> Problem:
+        """The plan's problem at the fixed structure of a state."""
+        terms = Contraction(self.terms.cost, state.structure, self.terms.loss)
+        return Problem(terms, self.w, constant=self.constant)
 
-    def changes(self, cell: Cell, source: Tensor, mass: Tensor) -> Tensor:
+    def changes(self, state: Fitted, source: Tensor, mass: Tensor) -> Tensor:
         """Of the reduced objective, when row i sends some mass from source_i to b, (n, k)."""
-        U, own = mass[:, None] * cell.CT, mass.square() * self.diagonal
-        moves = (self.change(cell.M, cell.q, source, b, mass, U, own) for b in range(self.k))
+        U, own = mass[:, None] * state.CT, mass.square() * self.diagonal
+        moves = (self.change(state.M, state.q, source, b, mass, U, own) for b in range(self.k))
         return torch.stack(list(moves), dim=1)
 
     def change(
@@ -242,29 +242,29 @@ class Reduced(PlanProblem):
         return torch.where(source == b, 0, 2 * change.sum(dim=(0, 2)) - corners)
 
 
-def reduced_descent(problem: Reduced, cell: Cell, tol: float, parts: bool = True) -> Iterates:
+def reduced_descent(problem: Reduced, state: Fitted, tol: float, parts: bool = True) -> Iterates:
     """Conditional gradient: all of the way where that pays, as it does where it is concave.
 
     Otherwise by the best length at the fixed structure, whose objective lies above the reduced
     one and touches it at the plan, so that both fall.
     """
     while True:
-        yield cell
-        g = problem.half_gradient(cell)
+        yield state
+        g = problem.half_gradient(state)
         best, labels = g.min(dim=1)
-        if problem.gap_at(cell, g, best) <= tol:
+        if problem.gap_at(state, g, best) <= tol:
             return
         new = problem.hard(labels)
-        if parts and new.value > cell.value - SMALL * problem.scale:
-            D, CD, fixed = new.T - cell.T, new.CT - cell.CT, problem.at(cell)
+        if parts and new.value > state.value - SMALL * problem.scale:
+            D, CD, fixed = new.T - state.T, new.CT - state.CT, problem.at(state)
             t = fixed.line(D, CD @ fixed.terms.h2, g).minimum()
-            new = problem.cell(cell.T + t * D, cell.CT + t * CD)
-        if not new.value < cell.value - SMALL * problem.scale:
+            new = problem.state(state.T + t * D, state.CT + t * CD)
+        if not new.value < state.value - SMALL * problem.scale:
             return
-        cell = new
+        state = new
 
 
-def reassign(problem: Reduced, cell: Cell, tol: float) -> Iterates:
+def reassign(problem: Reduced, state: Fitted, tol: float) -> Iterates:
     """Move single rows between clusters, the structure following, while that pays.
 
     The change of the reduced objective has a closed form, O(k) for each of the n k candidates.
@@ -272,9 +272,9 @@ def reassign(problem: Reduced, cell: Cell, tol: float) -> Iterates:
     """
     bound, most = max(SMALL, 1e-3 * tol) * problem.scale, problem.n
     while True:
-        yield cell
-        mass, source = cell.T.max(dim=1)
-        changes = problem.changes(cell, source, mass)
+        yield state
+        mass, source = state.T.max(dim=1)
+        changes = problem.changes(state, source, mass)
         gain = changes.min(dim=1).values
         # the first that gains as much: rounding does not choose between empty clusters
         target = (changes <= gain[:, None] + SMALL * problem.scale).int().argmax(dim=1)
@@ -282,43 +282,43 @@ def reassign(problem: Reduced, cell: Cell, tol: float) -> Iterates:
         rows = gain.argsort()[: int((gain < -bound).sum())]  # those that gain most first
         count = min(most, len(rows))
         while count:
-            some, T = rows[:count], cell.T.clone()
+            some, T = rows[:count], state.T.clone()
             T[some] += D[some]
-            new = problem.cell(T, cell.CT + problem.terms.columns(some, D[some]))
-            if new.value - cell.value <= _PAYS * float(gain[rows[0]]):
+            new = problem.state(T, state.CT + problem.terms.columns(some, D[some]))
+            if new.value - state.value <= _PAYS * float(gain[rows[0]]):
                 break
             count = count // 4 or int(count > 1)
         else:
             return  # what is left is rounding
-        cell, most = new, 2 * count
+        state, most = new, 2 * count
 
 
-def polish(problem: Reduced, cell: Cell, tol: float) -> Iterates:
+def polish(problem: Reduced, state: Fitted, tol: float) -> Iterates:
     """Parts of the mass of single rows at the fixed structure, then the structure, in turn.
 
     For the points that a similarity which is not conditionally definite leaves between clusters.
     """
     while True:
-        yield cell
-        if problem.gap(cell) <= tol:
+        yield state
+        if problem.gap(state) <= tol:
             return
-        fixed = problem.at(cell)
-        start = fixed.state(cell.T, cell.CT @ fixed.terms.h2)
+        fixed = problem.at(state)
+        start = fixed.state(state.T, state.CT @ fixed.terms.h2)
         T = end_of(row_moves(fixed, start, tol, exchanges=False), 1 + _PARTS).T
-        new = problem.cell(T)
-        if new.value > cell.value + SMALL * problem.scale or bool((T == cell.T).all()):
+        new = problem.state(T)
+        if new.value > state.value + SMALL * problem.scale or bool((T == state.T).all()):
             return
-        cell = new
+        state = new
 
 
-def merged(problem: Reduced, cell: Cell, points: Tensor) -> Iterator[Cell]:
-    """Cells with two clusters merged and a third split, the most promising first.
+def merged(problem: Reduced, state: Fitted, points: Tensor) -> Iterator[Fitted]:
+    """States with two clusters merged and a third split, the most promising first.
 
     ``points`` (n, r) say how to split.
     """
-    labels = cell.T.argmax(dim=1)
+    labels = state.T.argmax(dim=1)
     upper = upper_halves(points, labels, problem.w, problem.k)
-    for a, b, c in promising(merges(problem, cell), splits(problem, cell, upper)):
+    for a, b, c in promising(merges(problem, state), splits(problem, state, upper)):
         trial = torch.where(labels == b, a, labels)
         yield problem.hard(torch.where((labels == c) & upper, b, trial))
 
@@ -336,23 +336,23 @@ def promising(merges: Tensor, splits: Tensor) -> list[tuple[int, ...]]:
     return [tuple(pair[1:]) for pair in nsmallest(_TRIES, pairs) if pair[0] < math.inf]
 
 
-def merges(problem: Reduced, cell: Cell) -> Tensor:
+def merges(problem: Reduced, state: Fitted) -> Tensor:
     """The change of the objective when clusters a < b become one, (k, k); inf elsewhere."""
-    M, q = cell.M, cell.q
+    M, q = state.M, state.q
     source = torch.arange(len(q), device=q.device)
     found = [problem.change(M, q, source, b, q, M, M.diagonal()) for b in range(len(q))]
     return torch.stack(found, dim=1).masked_fill(source[:, None] >= source, torch.inf)
 
 
-def splits(problem: Reduced, cell: Cell, upper: Tensor) -> Tensor:
+def splits(problem: Reduced, state: Fitted, upper: Tensor) -> Tensor:
     """The change of the objective when a cluster's upper half becomes one more, (k,)."""
-    H = torch.where(upper[:, None], cell.T, 0.0)  # (n, k)
+    H = torch.where(upper[:, None], state.T, 0.0)  # (n, k)
     CH, half = problem.terms.times(H), H.sum(dim=0)
-    U, own = CH.T @ cell.T, (H * CH).sum(dim=0)  # (k, k), (k,)
-    M, q = pad(cell.M, (0, 1, 0, 1)), pad(cell.q, (0, 1))  # with an empty cluster
+    U, own = CH.T @ state.T, (H * CH).sum(dim=0)  # (k, k), (k,)
+    M, q = pad(state.M, (0, 1, 0, 1)), pad(state.q, (0, 1))  # with an empty cluster
     source = torch.arange(problem.k, device=q.device)
     found = problem.change(M, q, source, problem.k, half, pad(U, (0, 1)), own)
-    return torch.where((half > 0) & (half < cell.q), found, torch.inf)
+    return torch.where((half > 0) & (half < state.q), found, torch.inf)
 
 
 def upper_halves(points: Tensor, labels: Tensor, w: Tensor, k: int) -> Tensor:

@@ -16,7 +16,7 @@ from .._core.chance import Seed, as_rng
 from .._core.checks import as_count, as_real
 from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
-from .barycenter import Cell, Reduced, reassign, reduced_descent
+from .barycenter import Fitted, Reduced, reassign, reduced_descent
 from .contraction import SAME, Contraction, hard_plan, in_double
 from .reading import as_cost, as_coupling, as_weights, refuse_distances
 from .search import SemiRelaxedGW, in_turn, multistart
@@ -123,10 +123,10 @@ def kernel_kmeans(
     plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
     problem = Means(Contraction(cost.centred(w), None, "square"), w, k)
 
-    cells = (problem.hard(plan.argmax(dim=1)) for plan in plans)
+    states = (problem.hard(plan.argmax(dim=1)) for plan in plans)
     lloyd = partial(reduced_descent, problem, tol=0.0, parts=False)
     descend = partial(in_turn, [lloyd, partial(reassign, problem, tol=0.0)])
-    found = multistart("kernel_kmeans", cells, descend, problem.report, max_iter)
+    found = multistart("kernel_kmeans", states, descend, problem.report, max_iter)
     mass, labels = found.state.T.max(dim=1)
     gain = -float(problem.changes(found.state, labels, mass).min())
     rounding = torch.finfo(w.dtype).eps * float(w @ cost.diagonal().abs())  # of equal points
@@ -149,24 +149,24 @@ class Means(Reduced):
         scale = float(w @ own.abs()) or 1.0  # 0 of points in one place
         super().__init__(terms, w, k, constant=float(w @ own), scale=scale, diagonal=own)
 
-    def cell(self, T: Tensor, CT: Tensor | None = None) -> Cell:
+    def state(self, T: Tensor, CT: Tensor | None = None) -> Fitted:
         """Of M and of the structure, the diagonal is all that counts."""
         CT = self.terms.times(T) if CT is None else CT
         q, M = T.sum(dim=0), (T * CT).sum(dim=0)
-        return Cell(T, CT, M, q, ratio(M, q.square()), self.constant - total(ratio(M, q)))
+        return Fitted(T, CT, M, q, ratio(M, q.square()), self.constant - total(ratio(M, q)))
 
-    def half_gradient(self, cell: Any) -> Tensor:
+    def half_gradient(self, state: Any) -> Tensor:
         """Half the squared distances to the means, but for a term of the row, (n, k)."""
-        share = ratio(torch.ones_like(cell.q), cell.q)
-        return cell.structure / 2 - cell.CT * share
+        share = ratio(torch.ones_like(state.q), state.q)
+        return state.structure / 2 - state.CT * share
 
-    def changes(self, cell: Cell, source: Tensor, mass: Tensor) -> Tensor:
+    def changes(self, state: Fitted, source: Tensor, mass: Tensor) -> Tensor:
         """By each move of one point, means following (Hartigan), (n, k)."""
-        far = self.diagonal[:, None] + 2 * self.half_gradient(cell)
-        d, here = mass[:, None], cell.q[source, None]
+        far = self.diagonal[:, None] + 2 * self.half_gradient(state)
+        d, here = mass[:, None], state.q[source, None]
         rest = (here - d).masked_fill(here - d <= 1e-12 * here, torch.inf)
         leave = far.gather(1, source[:, None]) * d * here / rest  # (n, 1)
-        q = cell.q.clamp_min(torch.finfo(d.dtype).tiny)
+        q = state.q.clamp_min(torch.finfo(d.dtype).tiny)
         enter = far * (d * q / (d + q))
         return (enter - leave).scatter_(1, source[:, None], 0)
 

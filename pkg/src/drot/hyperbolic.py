@@ -24,7 +24,7 @@ from ._core.chance import Seed, as_rng
 from ._core.checks import as_count, as_points, as_positive, check_choice
 from ._core.options import takes_options_of
 from .costs.kernels import KERNELS, KernelName
-from .distributional.loss import kernel_structure, objective_at, pair_forces
+from .distributional.loss import value_and_forces
 from .distributional.reduction import DistributionalReduction, ReductionProblem
 from .distributional.solve import SearchOptions, Start, solve
 from .distributional.solve import distributional_reduction as euclidean_reduction
@@ -227,8 +227,8 @@ class HyperbolicProblem(ReductionProblem):
     ``residual_at`` (in bandwidths, by ``size``) is small. k-means takes ``cloud``, ``centroids``.
     """
 
-    def __init__(self, *problem: Any, gamma: float = 1.0, **terms: Any):
-        super().__init__(*problem, **terms)
+    def __init__(self, *arguments: Any, gamma: float = 1.0, **options: Any):
+        super().__init__(*arguments, **options)
         self.gamma = gamma
 
     def log_kernel(self, Z: Tensor) -> Tensor:
@@ -247,12 +247,10 @@ class HyperbolicProblem(ReductionProblem):
             return Evaluation(value=math.inf, attraction=none, repulsion=none)
         log = self.log_kernel(to_lorentz(ends))
         M, q = c.M.to(log), c.q.to(log)
-        C, h2 = kernel_structure(log.detach(), M, q, self.normalization, self.loss)
-        value = objective_at(C, h2, M, q, self.constant, self.loss)
-        attract, repel = (
-            torch.autograd.grad(log, x, -weights, retain_graph=True)[0]
-            for weights in pair_forces(C, M, q, self.loss)
+        value, *forces = value_and_forces(
+            log.detach(), M, q, self.constant, self.normalization, self.loss
         )
+        attract, repel = (torch.autograd.grad(log, x, -w, retain_graph=True)[0] for w in forces)
         return Evaluation(value=value, attraction=attract, repulsion=repel)
 
     def update_positions(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:

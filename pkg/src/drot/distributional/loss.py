@@ -32,13 +32,9 @@ from ..gromov.loss import Loss, LossName, as_loss
 Normalization = Literal["sum", "rows", "doubly_stochastic", "none"]
 
 
-def _tiny(x: Tensor) -> float:
-    return torch.finfo(x.dtype).tiny
-
-
 def _least(x: Tensor) -> float:
     """A weight that no sum notices, and whose inverse stays in range when squared."""
-    return _tiny(x) ** 0.5
+    return torch.finfo(x.dtype).tiny ** 0.5
 
 
 def scaling_factors(
@@ -61,7 +57,8 @@ def scaling_factors(
     if normalization == "sum":
         half = zero + (r.sum().log() - (q @ (kernel @ q)).log()) / 2
         return half, half, total(r)
-    target = torch.where(used, ratio(r, q), r.sum()).clamp_min(_tiny(q))  # sum of M: mean of C
+    target = torch.where(used, ratio(r, q), r.sum())  # sum of M: mean of C
+    target = target.clamp_min(torch.finfo(q.dtype).tiny)
     if normalization == "rows":
         seen = kernel @ q
         return target.log() - torch.where(used, seen, seen + _least(q)).log(), zero, total(r)
@@ -117,7 +114,7 @@ def objective_at(C: Tensor, h2: Tensor, M: Tensor, q: Tensor, constant: float, l
     return constant + total(torch.outer(q, q) * loss.f2(C)) - total(M * h2)
 
 
-def read_terms(
+def read_kernel(
     kernel: str, normalization: Normalization | None, loss: LossName | None
 ) -> tuple[Normalization, Loss]:
     """The normalisation and loss of a kernel: usual ones where none is given, else of its kind."""
@@ -143,10 +140,13 @@ def read_terms(
     return chosen, found
 
 
-def pair_forces(C: Tensor, M: Tensor, q: Tensor, loss: Loss) -> tuple[Tensor, Tensor]:
-    """Weights (k, k) that attract and repel: minus their difference is dE / d log K."""
+def value_and_forces(
+    log_K: Tensor, M: Tensor, q: Tensor, constant: float, normalization: Normalization, loss: Loss
+) -> tuple[float, Tensor, Tensor]:
+    """E_L, and weights (k, k) that attract and repel: minus their difference is dE / d log K."""
+    C, h2 = kernel_structure(log_K, M, q, normalization, loss)
     pull = loss.pull(C)
-    return pull * M, pull * (q[:, None] * q) * C
+    return objective_at(C, h2, M, q, constant, loss), pull * M, pull * (q[:, None] * q) * C
 
 
 class PrototypeLoss(KernelLoss):
@@ -165,7 +165,7 @@ class PrototypeLoss(KernelLoss):
         :math:`c = \sum_{ij} f_1(C_{ij}) w_i w_j`.
     kernel : {"student", "gaussian"}
     normalization : {"sum", "rows", "doubly_stochastic", "none"}
-    loss : {"kl", "square"}
+    loss : Loss
         ``square`` knows ``sum``, which is then the best single factor, and ``none``.
     """
 
@@ -177,16 +177,16 @@ class PrototypeLoss(KernelLoss):
         *,
         kernel: str,
         normalization: Normalization,
-        loss: LossName | Loss = "kl",
+        loss: Loss,
     ):
         self.M, self.q, self.offset = M, q, constant
-        self.normalization, self.loss = normalization, as_loss(loss)
+        self.normalization, self.loss = normalization, loss
         plan = M
-        if not self.loss.log:  # weights for starts and steps, in the unit of the gradient
+        if not loss.log:  # weights for starts and steps, in the unit of the gradient
             mass = torch.outer(q, q)
             plan = M.clamp_min(0)
             plan = plan if bool((plan > 0).any()) else mass
-            plan = plan * ((total(self.loss.pull(ratio(M, mass)) * M) or 2.0) / total(plan))
+            plan = plan * ((total(loss.pull(ratio(M, mass)) * M) or 2.0) / total(plan))
         own = Plan(plan, symmetric=True)  # the solver's: nothing is looked for in it
         super().__init__(own, kernel, symmetric=True, diagonal=True)
         self.symmetric = normalization != "rows"
@@ -202,11 +202,10 @@ class PrototypeLoss(KernelLoss):
         if self.loss.log:
             return super().evaluate(Z, warm=warm, tol=tol)
         D = squares(Z, Z)
-        log_K = -self.profile.cost(D)
-        C, h2 = kernel_structure(log_K, self.M, self.q, self.normalization, self.loss)
-        value = objective_at(C, h2, self.M, self.q, self.offset, self.loss)
+        value, *forces = value_and_forces(
+            -self.profile.cost(D), self.M, self.q, self.offset, self.normalization, self.loss
+        )
         far = 1 - torch.eye(len(Z)).to(Z)  # who pulls at itself would hide who pulls at others
-        forces = pair_forces(C, self.M, self.q, self.loss)
         weights = (far * self.profile.slope(D) * w for w in forces)
         attract, repel = (4 * (w.sum(dim=1, keepdim=True) * Z - w @ Z) for w in weights)
         return Evaluation(value=value, attraction=attract, repulsion=repel)

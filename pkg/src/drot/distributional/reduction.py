@@ -28,7 +28,7 @@ from ..gromov.reading import as_cost, as_weights, refuse_distances
 from ..gromov.search import Multistart, SemiRelaxedGW, end_of
 from ..gromov.starts import Clusters, spectral_labels
 from ..spectral.kernel_pca import coordinates
-from .loss import Normalization, PrototypeLoss, kernel_structure, objective_at, read_terms
+from .loss import Normalization, PrototypeLoss, kernel_structure, objective_at, read_kernel
 
 OutputKernel = Literal["student", "gaussian", "gram"]
 Clustering = Literal["spectral", "kmeans"]
@@ -116,7 +116,7 @@ class ReductionProblem:
         weights: ArrayLike | None = None,
     ):
         self.kernel = kernel
-        self.normalization, self.loss = read_terms(kernel, normalization, loss)
+        self.normalization, self.loss = read_kernel(kernel, normalization, loss)
         self.cost = as_cost(similarity, "similarity", self.loss)
         cure = "of squared distances D pass drot.symmetric_entropic_affinity(D, perplexity=...)"
         refuse_distances(self.cost, "similarity", cure)
@@ -328,12 +328,12 @@ class InnerProductProblem(ReductionProblem):
 
 def make_problem(
     similarity, n_prototypes: int, *, kernel: OutputKernel = "student",
-    **terms: Unpack[ProblemOptions],
+    **options: Unpack[ProblemOptions],
 ) -> ReductionProblem:  # fmt: skip
     """The problem for a kernel or for inner products."""
     gram = isinstance(kernel, str) and kernel == "gram"  # an array compares entry by entry
     kind = InnerProductProblem if gram else ReductionProblem  # which refuse others
-    return kind(similarity, n_prototypes, kernel=kernel, **terms)
+    return kind(similarity, n_prototypes, kernel=kernel, **options)
 
 
 def _centred(Z: Tensor) -> Tensor:

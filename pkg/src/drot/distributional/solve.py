@@ -201,10 +201,10 @@ def solve(
     make: Callable[..., ReductionProblem] = make_problem, descend: bool = True,
     kernel: OutputKernel, n_starts: int, clustering: Clustering, tol: float | None, max_iter: int,
     random_state: Seed, callback: Callback | None = None, on_failure: OnFailure,
-    **terms: Unpack[ProblemOptions],
+    **options: Unpack[ProblemOptions],
 ) -> DistributionalReduction:  # fmt: skip
     """The lowest end of the descents from all starts; without descents, the lowest start."""
-    problem = make(similarity, n_prototypes, kernel=kernel, **terms)
+    problem = make(similarity, n_prototypes, kernel=kernel, **options)
     tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
     first = partial(starts, problem, init, n_starts, clustering, random_state, tol, descend)
     blocks: Callable[[Iterate], Iterator[Iterate]]

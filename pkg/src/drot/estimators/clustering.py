@@ -17,7 +17,7 @@ from ..affinities.rows import entropic_affinity
 from ..affinities.umap import membership_rows, umap_membership
 from ..costs.distances import sqeuclidean
 from ..costs.factored import factored_sqeuclidean, gram
-from ..distributional.loss import Normalization, read_terms
+from ..distributional.loss import Normalization, read_kernel
 from ..distributional.reduction import Clustering, DistributionalReduction, OutputKernel
 from ..distributional.solve import distributional_reduction
 from ..graphs.graph import fuzzy_union
@@ -365,7 +365,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
         return "gram" if self._similarity_name() == "gram" else "student"
 
     def _loss(self) -> Loss:
-        return read_terms(self._kernel(), self.normalization, self.loss)[1]
+        return read_kernel(self._kernel(), self.normalization, self.loss)[1]
 
     def _keep(self, found: DistributionalReduction) -> None:
         super()._keep(found)

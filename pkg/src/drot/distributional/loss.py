@@ -27,6 +27,7 @@ from ..embeddings.descent import Evaluation
 from ..embeddings.kernel_matrix import KernelMatrix, Normalizer
 from ..embeddings.losses import KernelLoss
 from ..embeddings.plans import Plan
+from ..gromov.contraction import Coupling
 from ..gromov.loss import Loss, LossName, as_loss
 
 Normalization = Literal["sum", "rows", "doubly_stochastic", "none"]
@@ -157,12 +158,10 @@ class PrototypeLoss(KernelLoss):
 
     Parameters
     ----------
-    M : Tensor, shape (k, k), symmetric
-        :math:`T^\top C \, T`; non-negative for ``kl``.
-    q : Tensor, shape (k,)
-        Weights, of sum 1.
+    c : Coupling
+        With :math:`M = T^\top C \, T` (k, k), non-negative for ``kl``, and the weights q (k,).
     constant : float
-        :math:`c = \sum_{ij} f_1(C_{ij}) w_i w_j`.
+        :math:`\sum_{ij} f_1(C_{ij}) w_i w_j`.
     kernel : {"student", "gaussian"}
     normalization : {"sum", "rows", "doubly_stochastic", "none"}
     loss : Loss
@@ -170,16 +169,10 @@ class PrototypeLoss(KernelLoss):
     """
 
     def __init__(
-        self,
-        M: Tensor,
-        q: Tensor,
-        constant: float,
-        *,
-        kernel: str,
-        normalization: Normalization,
-        loss: Loss,
+        self, c: Coupling, constant: float, kernel: str, normalization: Normalization, loss: Loss
     ):
-        self.M, self.q, self.offset = M, q, constant
+        M, q = self.M, self.q = c.M, c.q
+        self.offset = constant
         self.normalization, self.loss = normalization, loss
         plan = M
         if not loss.log:  # weights for starts and steps, in the unit of the gradient

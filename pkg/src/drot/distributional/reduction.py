@@ -220,10 +220,7 @@ class ReductionProblem:
 
     def position_loss(self, c: Coupling) -> PrototypeLoss:
         """E_L as a function of the positions alone."""
-        return PrototypeLoss(
-            c.M, c.q, self.constant, kernel=self.kernel, normalization=self.normalization,
-            loss=self.loss,
-        )  # fmt: skip
+        return PrototypeLoss(c, self.constant, self.kernel, self.normalization, self.loss)
 
     def update_positions(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
         """Better positions for a plan, by L-BFGS."""

@@ -27,7 +27,7 @@ from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
 from .contraction import SMALL, Contraction, Coupling, PlanProblem, Problem, hard_plan, standard
 from .descent import row_moves
-from .loss import LossName
+from .loss import LossName, as_loss
 from .objective import exact_objective
 from .reading import as_cost, as_weights
 from .search import Callback, Iterates, SemiRelaxedGW, end_of, in_turn, lower_by, multistart
@@ -148,7 +148,7 @@ def srgw_barycenter(
     refine = as_flag("refine", refine)
     w, rng = as_weights(weights, n, cost, "weights"), as_rng(random_state)
     kinds = as_init(init, w, k, get_args(HardInit))
-    seen, unit = standard(cost, w, loss)
+    seen, unit = standard(cost, w, as_loss(loss))
     problem, draw = Reduced(seen, w, k), Clusters(seen.cost, w, k, rng)
     paths = (reduced_descent, reassign, polish) if refine else (reduced_descent,)
     steps, *singles = (partial(path, problem, tol=tol) for path in paths)

@@ -78,7 +78,7 @@ class Contraction:
         return whole if self.loss.free else self.cost.with_zeros(whole)
 
     def couple(self, T: Tensor, CT: Tensor | None = None) -> Coupling:
-        """M is symmetric, and not below 0 if C is not, as in exact arithmetic."""
+        """What a structure sees of a plan; M is symmetric, and not below 0 if C is not."""
         CT = self.times(T) if CT is None else CT
         M = T.T @ CT
         M = (M + M.T) / 2
@@ -162,15 +162,14 @@ SAME = Unit()
 
 
 def standard(
-    cost: Pairwise, w: Tensor, loss: LossName | Loss, structure: Tensor | None = None
+    cost: Pairwise, w: Tensor, loss: Loss, structure: Tensor | None = None
 ) -> tuple[Contraction, Unit]:
-    """The problem of (C - m) / s and (Cbar - m) / s, with m = w^T C w and s a power of 2.
+    """The standardised problem: (C - m) / s and (Cbar - m) / s, m = w^T C w and s a power of 2.
 
     The square loss sees differences of C and Cbar alone. Of these numbers, at most about 1, the
     squares stay in range, and neither tolerance nor rounding is that of a common offset. Another
     loss sees more: there both stay as they are.
     """
-    loss = as_loss(loss)
     if not loss.free:
         return Contraction(cost, structure, loss), SAME
     if isinstance(cost, Factored):

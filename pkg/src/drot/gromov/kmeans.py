@@ -131,14 +131,14 @@ def kernel_kmeans(
     gain = -float(problem.changes(found.state, labels, mass).min())
     rounding = torch.finfo(w.dtype).eps * float(w @ cost.diagonal().abs())  # of equal points
     found = replace(found, residual=max(0.0, gain) / (problem.scale + rounding or 1.0))
-    certificate = found.certificate(tol, on_failure)
+    ended = found.certificate(tol, on_failure)
     far = problem.half_gradient(found.state).masked_fill(found.state.q == 0, torch.inf)
     labels = torch.where(mass > 0, labels, far.argmin(dim=1))
     fine = Contraction(in_double(problem.terms.cost, problem.terms.loss), None, "square")
     exact = Means(fine, w.double(), k).hard(labels).value
     values = (exact, *SAME.objectives(found.ends, found.state.value, exact))
     value, *ends = (x if x < -16 * rounding else max(x, 0.0) for x in values)
-    return found.give(KernelKMeans(labels, value, ends=tuple(ends), **certificate))
+    return found.give(KernelKMeans(labels, value, ends=tuple(ends), **ended))
 
 
 class Means(Reduced):

@@ -137,7 +137,7 @@ def semi_relaxed_gw(
     tol, max_iter = read_limits(tol, max_iter, on_failure, terms.cost.dtype)
     n_starts = as_count("n_starts", n_starts, 1)
     w, rng = as_weights(weights_x, terms.n, terms.cost), as_rng(random_state)
-    seen, unit = standard(terms.cost, w, loss, terms.structure)
+    seen, unit = standard(terms.cost, w, terms.loss, terms.structure)
     problem = Problem(seen, w)
     kinds, rough, mirror = as_init(init, w, terms.k), max(tol, ROUGH), solver == "mirror_descent"
     deals = _DEALS * (1 if isinstance(kinds, Tensor) else n_starts)

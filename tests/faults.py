@@ -510,6 +510,7 @@ labels :: NAME must be a .* plan; .*; of labels numpy.eye\(.\)\[labels\] / 10 is
 wrong sum :: NAME must be a plan whose row sums :: 2 * v
 [membership]
 no label :: NAME must be 10 whole labels from 0 :: put(v, -1) | v[:5] | put(v, nan) | []
+infinite :: NAME must be 10 whole labels from 0 :: put(v, inf)
 strings :: TypeError: NAME cannot be read as an array of numbers :: list("aaaabbbccc")
 sparse
 [y]

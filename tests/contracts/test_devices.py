@@ -94,6 +94,13 @@ def test_estimator(name, gpu):
             assert vars(there)[key].shape == value.shape
 
 
+def test_medoids_of_a_loaded_result(gpu):
+    """Which is on the CPU, by a similarity that is not."""
+    C = drot.gram(np.random.default_rng(0).normal(size=(9, 3))).dense().exp()
+    found = drot.cluster_then_reduce(C, 3)
+    assert torch.equal(found.medoids(C.to(gpu)).cpu(), found.medoids(C))
+
+
 # --------------------------------------------------------------------- what a GPU would wait for
 POINTS = 120
 

@@ -76,8 +76,7 @@ class DistributionalReduction(SemiRelaxedGW):
         if cost.shape[0] != n:
             raise ValueError(f"similarity compares {cost.shape[0]} points and the plan has {n}")
         T = self.plan.to(cost.device, cost.dtype)
-        best = (cost @ T).argmax(dim=0)
-        return torch.where(self.weights > 0, best, -1)
+        return (cost @ T).argmax(dim=0).masked_fill(~T.any(dim=0), -1)
 
     def __repr__(self) -> str:
         n, k = self.plan.shape

@@ -223,7 +223,7 @@ def coarsen(similarity, membership, *, weights: ArrayLike | None = None) -> Coar
     w = as_weights(weights, n, cost, "weights")
     T = as_real(membership, "membership").to(w.device)
     if T.ndim != 2:
-        if T.shape != (n,) or not bool(((T >= 0) & (T.round() == T)).all()):
+        if T.shape != (n,) or not bool(((T >= 0) & (T.frac() == 0)).all()):
             raise ValueError(f"membership must be {n} whole labels from 0, or an ({n}, k) plan")
         if int(T.max()) >= n:
             raise ValueError(f"membership has the label {int(T.max())}; {n} points have fewer")

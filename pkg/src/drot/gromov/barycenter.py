@@ -250,9 +250,8 @@ def reduced_descent(problem: Reduced, state: Fitted, tol: float, parts: bool = T
     """
     while True:
         yield state
-        g = problem.half_gradient(state)
-        best, labels = g.min(dim=1)
-        if problem.gap_at(state, g, best) <= tol:
+        g, _, labels, gap = problem.oracle(state)
+        if gap <= tol:
             return
         new = problem.hard(labels)
         if parts and new.value > state.value - SMALL * problem.scale:

@@ -268,15 +268,17 @@ class PlanProblem:
     def diagonal(self) -> Tensor:
         return self.terms.cost.diagonal()
 
-    def gap_at(self, state: Any, g: Tensor, best: Tensor) -> float:
-        """The gap where the half gradient and its smallest entry of each row are known."""
-        slope = total(g * state.T) - total(self.w * best)
-        return max(2 * slope / self.scale, 0.0)  # in this order what is not a number stays so
+    def oracle(self, state: Any) -> tuple[Tensor, Tensor, Tensor, float]:
+        """Linear minimisation: half gradient, least entry of each row and its place, and gap."""
+        g = self.half_gradient(state)
+        least, labels = g.min(dim=1)
+        slope = total(g * state.T) - total(self.w * least)
+        gap = max(2 * slope / self.scale, 0.0)  # in this order what is not a number stays so
+        return g, least, labels, gap
 
     def gap(self, state: Any) -> float:
         """Frank-Wolfe gap max <dE/dT, T - S> over plans S, in units of the scale."""
-        g = self.half_gradient(state)
-        return self.gap_at(state, g, g.min(dim=1).values)
+        return self.oracle(state)[-1]
 
     def report(self, state: Any) -> tuple[float, Tensor]:
         """What a caller hears of a state."""

@@ -40,9 +40,8 @@ def conditional_gradient(problem: Problem, state: State, tol: float) -> Iterates
     """Steps to the plan that the gradient likes best, each of the best length."""
     while True:
         yield state
-        g = problem.half_gradient(state)
-        best, labels = g.min(dim=1)
-        if problem.gap_at(state, g, best) <= tol:
+        g, _, labels, gap = problem.oracle(state)
+        if gap <= tol:
             return
         S = hard_plan(labels, problem.w, problem.k)
         CTh = problem.terms.product(S)
@@ -68,13 +67,11 @@ def mirror_descent(
     log_T = state.T.clamp_min(torch.finfo(state.T.dtype).tiny).log().log_softmax(dim=1)
     while True:
         yield state
-        g = problem.half_gradient(state)
-        best = g.min(dim=1).values
-        gap = problem.gap_at(state, g, best)
+        g, least, _, gap = problem.oracle(state)
         if gap <= tol or value - state.value < share * promised:
             return
         value, promised = state.value, gap * problem.scale
-        g = g - best[:, None]  # the same in each row: what has settled is 0, without rounding
+        g = g - least[:, None]  # the same in each row: what has settled is 0, without rounding
         for _ in range(100):
             log_K = (log_T - 2 / eps * g).log_softmax(dim=1)
             T = with_rows(problem.w[:, None] * log_K.exp(), problem.w)

@@ -243,7 +243,7 @@ class HyperbolicProblem(ReductionProblem):
         x = x.detach().requires_grad_()
         ends = exponential_map(self.gamma * x, v)
         if not float(ends.detach().norm(dim=1).max()) <= math.sinh(_FAR):
-            none = torch.full_like(v, math.nan)  # no certificate
+            none = torch.full_like(v, math.nan)  # no residual
             return Evaluation(value=math.inf, attraction=none, repulsion=none)
         log = self.log_kernel(to_lorentz(ends))
         M, q = c.M.to(log), c.q.to(log)

@@ -98,15 +98,15 @@ def iterate(
         stopped, text = True, f"{where}: interrupted after {number} iterations; what they gave is"
         interrupt = Interrupted(f"{text} the `.result` of this exception")
     chosen, spent = "ignore" if stopped else on_failure, number >= max_iter
-    found = certificate(where, trace[-1], number, tol, chosen, spent, trace)
+    found = certify(where, trace[-1], number, tol, chosen, spent, trace)
     return Course(state, stopped, interrupt, found)
 
 
-def certificate(
+def certify(
     where: str, residual: float, n_iter: int, tol: float, on_failure: OnFailure, spent: bool = True,
     trace: Iterable[float] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The fields ``residual``, ``n_iter`` and ``converged`` (``residual <= tol``) of a result,
+    """A result's certificate: ``residual``, ``n_iter`` and ``converged`` (``residual <= tol``),
     and a ``trace``; a run that did not converge fails as ``on_failure`` says.
 
     A residual that is not a number counts as a failure; ``spent`` says that the budget ended it.

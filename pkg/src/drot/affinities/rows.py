@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .._core.algebra import exp, log_sum_exp
 from .._core.checks import as_count, as_perplexity, as_positive, check_choice, refuse_entries
-from .._core.run import OnFailure, certificate, read_limits
+from .._core.run import OnFailure, certify, read_limits
 from .._core.threads import by_size
 from ..costs.array import (
     Diagonal,
@@ -207,7 +207,7 @@ def entropic_affinity(
     eps, lam, gap = cost.join([solved.T]).T.contiguous()
     evaluations = int(cost.ranks.total(torch.tensor(evaluations, device=cost.device)))
     trace, residual = cost.ranks.largest(trace, cost.device), float(gap.abs().max())
-    found = certificate("entropic_affinity", residual, len(trace), tol, on_failure, trace=trace)
+    found = certify("entropic_affinity", residual, len(trace), tol, on_failure, trace=trace)
     return EntropicAffinity(cost=cost, eps=eps, lam=lam, passes=evaluations / n, **found)
 
 
@@ -218,7 +218,7 @@ def entropic_rows(cost: Tensor, perplexity: ArrayLike, rows: Tensor) -> Tensor:
     tol, max_iter = read_limits(None, 100, "raise", cost.dtype)
     xi = as_perplexity(perplexity, len(cost), cost.device)
     log_eps, _, gap, errors, _ = solve_rows(cost, xi, rows, tol, max_iter)
-    certificate("rows of new points", float(gap.abs().max()), len(errors), tol, "raise")
+    certify("rows of new points", float(gap.abs().max()), len(errors), tol, "raise")
     # float32 has more digits of these than of their logarithms
     return torch.softmax(-(cost - cost.amin(dim=1, keepdim=True)) / log_eps.exp()[:, None], dim=1)
 
@@ -295,7 +295,7 @@ def gaussian_affinity(
     lam = cost.map(lambda _, tile: log_sum_exp(tile / -nu).mul_(-nu))
     says = f"{{at}} of this cost leaves the range of {lam.dtype} at bandwidth={nu:g}; pass a "
     refuse_entries(~lam.isfinite(), lam, says + "bandwidth nearer to the costs")
-    found = certificate("gaussian_affinity", residual, len(trace), tol, on_failure, trace=trace)
+    found = certify("gaussian_affinity", residual, len(trace), tol, on_failure, trace=trace)
     return GaussianAffinity(cost=cost, nu=nu, lam=lam, passes=passes + 1.0, **found)
 
 

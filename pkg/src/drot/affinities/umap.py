@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .._core.algebra import exp
 from .._core.checks import as_count, as_number, as_positive, refuse_entries
-from .._core.run import OnFailure, certificate, read_limits
+from .._core.run import OnFailure, certify, read_limits
 from .._core.threads import by_size
 from ..costs.array import Nearest, WithoutDiagonal, as_pairwise, smallest
 from .bandwidths import find_roots
@@ -123,7 +123,7 @@ def umap_membership(
     says = f"{{at}} of the cost has fewer than {k - 1} finite entries for neighbours"
     refuse_entries(~most.isfinite(), most, says)
     rho, sigma, floored, gap, trace = _bandwidths(values, k, rank, tol, max_iter)
-    found = certificate("umap_membership", gap, len(trace), tol, on_failure, trace=trace)
+    found = certify("umap_membership", gap, len(trace), tol, on_failure, trace=trace)
     near = Nearest(values, columns, n, whole.block, ranks=whole.ranks)
     return UMAPMembership(cost=near, rho=rho, sigma=sigma, floored=floored, passes=1.0, **found)
 
@@ -165,7 +165,7 @@ def membership_rows(
     tol, max_iter = read_limits(None, 100, "raise", cost.dtype)
     found = _bandwidths(values, n_neighbors, local_connectivity, tol, max_iter, mean_sum)
     rho, sigma, _, gap, trace = found
-    certificate("rows of new points", gap, len(trace), tol, "raise")
+    certify("rows of new points", gap, len(trace), tol, "raise")
     return torch.zeros_like(cost).scatter_(1, columns, _logs(values, rho, sigma).exp_())
 
 

@@ -131,7 +131,7 @@ def kernel_kmeans(
     gain = -float(problem.changes(found.state, labels, mass).min())
     rounding = torch.finfo(w.dtype).eps * float(w @ cost.diagonal().abs())  # of equal points
     found = replace(found, residual=max(0.0, gain) / (problem.scale + rounding or 1.0))
-    ended = found.certificate(tol, on_failure)
+    ended = found.certify(tol, on_failure)
     far = problem.half_gradient(found.state).masked_fill(found.state.q == 0, torch.inf)
     labels = torch.where(mass > 0, labels, far.argmin(dim=1))
     fine = Contraction(in_double(problem.terms.cost, problem.terms.loss), None, "square")

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.checks import check_choice
-from .._core.run import OnFailure, certificate, read_limits
+from .._core.run import OnFailure, certify, read_limits
 from .._core.threads import by_size
 from .contraction import Contraction, Problem, in_double, standard
 from .loss import LossName
@@ -292,7 +292,7 @@ def gromov_wasserstein(
     plan, log = solve(C / size, structure / size, w, q, G0=start, symmetric=True, log=True, **ask)
     *_, before, last = map(float, log["loss"])
     residual, n_iter = abs(before - last) / max(scale, abs(last)), len(log["loss"]) - 1
-    found = certificate("gromov_wasserstein", residual, n_iter, tol, on_failure)
+    found = certify("gromov_wasserstein", residual, n_iter, tol, on_failure)
     plan = plan.to(terms.cost.dtype)
     value = finite_objective(terms, plan)
     return GromovWasserstein(value, plan, **found)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from .._core.run import Ended, OnFailure, certificate, iterate
+from .._core.run import Ended, OnFailure, certify, iterate
 from .._core.saving import Saved
 from .contraction import SAME, SMALL, PlanProblem, Unit
 
@@ -101,11 +101,11 @@ class Multistart(Ended):
     ends: tuple[float, ...]  # the values reached from each start
     max_iter: int
 
-    def certificate(self, tol: float, on_failure: OnFailure) -> dict[str, Any]:
-        """That of this end, which is no failure where somebody chose it."""
+    def certify(self, tol: float, on_failure: OnFailure) -> dict[str, Any]:
+        """The certificate of this end, which is no failure where somebody chose it."""
         n_iter, on_failure = len(self.trace) - 1, "ignore" if self.stopped else on_failure
         spent = n_iter >= self.max_iter
-        return certificate(self.where, self.residual, n_iter, tol, on_failure, spent)
+        return certify(self.where, self.residual, n_iter, tol, on_failure, spent)
 
     def conclude(
         self, kind: type[Kind], tol: float, on_failure: OnFailure, objective: float,
@@ -114,7 +114,7 @@ class Multistart(Ended):
         """The result: ``objective`` is exact at this end, ``unit`` that of the values."""
         last = self.state.value
         trace, ends = (unit.objectives(x, last, objective) for x in (self.trace, self.ends))
-        fields |= self.certificate(tol, on_failure)
+        fields |= self.certify(tol, on_failure)
         return self.give(kind(objective=objective, trace=trace, ends=ends, **fields))
 
 

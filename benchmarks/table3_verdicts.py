@@ -519,6 +519,6 @@ for _said in (
     f"trustworthinesses agree. At rest {_hold[1]} and {_hold[3]} do",
     f"trustworthiness leads on {words(_trusted)} of five, level on {words(len(_level))}",
     f", beyond the seeds over t-SNE on {clear['rule']}, UMAP on {clear['UMAP']};",
-    f"and it leads t-SNE on {words(above['rest'])}",
+    f"and its silhouette leads t-SNE on {words(above['rest'])}",
 ):
     assert _said in _map, _said

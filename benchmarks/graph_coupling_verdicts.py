@@ -224,12 +224,6 @@ gaps = {name: [PAPER[name, "UMAP"][s][2] - end[name, "umap", s] for s in STARTS]
 assert min(gaps["mnist"]) > 0 and max(map(abs, gaps["fashion"][1:])) < 6  # 3.5; 5.6
 lost = [min(end[n, "umap", s] for s in STARTS[1:]) - end[n, "umap", "random"] for n in TITLES]
 put("gct_", umap_lost=" and ".join(map(one, lost)))
-took = [
-    float(row["cpu_seconds"])
-    for row in rows
-    if (row["method"], row["start"], row["variant"]) == ("start", "PCA", "pixels")
-]
-put("gct_pixels_", seconds=one(min(took)))
 for start in ("PCA", "ccPCA"):
     value = mean("mnist", "UMAP", start, variant="pixels")
     put("gct_pixels_", **{start.lower(): one(value)})

@@ -135,7 +135,7 @@
     const hint = element("p", { class: "drot-finding", id: id + "-hint" }, [
       "Point at a numeral, touch it, or walk with the arrow keys. Lines lead to its " + data.k,
       " most similar images, solid to those among its " + data.k + " nearest in that map. Rings in the",
-      " other map mark these " + data.k + " nearest, solid if still near. Else dashed.",
+      " other map mark these " + data.k + " nearest, solid if still near. Others are dashed.",
       " The address of the page keeps what you see.",
     ]);
     const maps = SIDES.map((name, s) =>

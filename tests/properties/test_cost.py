@@ -10,6 +10,7 @@ import oracles
 import pytest
 import torch
 from clouds import clouds, quick
+from drot._core.ranks import Processes
 from drot.costs.array import as_pairwise
 from hypothesis import given
 from hypothesis import strategies as st
@@ -163,3 +164,14 @@ def test_rows_of_any_slice(block, index):
     assert torch.equal(cost.rows(index), cost.dense()[index])
     affinity = drot.entropic_affinity(cost, perplexity=3)
     torch.testing.assert_close(affinity.rows(index), affinity.plan[index])
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("index", [slice(0, 2), slice(2, 6), slice(3, 7), slice(5, 8, 2)])
+def test_rows_of_another_process(block, index):
+    """Where a process keeps its own rows, others are evaluated, and each is the row asked for."""
+    cost = drot.sqeuclidean(np.random.default_rng(0).normal(size=(8, 2)), block=block)
+    last = Processes()
+    last.rank, last.size = 1, 2
+    assert cost.shared(last).own == slice(4, 8)
+    torch.testing.assert_close(cost.shared(last).rows(index), cost.dense()[index])

@@ -1,6 +1,7 @@
 """Descents of semi-relaxed Gromov-Wasserstein, and moves of rows and points, against sums."""
 
 import itertools
+import math
 
 import drot
 import numpy as np
@@ -99,7 +100,7 @@ def test_what_a_row_can_gain(loss, seed):
 @kinds
 @pytest.mark.parametrize("rows", [5, 256])
 def test_row_moves_end_where_no_row_gains(kind, loss, rows, monkeypatch):
-    """Whatever holds C, in blocks or at once: E falls, P is right, and no move gains at the end."""
+    """Whatever holds C, in blocks or at once: E falls, C T h2 is right, and no move gains then."""
     monkeypatch.setattr(descent, "_ROWS", rows)
     cost, A = both(kind, 14)
     for seed in range(3):
@@ -113,6 +114,14 @@ def test_row_moves_end_where_no_row_gains(kind, loss, rows, monkeypatch):
         assert state.value == pytest.approx(energy(A, B, state.T, loss), abs=1e-10)
         left = min(best_move(A, B, state.T, i, loss) for i in range(14))
         assert left > -1e-9 * terms.scale
+
+
+def test_a_plan_that_is_no_number_has_no_gap_of_0():
+    """Which would be a certificate."""
+    A, B, w = *problem(0, 6, 3), weights(6, 0)
+    terms = Problem(as_terms(A, B, "square"), w)
+    assert terms.gap(terms.state(soft(w, 3, 0))) > 0
+    assert math.isnan(terms.gap(terms.state(torch.nan * soft(w, 3, 0))))
 
 
 def test_downhill():

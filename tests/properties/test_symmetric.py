@@ -12,7 +12,7 @@ from drot import symmetric_entropic_affinity as solve
 from drot.affinities import symmetric
 from drot.affinities.symmetric_dual import Dual
 from drot.costs.array import as_pairwise
-from plans import squares
+from plans import cloud_cost, squares
 
 each_block = pytest.mark.parametrize("block", [None, 3])
 
@@ -33,6 +33,23 @@ def errors(affinity, xi) -> float:
     owed = np.where(slack, np.maximum(gap, 0), np.abs(gap))
     assert np.array_equal(plan, plan.T) and (plan >= 0).all()
     return float(max(owed.max(), np.abs(plan.sum(axis=1) - 1).max()))
+
+
+@pytest.mark.parametrize("longer, tries", [(1.0, 1), (1.7, 1), (1.9, 2), (6.0, 2)])
+def test_a_last_step_may_overshoot_but_not_by_as_much_as_it_gains(longer, tries, monkeypatch):
+    """Where the value has no digits left, the slope at the end of a step says whether it rose."""
+    C, damped, clipped = cloud_cost(1, 18), [], symmetric._Newton._clipped
+
+    def noted(self, damping):
+        damped.append(damping)
+        return clipped(self, damping) * (1.0 if damping else longer)
+
+    start = drot.entropic_affinity(C, perplexity=5.0)
+    dual = Dual(as_pairwise(C), torch.full((18,), math.log(5) + 1).double())
+    run = symmetric._Newton(dual, start.eps, start.lam, 1e-9)
+    next(residual for _, residual in run.steps() if residual < 1e-6)
+    monkeypatch.setattr(symmetric._Newton, "_clipped", noted)
+    assert run._step() and len(damped) == tries and run.state.residual < 1e-6
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 3, 4, 5])

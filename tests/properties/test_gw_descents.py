@@ -116,6 +116,21 @@ def test_row_moves_end_where_no_row_gains(kind, loss, rows, monkeypatch):
         assert left > -1e-9 * terms.scale
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rows_that_share_mass_for_long_find_their_shares_at_once(loss, monkeypatch):
+    """By equations: moves alone come nearer by a factor a round, and end where a gap is left."""
+    (A, B), w = problem(5, 30, 3), weights(30, 5)
+    terms = Problem(as_terms(A, B, loss), w)
+    ends = []
+    for patience in (10, 10**9):
+        monkeypatch.setattr(descent, "_PATIENCE", patience)
+        path = list(row_moves(terms, terms.state(soft(w, 3, 5)), 1e-9, exchanges=False))
+        ends.append((len(path), terms.gap(path[-1]), path[-1].value))
+    (at_once, no_gap, lowest), (long, gap, value) = ends
+    assert at_once < 15 < long and no_gap < 1e-13 < gap
+    assert lowest <= value + 1e-13 * terms.scale
+
+
 def test_a_plan_that_is_no_number_has_no_gap_of_0():
     """Which would be a certificate."""
     A, B, w = *problem(0, 6, 3), weights(6, 0)

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch
 from drot import fuzzy_union
-from drot._core.loops import suits
-from drot.embeddings.losses import BernoulliLoss, KernelLoss, SNELoss
+from drot._core.loops import StudentPairs, suits
+from drot.costs.kernels import KERNELS, STUDENT, Curve
+from drot.embeddings.kernel_matrix import TiledKernel, kernel_matrix
+from drot.embeddings.losses import BernoulliLoss, KernelLoss, SNEkhornLoss, SNELoss
 from drot.embeddings.starts import random_start
 from objectives import A, B, fuzzy, joint, objective
 
@@ -48,6 +50,18 @@ def test_loops_are_the_sweeps(name, scale, dtype, digits, monkeypatch):
                 torch.testing.assert_close(a, b, rtol=0, atol=digits * float(b.abs().max() + scale))
             if found.dual is not None:
                 torch.testing.assert_close(found.dual, wanted.dual, rtol=0, atol=10 * digits)
+
+
+@pytest.mark.parametrize("kind", [SNELoss, SNEkhornLoss])
+def test_a_curve_that_is_not_students_has_no_loop_of_sums(kind, monkeypatch):
+    """The loops of sums and products know Student's kernel; that of single pairs any curve."""
+    P, Z = objective("t-snekhorn", 20).plan, random_start(20)
+    found = []
+    for curve in (STUDENT, Curve(2.0, 0.8, 1e-3)):
+        monkeypatch.setitem(KERNELS, "curve", curve)
+        loss = kind(P, "curve", **({"diagonal": "keep"} if kind is SNELoss else {}))
+        found.append(type(kernel_matrix(Z, loss)))
+    assert found == [StudentPairs, TiledKernel]
 
 
 @pytest.mark.parametrize("size", [1e-150, 1.0, 1e8, 1e70])

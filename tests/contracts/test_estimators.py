@@ -5,7 +5,7 @@ import inspect
 import pickle
 import warnings
 from collections import Counter
-from itertools import product
+from itertools import permutations, product
 
 import drot
 import faults
@@ -216,6 +216,17 @@ def test_copies_under_metrics_that_round(metric, dtype):
     np.testing.assert_array_equal(model.transform(cloud[:20]), model.embedding_[:20])
     other = cloud[:1] * (1 + np.arange(7, dtype=dtype) / 9)
     assert np.abs(model.transform(other) - model.embedding_[0]).max() > 0
+
+
+def test_a_new_point_that_no_bandwidth_fits_is_named(monkeypatch):
+    """By its row among all that are asked for, whichever tile it is in, and whoever is a copy."""
+    monkeypatch.setattr(drot.estimators.base, "rows_per_tile", lambda *_: 4)
+    order = np.array([*permutations([1.0, 2.0, 3.0])])
+    X = np.concatenate([order * signs for signs in product([-1, 1], repeat=3)])
+    model = drot.TSNE(perplexity=10).fit(X)
+    new = np.concatenate([X[:4], X[:2], np.zeros((1, 3))])  # all 48 are equally far from 0
+    with pytest.raises(ValueError, match="row 6 has 48 entries, all equal"):
+        model.transform(new)
 
 
 def test_new_points_of_umap_without_certain_edges():

@@ -167,7 +167,9 @@ def test_rows_of_any_slice(block, index):
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-@pytest.mark.parametrize("index", [slice(0, 2), slice(2, 6), slice(3, 7), slice(5, 8, 2)])
+@pytest.mark.parametrize(
+    "index", [slice(0, 2), slice(2, 6), slice(3, 7), slice(5, 8, 2), slice(6, 3)]
+)
 def test_rows_of_another_process(block, index):
     """Where a process keeps its own rows, others are evaluated, and each is the row asked for."""
     cost = drot.sqeuclidean(np.random.default_rng(0).normal(size=(8, 2)), block=block)

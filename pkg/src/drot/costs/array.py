@@ -123,7 +123,7 @@ class Pairwise:
             return self._evaluate(index)
         if isinstance(index, slice):
             index = slice(*index.indices(self.shape[0]))
-            if self.own.start <= index.start and index.stop <= self.own.stop:
+            if self.own.start <= index.start <= index.stop <= self.own.stop:
                 return self._keep()[self.local(index)]
         elif self.own == slice(0, self.shape[0]):
             return self._keep()[index]

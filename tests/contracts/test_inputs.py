@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 import drot
+import drot.graphs.graph
 import numpy as np
 import pytest
 import torch
@@ -26,10 +27,15 @@ P = C / C.sum(axis=1, keepdims=True)  # rows of sum 1, diagonal 0
 TIED = changed(changed(changed(C, 4, 0, 0.0), 4, 4, 0.0), 4, 7, 0.0)  # three cheapest in row 4
 FEW = np.array([[0, 1, 5, 6], [3, 0, 5, 6], [5, 5, 0, 1e9], [6, 6, 1e9, 0]])  # 1e9 rounds no other
 UNEVEN = np.array([[0, 1e9, 1], [1e9, 0, 0.5], [1.5, 0.9, 0]])
+APART = [[0.0], [1.0], [9.0], [9.5]]
 COPIES = X[[0, 1, 2, 3, 4, 5, 3, 7]]
 TWINS = points(20)[[*range(13), 17, *range(14, 20)]]
 KERNEL = np.exp(-C)
 CYCLE = np.roll(np.eye(3), 1, axis=0)
+EVEN = np.full((8, 8), 1 / 8)
+SIGNS = torch.tensor(KERNEL - KERNEL.mean()).float().sign()
+PAIRS = torch.block_diag(torch.ones(3, 3), torch.ones(3, 3))
+LINE = np.arange(5.0)[:, None]
 LARGE = torch.arange(2_000_000.0)[:, None]
 FAR = drot.nearest(C, n_neighbors=3)
 ODD = [drot.pairwise(lambda x, y: x[:, :1] - y[:, 0], X, block=block) for block in (None, 3)]
@@ -68,6 +74,27 @@ def shared(similarity):
     return drot.DistR(3, similarity="precomputed").fit(similarity)
 
 
+def sheet(radius: float) -> torch.Tensor:
+    return torch.from_numpy(np.array([[math.cosh(radius), math.sinh(radius), 0.0], [1.0, 0, 0]]))
+
+
+def graph(edges, weights, n=3):
+    return drot.graphs.Graph(n=n, edges=edges, weights=weights)
+
+
+def density(kernel):
+    return drot.graphs.mrf_log_density(np.zeros((3, 1)), np.ones((3, 3)), kernel=kernel)
+
+
+def components(n=3, device="cpu"):
+    labels = torch.zeros(n, dtype=torch.int64, device=device)
+    return drot.graphs.Components(labels=labels, sizes=labels)
+
+
+def plotted(*data, **options):
+    return drot.plot.scatter(*data, **options)
+
+
 def known(distances, **options):
     return drot.TSNE(perplexity=3.0, metric="precomputed", **options).fit(distances)
 
@@ -83,10 +110,31 @@ met(lambda x, y: torch.cdist(x, y).numpy()) :: tensor; got ndarray
 met(lambda x, y: torch.cdist(x, y).float()) :: keep torch.float64 on cpu; got torch.float
 met(lambda x, y: torch.cdist(x, y) / 0 - 1) :: non-finite entry .*row 0, column 0
 drot.spectral.laplacian_eigenmaps(UNEVEN, 1) :: entries \(0, 2\) and \(2, 0\) are 1 and 1.5
+drot.spectral.laplacian_eigenmaps(np.eye(4)) :: no path joins the points 0 and 1
+drot.spectral.laplacian_eigenmaps(PAIRS) | drot.spectral.diffusion_map(PAIRS)
+    :: 2 connected components
+drot.spectral.isomap(APART, n_neighbors=1) :: 2 con.* 0 and 2.*raise n_neigh
+drot.spectral.locally_linear_embedding(APART, n_neighbors=1) :: 2 connected comp
+drot.spectral.precision_coupling_loss(X[:4], X[:3]) :: X has 4 points
+drot.spectral.precision_coupling_optimum(np.eye(4), 4, gamma=2.0) :: X has 3 directions
+drot.neighborhood_preservation(X, X[:5], 2) :: X has 8 points and Z has 5
+drot.metrics.neighborhood_curve(X[:2], X[:2]) | drot.neighborhood_preservation(X[:2], X[:2], 1)
+    :: at least 3 points
+drot.ccpca(X, np.zeros((7, 7))) :: X has 8 points and log_kernel 7 rows
+drot.ccpca(X, 9 * np.ones((8, 8)), prior="binary", n_samples=3) :: all 3 graphs
+drot.metrics.weighted_silhouette(np.eye(2), np.eye(3), [0, 1, 1])
+    | drot.metrics.prototype_nmi(np.eye(2), np.eye(3), [0, 1, 1])
+    :: Z has 2 prototypes and the plan 3
+drot.metrics.weighted_silhouette(np.eye(4), np.eye(3), [0, 1, 1])
+    | drot.metrics.prototype_nmi(np.eye(4), np.eye(3), [0, 1, 1])
+    :: Z has 4 prototypes and the plan 3
+drot.metrics.weighted_silhouette(np.eye(3), np.eye(3), [1, 1, 1]) :: at least 2 classes
+drot.neighborhood_preservation(abs(LINE - LINE.T), LINE, 2) :: X holds distances, it seems
 drot.self_tuning_affinity(drot.sqeuclidean(COPIES), n_neighbors=1)
     :: row 3 has 1 or more copies.*raise n_neighbors
 drot.sqeuclidean(LARGE, block=10).dense()
     | symmetric(drot.sqeuclidean(LARGE, block=None))
+    | drot.reduce_then_cluster(drot.gram(LARGE), 3, kernel="gram")
     :: MemoryError: 2000000 x 2000000 .* 14901.2 GiB.*block=
 drot.entropic_affinity(C, perplexity=7.0, diagonal="drop")
     :: out of reach: row 0 has 7 points .* allows less than 7; lower
@@ -110,6 +158,8 @@ rowwise(drot.sqeuclidean(TWINS, block=3), 1.5)
 rowwise(np.zeros((5, 5)), 2.0)
     :: out of reach: row 0 has 5 entries, all equal, .* remove copies .*, or add columns
 rowwise(C, None) :: TypeError: perplexity
+drot.kl_divergence(np.ones((2, 3)), CYCLE) | drot.kl_divergence(CYCLE, np.ones((2, 3)))
+    | drot.kl_divergence(np.ones(3), np.ones((1, 3))) :: differ in shape
 drot.gaussian_affinity(TIED, perplexity=1.14) :: between 1.1472 .* and 8\b
 drot.gaussian_affinity(np.ones((4, 4)), perplexity=2.0)
     :: perplexity of 2 is out of reach: .* all equal, and it is 4 whatever the bandwidth; remove
@@ -124,12 +174,42 @@ coupling(changed(P, 2, 5, 1.5), prior="binary")
     :: 1.5 at row 2, column 5.*once or not at all; pass probabilities.*support
 coupling(log_kernel=changed(-C, 2, 5, -math.inf), prior="binary")
     :: row 2, column 5, but must be 0 where log_kernel is -inf.*support
-drot.BernoulliLoss(np.eye(8)) :: mass on its diagonal.*diagonal='drop'
+drot.graphs.graph.as_graph([[0, 0.5], [-0.5, -3.0]]) :: \(-0\.5\) at row 1, column 0
+drot.fuzzy_union([[1, 0.5], [1.5, 3]]) :: above 1 \(1\.5\) at row 1, column 0
+components().mean(X[:2, :1]) :: 2 points and the graph 3 nodes
+components().mean(X[:4, :1]) :: 4 points and the graph 3 nodes
+components(device="meta").mean(X[:3]) | components(device="meta").center(X[:3]) :: on meta; mo
+drot.graphs.graph_log_probability([[0.0]], np.zeros((3, 3))) :: 1 nodes.*3 rows
+drot.expected_graph([[0, 0.2, 0.8], [1, 0, 0], [0, 1, 0]]) :: not their log
+density(lambda x: x) :: must return a \(6,\) tensor.*\(6, 1\)
+density(lambda x: 3.0) :: must return a \(6,\) tensor; got float
+density(lambda x: x[:, 0] / 0) | density(lambda x: x[:, 0] + math.inf) :: NaN or \+inf
+graph([0, 1], 1.0) | graph([[0, 1, 2]] * 3, [1.0] * 3) | graph([[0, 1, 2]] * 2, [1.0] * 2)
+    :: edges must be \(2, m\) and weights \(m,\)
+graph([[0], [3]], [1.0]) | graph([[-1], [2]], [1.0]) | graph([[0.5], [1]], [1.0])
+    :: join the nodes 0 to 2, by whole numbers; got
+graph([[0], [1]], [0.0]) | graph([[0], [1]], [math.inf]) :: positive and fin
+graph(torch.tensor([[0], [1]]), torch.ones(1, device="meta"))
+    :: edges is on cpu and weights on meta
+graph([[1, 1], [2, 2]], [1, 1]) :: from 1 to 2 is listed twice
+graph([[2, 0, 2], [1, 2, 1]], [1, 1, 1]) :: from 2 to 1 is listed tw
+graph([[0], [1]], [1.0], n=0) :: n must be .*at least 1
+drot.BernoulliLoss(np.eye(8)) | drot.SNELoss(np.eye(8)) | drot.SNELoss(EVEN, normalization="rows")
+    :: mass on its diagonal.*diagonal='drop'
+drot.SNELoss(np.zeros((3, 3))) :: zero everywhere
+drot.SNEkhornLoss(changed(changed(EVEN, 1, 3, 0.12501), 0, 2, 0.125001)) :: \(1, 3\) and \(3, 1\)
+drot.SNEkhornLoss(2 * EVEN) :: row \d+ sums to 2; pass
+drot.SNELoss(1 - np.eye(4)).latent_plan(np.full((4, 2), np.nan)) :: Z has a non
+drot.umap_curve(0.0, 1e-300) | drot.umap_curve(0.0, 1e300)
+    :: spread=1e[+-]300 is out of range: a of the curve
 drot.BernoulliLoss(changed(P, 2, 5, 1.5)) :: 1.5.*row 2, column 5.*repulsion=1.*probabilities
 shared(np.triu(np.ones((5, 5))))
     :: similarity must be symmetric.*entries \(0, 1\) and \(1, 0\) are 1 and 0
 shared(X) :: X must be square \(n, n\) with .*='precomputed'.*\(8, 3\).*another similarity
 shared(squares(20)) :: similarity holds distances
+shared(KERNEL).predict(X) :: X has 3 features, but .* is expecting 8 features
+drot.TSNE(metric="correlation", perplexity=3.0, tol=1.0).fit(X).transform([[1.0, 1, 1]])
+    :: no correlation distance
 drot.tsne(X) | drot.umap(X) | drot.snekhorn(X) | drot.SNELoss(X)
     :: plan must be a square .*\(8, 3\).* take an estimator, as drot\.TSNE\(\)
 drot.TSNE().fit(drot.sqeuclidean(X)) | drot.TSNE().fit(drot.gaussian_affinity(C, bandwidth=1.0))
@@ -148,8 +228,20 @@ drot.srgw_barycenter(1e-170 * C, 3)
     | drot.semi_relaxed_gw(1e-170 * C, 1e-170 * C[:3, :3])
     | drot.gw_objective(1e-170 * C, 1e-170 * C, P / 8)
     | drot.distributional_reduction(1e-170 * C, 3, kernel="gram", loss="square")
+    | drot.distributional_reduction(1e-18 * np.float32(KERNEL), 2, kernel="gram", loss="square")
+    | drot.distributional_reduction(1e-18 * np.float32(KERNEL), 2, loss="square")
+    | drot.distributional_reduction(1e-160 * KERNEL, 3)
     :: ^squares of these similarities underflow; give them in smaller units$
-drot.srgw_barycenter(np.full((4, 4), 1e308), 2, loss="kl")
+drot.semi_relaxed_gw(1e200 * KERNEL, 1e200 * KERNEL) | drot.semi_relaxed_gw(KERNEL, 1e200 * KERNEL)
+    | drot.srgw_barycenter(1e200 * KERNEL, 2) | drot.srgw_barycenter(8e37 * SIGNS, 2)
+    | drot.gw_objective(1e200 * KERNEL, 1e200 * KERNEL, EVEN / 8)
+    | drot.gromov.gw_gradient(1e200 * KERNEL, 1e200 * KERNEL, EVEN / 8)
+    | drot.distributional_reduction(1e180 * KERNEL, 3)
+    :: ^squares of these similarities overflow; give them in larger units$
+drot.distributional_reduction(drot.gram(1e10 * torch.tensor(X).float()), 3, kernel="gram")
+    | drot.srgw_barycenter(np.float32(9e37 * (1 + KERNEL)), 2, loss="kl")
+    | drot.semi_relaxed_gw(*2 * [np.float32(9e37 * (1 + KERNEL))], loss="kl")
+    | drot.srgw_barycenter(np.full((4, 4), 1e308), 2, loss="kl")
     | drot.srgw_barycenter(1.7e308 * KERNEL, 2, loss="kl")
     | drot.semi_relaxed_gw(1.7e308 * KERNEL, KERNEL[:2, :2], loss="kl")
     :: ^the objective of these similarities overflows; give them in larger units$
@@ -168,12 +260,24 @@ drot.metrics.prototype_homogeneity(P, [None, *"abbabba"])
     :: ^y has missing labels; leave out the points that have none$
 drot.SNEkhornLoss(np.eye(8)).evaluate(X) | drot.SNEkhornLoss(np.eye(8)).evaluate(torch.ones(8, 2))
     :: TypeError: ^Z must be a tensor of torch.float64, as the plan; got (ndarray|torch.float32)$
+drot.semi_relaxed_gw(KERNEL, np.eye(2, dtype="f4")) :: float64 and cost_z is torch.float32
+drot.semi_relaxed_gw(KERNEL, [[1, -1], [-1, 1]], loss="kl") :: entry \(0, 1\) is -1
+drot.gromov.coarsen(np.eye(3), [0, 1, 3]) :: has the label 3; 3 points have fewer
+drot.gromov.coarsen(np.eye(3), [0, 2, 2]) | drot.gromov.coarsen(np.eye(3), [[1 / 3, 0]] * 3)
+    :: leaves cluster 1 empty
+drot.costs.Factored(np.eye(3), np.ones((3, 1))) :: must have as many columns
+drot.costs.Factored(X, points=X[:3]) :: points has 3 rows
+drot.costs.Factored(X, points="a") :: TypeError: points
 drot.srgw_barycenter(KERNEL, 3, init=["random", 3]) | drot.srgw_barycenter(KERNEL, 3, init=())
     :: ^init=(3|..) does not exist; choose from 'kmeans'
 drot.distributional_reduction(0 * C, 2) :: ^similarity is zero everywhere
 drot.hyperbolic.distributional_reduction(KERNEL, 3, init=euclidean())
     :: ^row . of init is not on the hyperboloid
 drot.hyperbolic.distances([[1.25, 0.75], [-1.25, 0.75]]) :: ^row 1 of Z is not on the hyperboloid
+drot.hyperbolic.distances(sheet(180.0)) :: row 0 of Z has the height 7e\+77, and means over
+drot.hyperbolic.distances(sheet(60.0).float()) :: means overflow past 5e\+18
+drot.hyperbolic.distributional_reduction(KERNEL, 4, scale=1e-120) :: scale=1e-120 must lie from
+drot.hyperbolic.distributional_reduction(KERNEL, 4, scale=1e3) :: scale=1000 must lie from
 drot.cluster_then_reduce(KERNEL, 3, centres=lambda T: math.nan * T[:3])
     :: ^what centres returned has a non-finite entry
 drot.gram(drot.DistR(2, similarity="gram").fit(TWINS)) :: TypeError: .*its result_
@@ -183,7 +287,16 @@ draw_graph(None, X[:, :2], C[:7, :7]) :: X must be \(n, 2\) and .*; got \(8, 2\)
 draw_graph(None, X[:7, :2], 1.0) :: weights must be a square \(n, n\) array
 draw_graph(None, X[:, :2], np.nan * C) :: weights has a non-finite entry \(NaN\) at row 0
 draw_graph(None, X[:, :2], drot.sqeuclidean(X)) :: weights holds distances, small where
-drot.plot.scatter(X[:, :2], size=-1) :: size must be positive and finite; got -1
+plotted(X[:, :2], size=-1) | plotted(X[:, :2], size=0) | plotted(X[:, :2], size=math.nan)
+    :: ^size must be positive and finite; got (-1|0|nan)
+plotted(X[:, :2], [*"abababa"]) :: y has 7 entries and the map 8 points
+plotted(X[:, :2], [*"aaaabbbb"], names=["B"]) :: names has 1 entries and y 2 classes
+plotted(X[:, :2], np.zeros((8, 1))) :: one class per point; got shape \(8, 1\)
+plotted(points(9)) :: shape \(n, 2\); got \(9, 3\)
+plotted(X[:, :2], images=np.zeros((8, 9))) :: images must have shape \(n, h, w\)
+drot.plot.panels(0) :: count must be a whole number of at least 1; got 0
+drot.plot.scale_bar(drot.plot.panels(1)[0], np.ones((3, 2)))
+    | drot.plot.scale_bar(drot.plot.panels(1)[0], np.eye(3)) :: in the plane of positive size
 known(X) :: must be square \(n, n\) with metric=.* shape \(8, 3\)
 known(KERNEL) :: holds similarities, not dist
 known(-C) :: Negative values in data: .* distances
@@ -244,6 +357,7 @@ def test_rounding_is_no_asymmetry(dtype):
     K[3, 4] += 1e-3 * K[3, 4].abs()
     with pytest.raises(ValueError, match="must be symmetric"):
         drot.spectral.kernel_pca(K, 1)
+    drot.SNEkhornLoss(changed(EVEN, 1, 3, 0.125 + 1e-8))
 
 
 def test_numbers_of_any_library():

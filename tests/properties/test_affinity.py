@@ -172,14 +172,6 @@ def test_certificate_of_an_unfinished_plan(max_iter):
     assert seen == list(enumerate(found.trace, start=1)) and found.n_iter == max_iter
 
 
-@pytest.mark.parametrize(("one", "other"), [((2, 3), (3, 3)), ((3, 3), (2, 3)), ((3,), (1, 3))])
-def test_divergence_wants_equal_shapes(one, other):
-    """No row is repeated in silence, whichever of the two is larger; one column is not empty."""
-    with pytest.raises(ValueError, match="differ in shape"):
-        drot.kl_divergence(np.ones(one), np.ones(other))
-    assert drot.row_entropy(np.ones((2, 1))).tolist() == [1, 1]
-
-
 @pytest.mark.parametrize("offset", [1e3, 1e6, 1e9, 1e12])
 def test_certificate_with_an_offset(offset):
     """The residual is that of the plan returned, also for costs with a large common part."""

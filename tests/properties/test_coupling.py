@@ -1,7 +1,6 @@
 """What holds of every objective: values, gradients, symmetries, forces; and UMAP's graph."""
 
 import math
-from functools import partial
 
 import drot
 import numpy as np
@@ -9,11 +8,11 @@ import pytest
 import torch
 from clouds import cloud, quick
 from drot.affinities.umap import umap_membership
-from drot.embeddings.losses import BernoulliLoss, SNEkhornLoss, SNELoss, attraction_repulsion
+from drot.embeddings.losses import BernoulliLoss, SNEkhornLoss, attraction_repulsion
 from drot.embeddings.starts import random_start
 from hypothesis import given
 from hypothesis import strategies as st
-from objectives import BERNOULLI, OBJECTIVES, cost, objective, stochastic
+from objectives import BERNOULLI, OBJECTIVES, cost, objective
 
 OFF = ~torch.eye(12, dtype=torch.bool)
 
@@ -110,36 +109,11 @@ def test_the_constant_makes_a_divergence(name):
     assert loss.evaluate(Z, tol=1e-12).value + loss.constant == pytest.approx(kl, rel=1e-9)
 
 
-def bent(*where: tuple[int, int, float]) -> torch.Tensor:
-    """A doubly stochastic plan, changed at single entries."""
-    plan = stochastic().plan
-    for i, j, more in where:
-        plan[i, j] += more
-    return plan
-
-
-@pytest.mark.parametrize(
-    ("loss", "plan", "says"),
-    [
-        (SNELoss, np.zeros((3, 3)), "zero everywhere"),
-        (SNELoss, np.eye(3), "mass on its diagonal; .* diagonal='drop'"),
-        (partial(SNELoss, normalization="rows"), np.full((3, 3), 1 / 3), "mass on its diagonal"),
-        # up to rounding, and of a plan that is not symmetric the worst pair is named
-        (SNEkhornLoss, bent((1, 3, 1e-5), (0, 2, 1e-6)), r"entries \(1, 3\) and \(3, 1\)"),
-        (SNEkhornLoss, 2 * bent(), r"row \d+ sums to 2; pass"),
-    ],
-)
-def test_what_is_no_plan(loss, plan, says):
-    with pytest.raises(ValueError, match=says):
-        loss(plan)
-    assert repr(SNELoss([[0.0, 1.0], [1.0, 0.0]])) == "SNELoss(2 x 2, kernel='gaussian')"
-    SNEkhornLoss(bent((1, 3, 1e-8)))
-
-
 @pytest.mark.parametrize(("name", "block"), [("largevis", None), ("snekhorn", 7)])
 def test_objectives_count_the_points(name, block):
     """Positions of more or fewer points than the plan's, or of another shape, are refused."""
     loss, Z = objective(name, 20, block), random_start(21)
+    assert repr(loss) == f"{type(loss).__name__}(20 x 20, kernel={loss.kernel!r})"
     for wrong, has in ((Z, "21 points"), (Z[:10], "10 points"), (Z[:20, 0], r"shape \(20,\)")):
         for ask in (loss.evaluate, loss.latent_plan):
             with pytest.raises(ValueError, match=f"Z has {has} and the plan 20"):

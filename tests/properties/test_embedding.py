@@ -358,6 +358,3 @@ def test_curve_scales(ratio):
         one, other = drot.umap_curve(ratio * spread, spread)
         assert other == pytest.approx(b, rel=1e-6)
         assert np.log(one) + 2 * other * np.log(spread) == pytest.approx(np.log(a), abs=1e-5)
-    for spread in (1e-300, 1e300):  # where a leaves the range of floats
-        with pytest.raises(ValueError, match=r"spread=1e[+-]300 is out of range: a of the curve"):
-            drot.umap_curve(0.0, spread)

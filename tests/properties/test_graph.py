@@ -1,4 +1,4 @@
-"""Random graphs against frequencies, and what is refused; by enumeration: test_graph_priors.py."""
+"""Random graphs against frequencies; by enumeration: tests/theorems/test_graph_priors.py."""
 
 import math
 from functools import partial
@@ -7,21 +7,8 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
-from drot.graphs.graph import (
-    Components,
-    Graph,
-    as_graph,
-    connected_components,
-    fuzzy_union,
-    mrf_log_density,
-)
-from drot.graphs.priors import (
-    expected_graph,
-    graph_log_normalizer,
-    graph_log_probability,
-    sample_graph,
-    sample_graphs,
-)
+from drot import expected_graph, sample_graph, sample_graphs
+from drot.graphs import graph_log_normalizer, graph_log_probability, mrf_log_density
 
 PRIORS = ("binary", "row", "edges")
 
@@ -91,54 +78,6 @@ def test_seeds(prior):
     rng = np.random.default_rng(0)
     others = [sample(random_state=seed).dense() for seed in (5, rng, rng)]
     assert len({W.numpy().tobytes() for W in [*more, *others]}) == 9
-
-
-LOGS, X3 = np.zeros((3, 3)), np.zeros((3, 1))
-PAIR = torch.tensor([[0], [1]])
-SHAPES = r"edges must be \(2, m\) and weights \(m,\)"
-NODES = "join the nodes 0 to 2, by whole numbers; got"
-density = partial(mrf_log_density, X3, LOGS + 1)
-three = partial(Graph, n=3)
-elsewhere = torch.zeros(3, dtype=torch.int64, device="meta")
-
-
-@pytest.mark.parametrize(
-    ("function", "given", "says"),
-    [
-        # in the order of reading, though a later one is further off
-        (as_graph, {"graph": [[0, 0.5], [-0.5, -3.0]]}, r"\(-0\.5\) at row 1, column 0"),
-        (fuzzy_union, {"graph": [[1, 0.5], [1.5, 3]]}, r"above 1 \(1\.5\) at row 1, column 0"),
-        (connected_components(LOGS).mean, {"X": X3[:2]}, "2 points and the graph 3 nodes"),
-        (connected_components(LOGS).mean, {"X": [[0.0]] * 4}, "4 points and the graph 3 nodes"),
-        (graph_log_probability, {"graph": [[0.0]], "log_kernel": LOGS}, "1 nodes.*3 rows"),
-        (expected_graph, {"log_kernel": [[0, 0.2, 0.8], [1, 0, 0], [0, 1, 0]]}, "not their log"),
-        (density, {"kernel": lambda x: x}, r"must return a \(6,\) tensor.*\(6, 1\)"),
-        (density, {"kernel": lambda x: 3.0}, r"must return a \(6,\) tensor; got float"),
-        (density, {"kernel": lambda x: x[:, 0] / 0}, r"NaN or \+inf"),
-        (density, {"kernel": lambda x: x[:, 0] + torch.inf}, r"NaN or \+inf"),
-        (three, {"edges": [0, 1], "weights": 1.0}, SHAPES),
-        (three, {"edges": [[0, 1, 2]] * 3, "weights": [1.0] * 3}, SHAPES),
-        (three, {"edges": [[0, 1, 2]] * 2, "weights": [1.0] * 2}, SHAPES),
-        *[
-            (three, {"edges": [[i], [j]], "weights": [1.0]}, NODES)
-            for i, j in [(0, 3), (-1, 2), (0.5, 1)]
-        ],
-        *[(three, {"edges": PAIR, "weights": [x]}, "positive and fin") for x in (0.0, math.inf)],
-        (three, {"edges": PAIR, "weights": elsewhere[:1]}, "edges is on cpu and weights on meta"),
-        # or a Laplacian would count one of the two, and a density both
-        (three, {"edges": [[1, 1], [2, 2]], "weights": [1, 1]}, "from 1 to 2 is listed twice"),
-        (three, {"edges": [[2, 0, 2], [1, 2, 1]], "weights": [1] * 3}, "from 2 to 1 is listed tw"),
-        (Graph, {"n": 0, "edges": PAIR, "weights": [1.0]}, "n must be .*at least 1"),
-        *[
-            (getattr(Components(labels=elsewhere, sizes=elsewhere), name), {"X": X3}, "on meta; mo")
-            for name in ("mean", "center")
-        ],
-    ],
-)
-def test_what_is_refused(function, given, says):
-    """One sentence: what, where, what to do."""
-    with pytest.raises(ValueError, match=says):
-        function(**given)
 
 
 @pytest.mark.parametrize("function", [sample_graph, expected_graph, graph_log_normalizer])

@@ -224,22 +224,6 @@ def test_estimator_options(capsys):
 
 
 @pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: gw(np.eye(3), np.eye(2, dtype="f4")), "float64 and cost_z is torch.float32"),
-        (lambda: gw(np.eye(3), [[1, -1], [-1, 1]], loss="kl"), r"entry \(0, 1\) is -1"),
-        (lambda: drot.gromov.coarsen(np.eye(3), [0, 1, 3]), "has the label 3; 3 points have fewer"),
-        (lambda: drot.gromov.coarsen(np.eye(3), [0, 2, 2]), "leaves cluster 1 empty"),
-        (lambda: drot.gromov.coarsen(np.eye(3), [[1 / 3, 0]] * 3), "leaves cluster 1 empty"),
-        (lambda: drot.costs.Factored(np.eye(3), np.ones((3, 1))), "must have as many columns"),
-    ],
-)
-def test_bad_input(call, says):
-    with pytest.raises(ValueError, match=says):
-        call()
-
-
-@pytest.mark.parametrize(
     ("name", "more"), [("gromov_wasserstein", np.eye(3)), ("coot_clustering", 2)]
 )
 def test_without_pot_the_sentence_names_it(name, more, monkeypatch):

@@ -23,9 +23,6 @@ def test_poincare_ball_and_wrapped_normal():
     start = hyperbolic.wrapped_normal(4000, n_components=2, scale=0.5, random_state=1)
     assert float(torch.acosh(start[:, 0]).square().mean()) == pytest.approx(2 * 0.25, rel=0.05)
     assert torch.equal(start, hyperbolic.wrapped_normal(4000, scale=0.5, random_state=1))
-    for off in (-Z, 1.001 * Z):  # the other sheet, none
-        with pytest.raises(ValueError, match="of Z is not on the hyperboloid"):
-            hyperbolic.to_poincare(off)
 
 
 @pytest.mark.parametrize(
@@ -126,15 +123,10 @@ def test_distances_keep_their_digits(radius):
         assert float(D[i, j]) == pytest.approx(exact(v[i], v[j]), rel=share, abs=1e-12), (i, j)
 
 
-def test_too_far():
-    """Heights whose fourth powers overflow have no means, and those are told so."""
+def test_not_too_far():
+    """Fourth powers of heights are in range; where they are not: tests/contracts/test_inputs.py."""
     v = at(np.full(3, 174.0), np.arange(3.0))
     assert bool(torch.isfinite(hyperbolic.distances(to_lorentz(v))).all())
-    v = at(np.full(3, 180.0), np.arange(3.0))
-    with pytest.raises(ValueError, match="row 0 of Z has the height 7e\\+77, and means over"):
-        hyperbolic.distances(to_lorentz(v))
-    with pytest.raises(ValueError, match="means overflow past 5e\\+18"):  # single precision
-        hyperbolic.distances(to_lorentz(at(np.full(3, 60.0), np.arange(3.0))).float())
 
 
 GROUPS = cloud(20, 3) + 2 * torch.eye(4)[torch.arange(20) % 4, :3].double()
@@ -183,12 +175,6 @@ def test_heights_out_of_range_are_worth_infinity(radius, finite):
     T = torch.eye(4, dtype=torch.float64).repeat_interleave(5, dim=0) / 20
     found = terms.around(torch.zeros_like(x), terms.couple(T), x)
     assert math.isfinite(found.value) == finite == math.isfinite(found.residual(1.0, 1.0))
-
-
-@pytest.mark.parametrize("scale", [1e-120, 1e3])
-def test_a_bandwidth_out_of_range_is_refused(scale):
-    with pytest.raises(ValueError, match=rf"scale={scale:g} must lie from"):
-        hyperbolic.distributional_reduction(NEAR, 4, scale=scale)
 
 
 @pytest.mark.parametrize("radius", [20.0, 60.0, 170.0])

@@ -133,12 +133,6 @@ def test_prototypes_are_discs_of_their_weight_in_the_class_of_their_points():
     assert named.get_legend() is None and {t.get_text() for t in named.texts} == set(WORDS)
 
 
-@pytest.mark.parametrize("size", [0, -1.0, float("nan")])
-def test_a_size_is_positive(size):
-    with pytest.raises(ValueError, match=r"^size must be positive"):
-        scatter(Z, size=size)
-
-
 def test_points_with_weights_are_no_prototypes():
     """Only a plan makes prototypes: degrees of a graph are no sizes."""
     W = (-drot.sqeuclidean(Z).dense() / 50).exp()
@@ -186,21 +180,3 @@ def test_letters_have_ten_pixels_on_a_telephone():
             assert ax.title.get_fontsize() == text.get_fontsize()
         assert len({ax.figure for ax in axes}) == 1
         axes[0].figure.canvas.draw()
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: scatter(Z, WORDS[:7]), "y has 7 entries and the map 40 points"),
-        (lambda: scatter(Z, WORDS, names=["B"]), "names has 1 entries and y 2 classes"),
-        (lambda: scatter(Z, WORDS[:, None]), r"one class per point; got shape \(40, 1\)"),
-        (lambda: scatter(RNG.normal(size=(9, 3))), r"shape \(n, 2\); got \(9, 3\)"),
-        (lambda: scatter(Z, images=np.zeros((40, 9))), r"images must have shape \(n, h, w\)"),
-        (lambda: panels(0), "count must be a whole number of at least 1; got 0"),
-        (lambda: scale_bar(panels(1)[0], np.ones((3, 2))), "in the plane of positive size"),
-        (lambda: scale_bar(panels(1)[0], np.eye(3)), "in the plane of positive size"),
-    ],
-)
-def test_what_cannot_be_drawn_is_said(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

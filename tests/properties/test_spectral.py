@@ -1,7 +1,6 @@
 """Kernel PCA and its six kernels, neighbourhood scores and ccPCA: what must hold for any cloud."""
 
 import math
-from functools import partial
 
 import drot
 import numpy as np
@@ -13,7 +12,6 @@ from drot.affinities.rows import entropic_affinity
 from drot.estimators.embedding import CCPCA
 from drot.metrics import neighborhood_curve, neighborhood_preservation
 from drot.spectral.connected import ccpca
-from drot.spectral.principal import precision_coupling_loss, precision_coupling_optimum
 from hypothesis import given
 from hypothesis import strategies as st
 from plans import same_points, squares
@@ -207,33 +205,6 @@ def test_spectral_signs_and_layout(name):
     if name == "laplacian_eigenmaps":
         W = drot.doubly_stochastic_affinity(D, bandwidth=0.3)
         same_points(*(spectral.laplacian_eigenmaps(graph).Z for graph in (W, W.plan)), 1e-8)
-
-
-TWO = torch.block_diag(torch.ones(3, 3), torch.ones(3, 3))
-APART = [[0.0], [1.0], [9.0], [9.5]]
-X = np.random.default_rng(0).normal(size=(8, 2))
-
-
-@pytest.mark.parametrize(
-    ("function", "given", "says"),
-    [
-        (spectral.laplacian_eigenmaps, (np.eye(4),), "no path joins the points 0 and 1"),
-        (spectral.laplacian_eigenmaps, (TWO,), "2 connected components"),
-        (spectral.diffusion_map, (TWO,), "2 connected components"),
-        (partial(spectral.isomap, n_neighbors=1), (APART,), r"2 con.* 0 and 2.*raise n_neigh"),
-        (partial(spectral.locally_linear_embedding, n_neighbors=1), (APART,), "2 connected comp"),
-        (precision_coupling_loss, (X[:4], X[:3]), "X has 4 points"),
-        (partial(precision_coupling_optimum, gamma=2.0), (np.eye(4), 4), "X has 3 directions"),
-        (neighborhood_preservation, (X, X[:5], 2), "X has 8 points and Z has 5"),
-        (neighborhood_curve, (X[:2], X[:2]), "at least 3 points"),
-        (neighborhood_preservation, (X[:2], X[:2], 1), "at least 3 points"),
-        (ccpca, (X, np.zeros((7, 7))), "X has 8 points and log_kernel 7 rows"),
-        (partial(ccpca, prior="binary", n_samples=3), (X, np.full((8, 8), 9.0)), "all 3 graphs"),
-    ],
-)
-def test_what_is_refused(function, given, says):
-    with pytest.raises(ValueError, match=says):
-        function(*given)
 
 
 def grids(seed: int, n: int, p: int) -> np.ndarray:

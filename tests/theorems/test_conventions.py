@@ -28,6 +28,7 @@ def test_lem_perplexity_bounds_equality():
     """A Dirac has H = 1 exactly; the uniform on k entries has perplexity k, for every k; and H is
     Shannon's entropy plus the mass: a row of mass a has H(a p) = a H(p) - a log a."""
     assert drot.row_entropy(np.eye(10)).tolist() == [1.0] * 10
+    assert drot.row_entropy(np.ones((2, 1))).tolist() == [1.0] * 2
     for k in range(1, 11):
         row = np.random.default_rng(k).permutation(np.repeat([1 / k, 0], [k, 10 - k]))
         assert float(drot.row_perplexity(row)) == pytest.approx(k, rel=1e-12)

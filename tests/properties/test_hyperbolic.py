@@ -27,11 +27,7 @@ def test_poincare_ball_and_wrapped_normal():
 
 @pytest.mark.parametrize(
     ("kernel", "normalization", "loss"),
-    [
-        ("student", "sum", "kl"),
-        ("gaussian", "rows", "kl"),
-        ("student", "none", "square"),
-    ],
+    [("student", "sum", "kl"), ("gaussian", "rows", "kl"), ("student", "none", "square")],
 )
 def test_gradient_and_value(kernel, normalization, loss):
     """The value is the four-index sum at hyperbolic distances; the slope, a difference of two."""

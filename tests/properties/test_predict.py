@@ -6,9 +6,7 @@ import pytest
 import torch
 from drot import DistR, SemiRelaxedGWClustering
 from oracles import bandwidth_by_bisection, softmax
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
-from sklearn.utils.estimator_checks import check_estimator
 
 RNG = np.random.default_rng(0)
 CENTRES = 6 * np.eye(4)
@@ -110,24 +108,6 @@ def test_large_units_in_single_precision(estimator, similarity, large):
     one, other = (estimator(4, **ask).fit(x) for x in (X, large * X))
     assert other.result_.converged
     np.testing.assert_array_equal(one.predict(Y), other.predict(large * Y))
-
-
-@pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
-@pytest.mark.parametrize(
-    "model",
-    [
-        SemiRelaxedGWClustering(3, perplexity=3.0),
-        DistR(2, perplexity=3.0, init="cluster_then_reduce", n_starts=1),
-        SemiRelaxedGWClustering(3, similarity="precomputed"),
-        DistR(2, similarity="precomputed", kernel="gram", init="cluster_then_reduce", n_starts=1),
-    ],
-)
-def test_check_estimator(model):
-    """scikit-learn's own list, but for a check that gives a cloud to what asked for pairs."""
-    known = {"check_clustering": "a cloud"} if model.similarity == "precomputed" else {}
-    results = check_estimator(model, on_skip=None, expected_failed_checks=known)
-    assert {result["status"] for result in results} <= {"passed", "skipped", "xfail"}
-    assert {r["check_name"] for r in results if r["status"] == "xfail"} == known.keys()
 
 
 def test_a_column_with_mass_that_is_no_label():

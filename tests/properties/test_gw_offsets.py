@@ -66,6 +66,9 @@ def test_plan_of_similarities_with_an_offset(dtype, solver):
     assert far.objective == pytest.approx(plain.objective, rel=10 * tol) and far.n_iter > 0
     assert far.objective == pytest.approx(energy(A, S, far.plan.double()), rel=10 * tol)
     assert drot.gw_objective(offset + C, offset + B, far.plan) == pytest.approx(far.objective)
+    slope = drot.gromov.gw_gradient(offset + C, offset + B, far.plan)
+    half = float((slope * far.plan).sum(dtype=torch.float64)) / 2
+    assert half == pytest.approx(far.objective, rel=tol)
     size = w @ (A - w @ A @ w).square() @ w + (S - w @ A @ w).square().diagonal().min()
 
     def gap(T) -> float:

@@ -264,6 +264,9 @@ def test_ccpca_shifts_and_units(prior):
     same_points(moved.Z, 2 * found.Z.numpy(), 1e-8)
     np.testing.assert_allclose(moved.means, 2 * found.means.numpy() + 5, atol=1e-9)
     assert moved.standard_error == pytest.approx(found.standard_error)
+    for unit in (1e-170, 1e150):
+        scaled = ccpca(unit * X, affinity, random_state=3, **ask)
+        assert scaled.standard_error == pytest.approx(found.standard_error, rel=1e-9)
     parts, error = float(found.n_connected.double().mean()), found.standard_error
     graphs = f"20 graphs of {parts:.1f} components, standard_error={error:.1e}"
     assert repr(found) == f"ConnectedPCA(40 points in dimension 2, {graphs})"

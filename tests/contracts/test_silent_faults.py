@@ -14,6 +14,14 @@ X = RNG.normal(size=(40, 4))
 K = np.exp(-(drot.sqeuclidean(X).dense().numpy()))
 
 
+@pytest.mark.parametrize("option", [{"descend": True}, {"n_starts": 5}, {"foo": 1}])
+@pytest.mark.parametrize("method", [drot.cluster_then_reduce, drot.reduce_then_cluster])
+def test_an_option_that_no_signature_has_is_refused(method, option):
+    (name,) = option
+    with pytest.raises(TypeError, match=rf"{method.__name__}\(\) .*'{name}'"):
+        method(K, 3, **option)
+
+
 def test_a_descent_that_ended_by_itself_is_not_told_to_go_on():
     few = {"kernel": "student", "tol": 1e-300}
     with pytest.raises(drot.NotConverged, match=r"no step gains any more\. Loosen tol"):

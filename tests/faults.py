@@ -183,10 +183,9 @@ ELSEWHERE = {
     "drot.datasets.load": "reads files: tests/contracts/test_fetch.py, test_datasets.py",
     "drot.plot.COLORS": "a constant",
     "drot.plot.style": "takes nothing",
-    "drot.plot.draw_graph": "takes axes: tests/contracts/test_inputs.py",
     **dict.fromkeys(
-        (f"drot.plot.{name}" for name in ("panels", "scale_bar", "scatter")),
-        "tests/properties/test_plot.py",
+        (f"drot.plot.{name}" for name in ("draw_graph", "panels", "scale_bar", "scatter")),
+        "tests/contracts/test_inputs.py",
     ),
 }
 

@@ -36,6 +36,7 @@ EVEN = np.full((8, 8), 1 / 8)
 SIGNS = torch.tensor(KERNEL - KERNEL.mean()).float().sign()
 PAIRS = torch.block_diag(torch.ones(3, 3), torch.ones(3, 3))
 LINE = np.arange(5.0)[:, None]
+plotted = partial(drot.plot.scatter, X[:, :2])
 LARGE = torch.arange(2_000_000.0)[:, None]
 FAR = drot.nearest(C, n_neighbors=3)
 ODD = [drot.pairwise(lambda x, y: x[:, :1] - y[:, 0], X, block=block) for block in (None, 3)]
@@ -89,10 +90,6 @@ def density(kernel):
 def components(n=3, device="cpu"):
     labels = torch.zeros(n, dtype=torch.int64, device=device)
     return drot.graphs.Components(labels=labels, sizes=labels)
-
-
-def plotted(*data, **options):
-    return drot.plot.scatter(*data, **options)
 
 
 def known(distances, **options):
@@ -287,13 +284,12 @@ draw_graph(None, X[:, :2], C[:7, :7]) :: X must be \(n, 2\) and .*; got \(8, 2\)
 draw_graph(None, X[:7, :2], 1.0) :: weights must be a square \(n, n\) array
 draw_graph(None, X[:, :2], np.nan * C) :: weights has a non-finite entry \(NaN\) at row 0
 draw_graph(None, X[:, :2], drot.sqeuclidean(X)) :: weights holds distances, small where
-plotted(X[:, :2], size=-1) | plotted(X[:, :2], size=0) | plotted(X[:, :2], size=math.nan)
-    :: ^size must be positive and finite; got (-1|0|nan)
-plotted(X[:, :2], [*"abababa"]) :: y has 7 entries and the map 8 points
-plotted(X[:, :2], [*"aaaabbbb"], names=["B"]) :: names has 1 entries and y 2 classes
-plotted(X[:, :2], np.zeros((8, 1))) :: one class per point; got shape \(8, 1\)
-plotted(points(9)) :: shape \(n, 2\); got \(9, 3\)
-plotted(X[:, :2], images=np.zeros((8, 9))) :: images must have shape \(n, h, w\)
+plotted(size=-1) | plotted(size=0) | plotted(size=math.nan) :: ^size must be positive and fin
+plotted([*"abababa"]) :: y has 7 entries and the map 8 points
+plotted([*"aaaabbbb"], names=["B"]) :: names has 1 entries and y 2 classes
+plotted(np.zeros((8, 1))) :: one class per point; got shape \(8, 1\)
+drot.plot.scatter(points(9)) :: shape \(n, 2\); got \(9, 3\)
+plotted(images=np.zeros((8, 9))) :: images must have shape \(n, h, w\)
 drot.plot.panels(0) :: count must be a whole number of at least 1; got 0
 drot.plot.scale_bar(drot.plot.panels(1)[0], np.ones((3, 2)))
     | drot.plot.scale_bar(drot.plot.panels(1)[0], np.eye(3)) :: in the plane of positive size

@@ -1,4 +1,4 @@
-"""Gromov-Wasserstein, semi-relaxed and clustering: what any similarity has, what is refused."""
+"""Gromov-Wasserstein, semi-relaxed and clustering: what any similarity has."""
 
 import itertools
 import sys

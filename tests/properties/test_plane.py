@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 from drot import fuzzy_union
-from drot._core.loops import StudentPairs, suits
 from drot.costs.kernels import KERNELS, STUDENT, Curve
 from drot.embeddings.kernel_matrix import TiledKernel, kernel_matrix
+from drot.embeddings.loops import StudentPairs, suits
 from drot.embeddings.losses import BernoulliLoss, KernelLoss, SNEkhornLoss, SNELoss
 from drot.embeddings.starts import random_start
 from objectives import A, B, fuzzy, joint, objective

@@ -161,7 +161,7 @@ def panels(count: int, *, columns: int = 3, side: float = 1.9) -> list[Axes]:
     >>> plt.close(axes[0].figure)
     """
     count, columns = as_count("count", count, 1), as_count("columns", columns, 1)
-    wide = min(count, columns)
+    wide, side = min(count, columns), as_positive("side", side)
     rows = math.ceil(count / wide)
     with style():
         size = (side * wide, (side + 0.3) * rows)

@@ -3,5 +3,5 @@
 Checks of the input (``checks``); seeds (``chance``); the loop of all solvers and how it ends
 (``run``); results on disk (``saving``); memory and the size of a tile (``memory``), threads
 (``threads``), processes (``ranks``); options that functions share (``options``); mathematics that
-several chapters share (``algebra``), and what is compiled (``loops``).
+several chapters share (``algebra``).
 """

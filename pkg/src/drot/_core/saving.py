@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
-
-_TUPLES = ("trace", "values", "ends", "work")  # fields that are tuples of numbers, not arrays
 
 
 class Saved:
@@ -78,16 +77,19 @@ def load(path: str | os.PathLike) -> Any:
     """
     try:
         with np.load(path, allow_pickle=False) as file:
-            values = {name: _field(name, array) for name, array in file.items()}
-        return Saved.kinds[values.pop("kind")]._restored(values)
+            arrays = dict(file)
+        kind: Any = Saved.kinds[arrays.pop("kind").item()]
+        tuples = {field.name for field in fields(kind) if str(field.type).startswith("tuple")}
+        values = {name: _field(array, name in tuples) for name, array in arrays.items()}
+        return kind._restored(values)
     except (OSError, MemoryError):  # no such file, no room: the operating system says it best
         raise
     except Exception:  # numpy and constructors raise what they like for a file of something else
         raise ValueError(f"{path} does not hold a result saved by drot") from None
 
 
-def _field(name: str, array: np.ndarray) -> Any:
+def _field(array: np.ndarray, is_tuple: bool) -> Any:
     """A field as it was before ``save``: a tensor on the CPU, a number, or a tuple of numbers."""
-    if name in _TUPLES:
+    if is_tuple:
         return tuple(array.tolist())
     return torch.from_numpy(array) if array.ndim else array.item()

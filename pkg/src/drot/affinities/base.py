@@ -84,7 +84,7 @@ class Affinity(Saved):
     def plan(self) -> Tensor:
         """P itself, shape (n, m)."""
         check_fits(self.shape, self.dtype, self.device)
-        # not _core.loops.exp: its last bit depends on the place, P = P^T
+        # not _core.algebra.exp: its last bit depends on the place, P = P^T
         return self.logs.map(lambda _, log_p: log_p.exp_())
 
     def dense(self) -> Tensor:

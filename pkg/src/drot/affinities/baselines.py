@@ -18,7 +18,7 @@ from .bandwidths import solve_rows
 from .base import AffinityCallback
 from .rows import entropic_affinity
 from .symmetric import SymmetricEntropicAffinity, affinity_at
-from .symmetric_dual import State, read_dual
+from .symmetric_dual import DualState, read_dual
 
 Optimizer = Literal["adam", "lbfgs"]
 
@@ -92,7 +92,7 @@ def symmetric_dual_ascent(
     unit = float(start.eps.mean())
     theta = (start.eps / unit).sqrt().requires_grad_()
     level = (start.lam / unit).requires_grad_()
-    seen: list[State] = []  # evaluated since the last step
+    seen: list[DualState] = []  # evaluated since the last step
 
     def loss() -> Tensor:
         """Minus the dual function, in units of ``unit``, with its derivatives in place."""
@@ -121,8 +121,8 @@ def symmetric_dual_ascent(
     else:
         engine = torch.optim.Adam([theta, level], lr=learning_rate)
 
-    def steps() -> Iterator[tuple[State, float]]:
-        best: State | None = None
+    def steps() -> Iterator[tuple[DualState, float]]:
+        best: DualState | None = None
         while True:
             seen.clear()
             engine.step(loss)

@@ -14,7 +14,7 @@ from .._core.run import Course, OnFailure, iterate
 from .._core.threads import by_size
 from .base import AffinityCallback, SymmetricAffinity
 from .rows import entropic_affinity
-from .symmetric_dual import Dual, State, read_dual, times
+from .symmetric_dual import Dual, DualState, read_dual, times
 
 _FALL = 0.7  # the largest share of a gamma that one step may take
 
@@ -52,7 +52,7 @@ class SymmetricEntropicAffinity(SymmetricAffinity):
         return log_p
 
 
-def affinity_at(dual: Dual, state: State, course: Course) -> SymmetricEntropicAffinity:
+def affinity_at(dual: Dual, state: DualState, course: Course) -> SymmetricEntropicAffinity:
     """What a solver found, in units of the cost."""
     return SymmetricEntropicAffinity(
         cost=dual.given,
@@ -179,7 +179,7 @@ class _Newton:
         self.damping = 1e-2  # of the first step after Newton's
         self.state = dual.at(gamma, lam, self.pinned)
 
-    def steps(self) -> Iterator[tuple[State, float]]:
+    def steps(self) -> Iterator[tuple[DualState, float]]:
         """Check, sort the rows, step: yield states and residuals until no step increases g."""
         going = True
         while going:
@@ -262,7 +262,7 @@ class _Newton:
         """Which gammas and which lams may move, (2, n)."""
         return torch.stack([self.state.gamma > 0, ~self.pinned])
 
-    def _gradient(self, state: State) -> Tensor:
+    def _gradient(self, state: DualState) -> Tensor:
         slopes = torch.stack([self.dual.target - state.entropy, 1 - state.row_sum])
         return torch.where(self._free(), slopes, 0.0)
 

@@ -44,7 +44,7 @@ def read_dual(
 
 
 @dataclass(frozen=True)
-class State:
+class DualState:
     """The dual function and the rows of the plan at one (gamma, lam)."""
 
     gamma: Tensor  # (n,) >= 0; 0 marks a slack row
@@ -141,7 +141,9 @@ class Dual:
                     "drot.sqeuclidean(X) for points X, or add a small cost to all pairs"
                 )
 
-    def at(self, gamma: Tensor, lam: Tensor, pinned: Tensor, beside: State | None = None) -> State:
+    def at(
+        self, gamma: Tensor, lam: Tensor, pinned: Tensor, beside: DualState | None = None
+    ) -> DualState:
         """Evaluate, and leave the matrices of the state ``beside`` as they are.
 
         Where ``pinned``, a slack row keeps what its row sum leaves.
@@ -168,7 +170,7 @@ class Dual:
         gap = self.target - entropy
         gap = torch.where(gamma == 0, gap, gap.abs())  # a slack row may have more than asked for
         off = torch.stack([gap, (row_sum - 1).abs(), -free])  # and no negative weight
-        return State(
+        return DualState(
             gamma=gamma,
             lam=lam,
             free=free,
@@ -197,7 +199,7 @@ class Dual:
         entropy = w * (safe.log() - logs / safe) - torch.xlogy(w, w)
         return w.square() / safe + left.clamp_max(0.0), entropy
 
-    def hessian_product(self, state: State, step: Tensor) -> Tensor:
+    def hessian_product(self, state: DualState, step: Tensor) -> Tensor:
         """The negative Hessian at ``state`` times a step (dg, dl), (2, n)."""
         dg, dl = step
 
@@ -212,7 +214,7 @@ class Dual:
         self.products += 1
         return self.cost.map(product).T + times(state.sums, step)
 
-    def measured(self, state: State) -> float:
+    def measured(self, state: DualState) -> float:
         """The residual, and a note of the work that was done so far."""
         self.work.append(self.passes + self.products)
         return state.residual

@@ -211,7 +211,7 @@ class Pairwise:
         return entries.masked_fill(entries <= self.rounding, 0) if self.rounding else entries
 
     def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor]]:
-        """Yield ``(rows, entries)``: the finite entries of some rows, (b, k), in any order."""
+        """Yield ``(rows, entries)``: (b, k) entries of some rows, all finite ones among them."""
         return self.tiles(most)
 
 

@@ -206,13 +206,16 @@ def solve(
     """The lowest end of the descents from all starts; without descents, the lowest start."""
     problem = make(similarity, n_prototypes, kernel=kernel, **options)
     tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
-    first = partial(starts, problem, init, n_starts, clustering, random_state, tol, descend)
     blocks: Callable[[Iterate], Iterator[Iterate]]
     if descend:
-        states, rounds = first(max(tol, MAP_TOL), _EMBED), max_iter
+        rounds, points_tol, steps = max_iter, max(tol, MAP_TOL), _EMBED
         blocks = partial(block_descent, problem, tol=tol)
     else:  # a start is the result
-        states, rounds, blocks = first(tol, max_iter), 0, lambda start: iter([start])
+        rounds, points_tol, steps, blocks = 0, tol, max_iter, lambda start: iter([start])
+    states = starts(
+        problem, init, n_starts, clustering, random_state, descend=descend, tol=tol,
+        points_tol=points_tol, steps=steps,
+    )  # fmt: skip
     found = multistart(where, states, blocks, lambda at: (at.residual, at.Z), rounds, callback)
     return problem.result(found, tol, on_failure)
 
@@ -245,8 +248,8 @@ def accept(problem: ReductionProblem, now: Iterate, **block) -> Iterate:
 
 
 def starts(
-    problem: ReductionProblem, init, n_starts: int, clustering: Clustering, random_state: Seed,
-    tol: float, descend: bool, points_tol: float, steps: int,
+    problem: ReductionProblem, init, n_starts: int, clustering: Clustering, random_state: Seed, *,
+    descend: bool, tol: float, points_tol: float, steps: int,
 ) -> Iterator[Iterate]:  # fmt: skip
     """Positions and plans to start from, made when their turn comes.
 

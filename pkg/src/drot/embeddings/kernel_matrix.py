@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from .._core.algebra import exp
-from .._core.loops import CurvePairs, StudentPairs, suits
 from .._core.memory import slices
 from ..costs.array import gather
 from ..costs.kernels import STUDENT, Curve
+from .loops import CurvePairs, StudentPairs, suits
 
 
 def squared_distances(columns: Tensor, rows: slice, work: Tensor) -> Tensor:

@@ -443,7 +443,7 @@ def coupling_loss(plan, log_kernel, *, prior: Prior, diagonal: Diagonal = "drop"
     [64.0, 8.0, 216.0]
     """
     P = read_plan(plan)
-    n = log_weights(log_kernel, prior, diagonal).shape[0]  # with the checks of all these functions
+    n = log_weights(log_kernel, prior, diagonal).shape[0]  # with its checks
     c = getattr(log_kernel, "log_plan", log_kernel)
     if not (isinstance(c, Tensor) and c.requires_grad):
         c = as_real(c, "log_kernel")

@@ -4,7 +4,7 @@ All minimise, over centred coordinates Z and for a symmetric kernel K with point
 
 .. math:: \sum_{ij} m_i m_j \bigl( K_{ij} - \langle z_i, z_j \rangle \bigr)^2 .
 
-All hold an n x n array and decompose it: for up to some thousands of points.
+All but PCA and ccPCA hold an n x n array and decompose it: for up to some thousands of points.
 """
 
 from .connected import ConnectedPCA

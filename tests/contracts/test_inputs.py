@@ -291,6 +291,7 @@ plotted(np.zeros((8, 1))) :: one class per point; got shape \(8, 1\)
 drot.plot.scatter(points(9)) :: shape \(n, 2\); got \(9, 3\)
 plotted(images=np.zeros((8, 9))) :: images must have shape \(n, h, w\)
 drot.plot.panels(0) :: count must be a whole number of at least 1; got 0
+drot.plot.panels(1, side=-1) :: side must be positive and finite; got -1.0
 drot.plot.scale_bar(drot.plot.panels(1)[0], np.ones((3, 2)))
     | drot.plot.scale_bar(drot.plot.panels(1)[0], np.eye(3)) :: in the plane of positive size
 known(X) :: must be square \(n, n\) with metric=.* shape \(8, 3\)

@@ -132,6 +132,7 @@ def test_verdicts_are_counted():
     assert sum(first) == n["{ref}"]
     for counted in (
         f"Of {total['scores']} lines {n['in part']} hold in part.",
+        f"{total['statements']} lines on statements {n['holds']} hold, and {first[0]} have",
         f"({n['seen']} of {total['figures']} lines)",
     ):
         assert counted in MAP, counted

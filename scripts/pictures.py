@@ -27,6 +27,7 @@ def social() -> plt.Figure:
         scatter(model, digits.y, ax=ax, size=16)
         for name in ax.texts:
             name.set_fontsize(20)
+    fig.get_layout_engine().set(wspace=0.15)  # three pictures, not one
     fig.suptitle("Dimension Reduction as Optimal Transport", fontsize=28, color=COLORS[0])
     fig.supxlabel("Three maps of the same digits. Which differences mean something?", fontsize=20)
     return fig

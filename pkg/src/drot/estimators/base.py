@@ -180,12 +180,12 @@ class Estimator(BaseEstimator):
         """Set the attributes that a result gives."""
         raise NotImplementedError
 
-    def _symmetric_affinity(self, cost: Pairwise, perplexity: float) -> SymmetricEntropicAffinity:
+    def _symmetric_affinity(self, cost: Pairwise) -> SymmetricEntropicAffinity:
         """The symmetric entropic affinity, or as close to it as can be embedded."""
         try:
             with progress("affinity", self.verbose) as callback:
                 found = symmetric_entropic_affinity(
-                    cost, perplexity=perplexity, callback=callback, on_failure="ignore"
+                    cost, perplexity=self.perplexity, callback=callback, on_failure="ignore"
                 )
         except Interrupted:
             raise KeyboardInterrupt from None  # an affinity is no result of an estimator

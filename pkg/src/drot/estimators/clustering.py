@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, get_args
@@ -29,6 +30,45 @@ Similarity = Literal["sqeuclidean", "gram", "symmetric_entropic", "precomputed"]
 ReductionSimilarity = Literal[
     "symmetric_entropic", "symmetrized_entropic", "umap", "gram", "precomputed"
 ]  # fmt: skip
+
+
+def _squares(model, points: Tensor):
+    n, p = points.shape  # a product takes 2 n (p + 2) or n^2 multiplications a column
+    return factored_sqeuclidean(points) if 2 * (p + 2) < n else sqeuclidean(points)
+
+
+def _products_to(model, cost: Tensor, rows: Tensor) -> Tensor:
+    fitted = torch.as_tensor(model._points).to(cost)
+    half = cost - (fitted - fitted.mean(dim=0)).square().sum(dim=1)
+    return (half.mean(dim=1, keepdim=True) - half) / 2
+
+
+def _symmetrized(model, points: Tensor) -> Tensor:
+    return symmetrize(entropic_affinity(model._distances(points), perplexity=model.perplexity))
+
+
+def _fuzzy(model, points: Tensor) -> Tensor:
+    cost = model._distances(points)
+    return fuzzy_union(umap_membership(cost, n_neighbors=model.n_neighbors))
+
+
+def _given(model, points: Tensor) -> Tensor:
+    check_precomputed(points, "similarity")
+    return points
+
+
+# C of the fitted points (n, p), and the rows (b, n) of new ones, from their costs and numbers (b,)
+SIMILARITIES: dict[str, tuple[Callable[..., Any], Callable[..., Tensor]]] = {
+    "sqeuclidean": (_squares, lambda model, cost, rows: cost),
+    "gram": (lambda model, points: gram(points - points.mean(dim=0)), _products_to),
+    "symmetric_entropic": (
+        lambda model, points: model._symmetric_affinity(model._distances(points)).plan,
+        Estimator._new_rows,
+    ),
+    "symmetrized_entropic": (_symmetrized, Estimator._new_rows),
+    "umap": (_fuzzy, lambda model, cost, rows: membership_rows(cost, model.n_neighbors, 1)),
+    "precomputed": (_given, lambda model, cost, rows: cost),
+}
 
 
 class SimilarityEstimator(ClusterMixin, Estimator):
@@ -61,7 +101,7 @@ class SimilarityEstimator(ClusterMixin, Estimator):
         C, found = C.double(), self.result_
         T, q, structure = (x.to(C) for x in (found.plan, found.weights, found.structure))
         structure = (structure + structure.T) / 2  # all that counts, as C is
-        loss = as_loss(self._loss())
+        loss = self._loss()
         raised = loss.f2(structure) @ q - (C @ T) @ loss.h2(structure)  # (b, k)
         return raised[:, : q.count_nonzero()].argmin(dim=1)
 
@@ -76,61 +116,35 @@ class SimilarityEstimator(ClusterMixin, Estimator):
         self.objective_, self.n_iter_ = found.objective, max(1, found.n_iter)
         self.weights_ = found.weights.cpu().numpy()
 
-    def _loss(self) -> LossName | Loss:
-        return self.loss
+    def _loss(self) -> Loss:
+        return as_loss(self.loss)
+
+    def _similarity(self) -> str:
+        check_choice("similarity", self.similarity, self._similarities)
+        return self.similarity
 
     def _check(self, clusters: str, least: int, n: int) -> None:
         """Refuse options before there is an affinity."""
-        as_loss(self._loss())
+        self._loss()
         as_count(clusters, getattr(self, clusters), least, n)
         as_count("n_starts", self.n_starts, 1)
         read_limits(self.tol, self.max_iter, "ignore", torch.float64)
 
-    def _similarity_name(self) -> str:
-        check_choice("similarity", self.similarity, self._similarities)
-        return self.similarity
+    def _cost(self, points: Tensor):
+        self._points = points.cpu().numpy()
+        return SIMILARITIES[self._similarity()][0](self, points)
 
     def _tiles_to(self, points: Tensor, fitted: Tensor):
-        if self._similarity_name() == "precomputed":
+        if self.similarity == "precomputed":
             return lambda rows: points[rows]
         return super()._tiles_to(points, fitted)
 
     def _copies(self, tile: Tensor) -> tuple[Tensor, Tensor]:
         same, first = super()._copies(tile)
-        known = self._similarity_name() != "precomputed"  # of similarities nobody knows
-        return same & known, first
+        return same & (self.similarity != "precomputed"), first  # of similarities nobody knows
 
     def _new_rows(self, cost: Tensor, rows: Tensor) -> Tensor:
-        match self._similarity_name():
-            case "precomputed" | "sqeuclidean":
-                return cost
-            case "gram":
-                fitted = torch.as_tensor(self._points).to(cost)
-                square = (fitted - fitted.mean(dim=0)).square().sum(dim=1)
-                half = cost - square
-                return (half.mean(dim=1, keepdim=True) - half) / 2
-            case "umap":
-                return membership_rows(cost, self.n_neighbors, 1)
-        return super()._new_rows(cost, rows)
-
-    def _cost(self, points: Tensor):
-        self._points = points.cpu().numpy()
-        match self._similarity_name():
-            case "sqeuclidean":
-                n, p = points.shape  # a product takes 2 n (p + 2) or n^2 multiplications a column
-                return factored_sqeuclidean(points) if 2 * (p + 2) < n else sqeuclidean(points)
-            case "gram":
-                return gram(points - points.mean(dim=0))
-            case "symmetric_entropic":
-                return self._symmetric_affinity(self._distances(points), self.perplexity).plan
-            case "symmetrized_entropic":
-                cost = self._distances(points)
-                return symmetrize(entropic_affinity(cost, perplexity=self.perplexity))
-            case "umap":
-                cost = self._distances(points)
-                return fuzzy_union(umap_membership(cost, n_neighbors=self.n_neighbors))
-        check_precomputed(points, "similarity")
-        return points
+        return SIMILARITIES[self._similarity()][1](self, cost, rows)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -354,15 +368,16 @@ class DistR(SimilarityEstimator, BaseEmbedding):
         where = torch.as_tensor(self.prototypes_)
         return self._extend(X, self.embedding_, lambda was, C: (where.to(C)[was._assign(C)], 0.0))
 
-    def _similarity_name(self) -> str:
+    def _similarity(self) -> str:
         """By default that of the kernel."""
         usual = "gram" if self.kernel == "gram" else "symmetric_entropic"
-        return usual if self.similarity is None else super()._similarity_name()
+        return usual if self.similarity is None else super()._similarity()
 
     def _kernel(self) -> OutputKernel:
+        """By default that of the similarity."""
         if self.kernel is not None:
             return self.kernel
-        return "gram" if self._similarity_name() == "gram" else "student"
+        return "gram" if self._similarity() == "gram" else "student"
 
     def _loss(self) -> Loss:
         return read_kernel(self._kernel(), self.normalization, self.loss)[1]

@@ -534,7 +534,7 @@ class SNEkhorn(EmbeddingEstimator):
     _kernel: ClassVar[KernelName] = "gaussian"
 
     def _plan(self, cost):
-        affinity = self._symmetric_affinity(cost, self.perplexity)
+        affinity = self._symmetric_affinity(cost)
         return affinity.plan if cost.block is None else affinity
 
     def _objective(self, plan):

@@ -120,9 +120,9 @@ def coil(name, before=()):
     scores = (u * s)[:, :3]
     means = VIEWS.reshape(6, 4, 4, 4, 4).mean(axis=(2, 4))
     arrays = {
-        "X": scores * np.sign(scores[np.abs(scores).argmax(axis=0), range(3)]),
+        "scores": scores * np.sign(scores[np.abs(scores).argmax(axis=0), range(3)]),
         "y": np.repeat([0, 1], 3),
-        "X32": np.floor(means + 0.5).astype(np.uint8).reshape(6, -1),
+        "X": np.floor(means + 0.5).astype(np.uint8).reshape(6, -1),
         "view": np.tile(np.arange(3), 2),
     }
     (file,) = ORIGINS[name].urls
@@ -173,9 +173,9 @@ def publish(server, cache, monkeypatch):
         for file, body in files.items():
             (server.folder / file).write_bytes(body)
         changes.setdefault("urls", {file: f"{server.address}/{file}" for file in files})
-        changes.setdefault("sha256", _fetch.digest(arrays.get("X32", arrays["X"]), arrays["y"]))
+        changes.setdefault("sha256", _fetch.digest(arrays["X"], arrays["y"]))
         if ORIGINS[name].corners:
-            changes["corners"] = [*arrays["X"][0, :3], *arrays["X"][-1, :3]]
+            changes["corners"] = [*arrays["scores"][0], *arrays["scores"][-1]]
             changes["read"] = partial(_formats.read_coil20, n_components=3)
         monkeypatch.setitem(ORIGINS, name, replace(ORIGINS[name], **changes))
         return ORIGINS[name], arrays
@@ -275,7 +275,10 @@ def test_nothing_is_written_by_an_archive(tmp_path, publish):
 def test_a_prepared_file_comes_first(name, folder, server, cache, publish):
     """An .npz with the right arrays is used, and the network rests."""
     origin, arrays = publish(name)
-    np.savez_compressed(folder / origin.file, label_names=np.array(["BJ"]), **arrays)
+    held = {"label_names": np.array(["BJ"]), **arrays}
+    if "scores" in held:
+        held |= {"X": held.pop("scores"), "X32": arrays["X"]}
+    np.savez_compressed(folder / origin.file, **held)
     same(_fetch.find(name), arrays)
     assert server.hits == [] and left(cache) == ([origin.file] if folder == cache else [])
 
@@ -330,9 +333,9 @@ def test_originals_placed_by_hand(name, folder, server, cache, publish):
 def test_principal_components_are_compared(cache, publish, monkeypatch):
     """COIL-20: right images with wrong scores (a sign, an order, a number) are refused."""
     origin, arrays = publish("coil20")
-    X = arrays["X"]
-    for bad in (-X, X[:, ::-1], X * (1 + 1e-4), X[:-1], X[:, 0]):
-        wrong = replace(origin, read=lambda paths, X=bad: {**arrays, "X": X})
+    Z = arrays["scores"]
+    for bad in (-Z, Z[:, ::-1], Z * (1 + 1e-4), Z[:-1], Z[:, 0]):
+        wrong = replace(origin, read=lambda paths, Z=bad: {**arrays, "scores": Z})
         monkeypatch.setitem(ORIGINS, "coil20", wrong)
         refused("coil20", cache, "cannot be used")
 

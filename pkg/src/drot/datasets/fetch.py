@@ -13,6 +13,7 @@ import tomllib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,7 @@ class Origin:
     urls: dict[str, str]  # the original files, in the order in which `read` takes them
     label_names: list[str]
     read: Callable[[Sequence[Path]], Arrays]
-    corners: Sequence[float] = ()  # the first 3 entries of the first row of X and of the last
+    corners: Sequence[float] = ()  # the first 3 scores of the first image and of the last
     components: int | None = None  # of images
     classes: str = "y"  # the array of the .npz that holds them
 
@@ -79,7 +80,8 @@ def find(name: str, *, download: bool = True) -> Arrays:
     """
     origin, folders = ORIGINS[name], _folders()
     if (prepared := _place(origin.file, folders)).is_file():
-        return _checked(origin, [prepared], formats.read_prepared)
+        read = partial(formats.read_prepared, classes=origin.classes)
+        return _checked(origin, [prepared], read)
     paths = [_place(file, folders) for file in origin.urls]
     missing = [path for path in paths if not path.is_file()]
     listing = ", ".join(f"{file} ({url})" for file, url in origin.urls.items())
@@ -132,19 +134,18 @@ def _checked(
         if empty := [path.name for path in paths if not path.stat().st_size]:
             raise ValueError(f"{' and '.join(empty)} has no content")
         arrays = read(paths)
-        X, y = arrays["X"], arrays[origin.classes if origin.classes in arrays else "y"]
+        y = arrays["y"]
         if y.dtype.kind == "U":  # classes by name
             y = np.array([origin.label_names.index(label) for label in y])
-        arrays["y"] = y = y.astype("<i8")
-        arrays.pop("y2", None)
-        found = digest(arrays.get("X32", X), y)
+        arrays["y"] = y.astype("<i8")
+        found = digest(arrays["X"], arrays["y"])
         if found != origin.sha256:
             raise ValueError(f"the arrays have the sha256 {found}, not {origin.sha256}")
         # rounding of the linear algebra moves principal components, so they have no sha256
-        if origin.corners and not np.allclose(
-            [X[0, :3], X[-1, :3]], np.reshape(origin.corners, (2, 3)), rtol=0, atol=1e-6
-        ):
-            raise ValueError(f"the principal components start with {X[0, :3].round(4)}")
+        if origin.corners:
+            ends = arrays["scores"][[0, -1], :3]
+            if not np.allclose(ends.ravel(), origin.corners, rtol=0, atol=1e-6):
+                raise ValueError(f"the principal components start with {ends[0].round(4)}")
     except Exception as error:  # a reader meets a foreign file: it may fail in any way
         files = " and ".join(map(str, paths))
         raise DataUnavailable(
@@ -231,16 +232,15 @@ def load(name: str, *, n_components: int | None = 50, download: bool = True) -> 
     """
     check_choice("name", name, ORIGINS)
     download = as_flag("download", download)
-    origin, details = ORIGINS[name], {}
+    origin = ORIGINS[name]
     if origin.components and n_components is not None:
         n_components = as_count("n_components", n_components, 1, origin.components)
     elif not origin.components and n_components not in (None, 50):
         raise ValueError(f"{name} is a table, not a set of images; leave out n_components")
     arrays = find(name, download=download)
-    X = arrays["X"]
-    if "X32" in arrays:  # X holds principal components already
-        X = arrays["X32"] if n_components is None else X[:, :n_components]
-        details["view"] = arrays["view"].astype(np.int64)
-    elif origin.components and n_components is not None:
-        X = pca(torch.from_numpy(X / 255.0), n_components).Z.numpy()
-    return make(name, origin.description, X, arrays["y"], origin.label_names, **details)
+    X, y, scores = arrays.pop("X"), arrays.pop("y"), arrays.pop("scores", None)
+    if origin.components and n_components is not None:
+        if scores is None:
+            scores = pca(torch.from_numpy(X / 255.0), n_components).Z.numpy()
+        X = scores[:, :n_components]
+    return make(name, origin.description, X, y, origin.label_names, **arrays)

@@ -1,9 +1,10 @@
 """Read the original files of the real data sets into arrays.
 
 Every reader takes the files in the order in which ``origins.toml`` lists them, and returns ``X``
-(n, p) and ``y`` (n,), in the data type in which the files hold them. Nothing is unpickled and
-nothing is written to disk; what a file holds is checked afterwards, by its sha256. Libraries that
-are slow to import are imported where they are needed.
+(n, p) and ``y`` (n,), in the data type in which the files hold them; ``scores`` (n, q), where they
+are principal components of larger images than X; and further arrays by name. Nothing is unpickled
+and nothing is written to disk; what a file holds is checked afterwards, by its sha256. Libraries
+that are slow to import are imported where they are needed.
 """
 
 from __future__ import annotations
@@ -32,12 +33,16 @@ def _grey(file) -> np.ndarray:
         return np.asarray(image.convert("L"))
 
 
-def read_prepared(paths: Sequence[Path]) -> Arrays:
-    """The arrays of an .npz."""
+def read_prepared(paths: Sequence[Path], classes: str) -> Arrays:
+    """The arrays of an .npz; that of COIL-20 has images ``X32`` and their components ``X``."""
     if not zipfile.is_zipfile(paths[0]):  # NumPy would speak of pickles
         raise ValueError("it is no .npz file")
     with np.load(paths[0], allow_pickle=False) as content:
-        return {key: content[key] for key in ("X", "y", "y2", "X32", "view") if key in content}
+        arrays = {"X": content["X"], "y": content[classes]}
+        if "X32" in content:
+            arrays |= {"X": content["X32"], "scores": arrays["X"]}
+            arrays["view"] = content["view"].astype(np.int64)
+        return arrays
 
 
 def read_tables(paths: Sequence[Path]) -> Arrays:
@@ -71,7 +76,7 @@ def read_olivetti(paths: Sequence[Path]) -> Arrays:
 
 
 def read_coil20(paths: Sequence[Path], n_components: int = 50) -> Arrays:
-    """An archive of images ``obj{1..}__{0..}.png``: principal components and reduced images."""
+    """An archive of images ``obj{1..}__{0..}.png``: reduced images and principal components."""
     images = {}
     with tarfile.open(paths[0], "r:gz") as archive:
         for member in archive:
@@ -83,8 +88,8 @@ def read_coil20(paths: Sequence[Path], n_components: int = 50) -> Arrays:
     n, side, _ = pixels.shape
     blocks = pixels.reshape(n, side // 4, 4, side // 4, 4).sum(axis=(2, 4), dtype=int)
     return {
-        "X": pca(torch.from_numpy(pixels.reshape(n, -1) / 255.0), n_components).Z.numpy(),
-        "X32": ((blocks + 8) // 16).astype(np.uint8).reshape(n, -1),  # means, half rounded up
+        "X": ((blocks + 8) // 16).astype(np.uint8).reshape(n, -1),  # means, half rounded up
+        "scores": pca(torch.from_numpy(pixels.reshape(n, -1) / 255.0), n_components).Z.numpy(),
         "y": np.array([place[0] for place in places]),
         "view": np.array([place[1] for place in places]),
     }

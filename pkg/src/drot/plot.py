@@ -152,6 +152,11 @@ def panels(count: int, *, columns: int = 3, side: float = 1.9) -> list[Axes]:
     list of Axes
         One per map; their figure is ``axes[0].figure``.
 
+    Raises
+    ------
+    ValueError
+        If a number is below 1, or the side not positive.
+
     Examples
     --------
     >>> import matplotlib.pyplot as plt
@@ -248,6 +253,14 @@ def scatter(
     Returns
     -------
     Axes
+
+    Raises
+    ------
+    ValueError
+        If the map is not in the plane; if classes, names or pictures are not as many as they
+        should be, or have another shape; or if the size is not positive.
+    NotFittedError
+        If the estimator has no map yet.
 
     Examples
     --------

@@ -205,7 +205,7 @@ class Estimator(BaseEstimator):
         self._found = (*(vars(self).keys() - before),)
 
     def _solve(self, what: str, solve: Callable, bar=()) -> Self:
-        """Keep what ``solve(callback=..., on_failure=...)`` finds, interrupted or not."""
+        """Keep what ``solve(callback=...)`` finds, interrupted or not."""
         ended = False  # by the callback, which is no failure
         with progress(what, self.verbose, *bar) as shown:
 
@@ -215,7 +215,7 @@ class Estimator(BaseEstimator):
                 return ended
 
             try:
-                found = solve(callback=callback, on_failure="ignore")
+                found = solve(callback=callback)
             except Interrupted as stop:
                 self._set(stop.result)
                 stop.result = self.result_

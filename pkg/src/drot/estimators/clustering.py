@@ -237,6 +237,7 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
         solve = partial(
             srgw_barycenter, self._cost(points), self.n_clusters, loss=self.loss, init=self.init,
             n_starts=self.n_starts, tol=self.tol, max_iter=self.max_iter, random_state=seed,
+            on_failure="ignore",
         )  # fmt: skip
         return self._solve("clustering", solve)
 
@@ -359,7 +360,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
             distributional_reduction, self._cost(points), self.n_prototypes, kernel=self._kernel(),
             n_components=self.n_components, normalization=self.normalization, loss=self.loss,
             init=self.init, n_starts=self.n_starts, clustering=self.clustering, tol=self.tol,
-            max_iter=self.max_iter, random_state=seed,
+            max_iter=self.max_iter, random_state=seed, on_failure="ignore",
         )  # fmt: skip
         return self._solve("reduction", solve)
 

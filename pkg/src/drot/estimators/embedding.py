@@ -71,7 +71,7 @@ class EmbeddingEstimator(BaseEmbedding):
         self._profile, self._affinity = objective.profile, plan if keep else None
         solve = partial(
             embed, objective, init, n_components=self.n_components, solver=self.solver,
-            tol=tol, max_iter=self.max_iter, random_state=seed,
+            tol=tol, max_iter=self.max_iter, random_state=seed, on_failure="ignore",
         )  # fmt: skip
         return self._solve("embedding", solve)
 
@@ -643,13 +643,10 @@ class CCPCA(BaseEmbedding):
         # with a block, tiles are computed when met: nothing of size n x n is kept
         cost = sqeuclidean(points, block=len(points))
         affinity = entropic_affinity(cost, perplexity=self.perplexity, diagonal="drop")
-
-        def solve(callback, on_failure):  # which it cannot: the number of graphs is given
-            return ccpca(
-                points, affinity, n_components=self.n_components, prior=self.prior,
-                n_samples=self.n_samples, random_state=seed, callback=callback,
-            )  # fmt: skip
-
+        solve = partial(
+            ccpca, points, affinity, n_components=self.n_components, prior=self.prior,
+            n_samples=self.n_samples, random_state=seed,
+        )  # fmt: skip
         return self._solve("graphs", solve, ("standard_error", self.n_samples))
 
     def _keep(self, found: ConnectedPCA) -> None:

@@ -98,7 +98,7 @@ def isomap(X, n_components: int = 2, *, n_neighbors: int = 5) -> SpectralEmbeddi
     )
     _check_connected(graph, "n_neighbors")
     paths = torch.from_numpy(shortest_path(graph, directed=False)).to(X)
-    return classical_mds(paths.square(), n_components)
+    return kernel_pca(-paths.square() / 2, n_components)
 
 
 def _neighbors(X: Tensor, n_neighbors: int) -> tuple[Tensor, Tensor]:

@@ -96,33 +96,6 @@ def test_a_new_point_moves_no_generator():
     assert np.random.get_state()[2] == before  # noqa: NPY002
 
 
-WRONG = [
-    *(("TSNE", wrong) for wrong in ({"solver": "sgd"}, {"tol": -1}, {"max_iter": 0})),
-    *(("UMAP", wrong) for wrong in ({"min_dist": 3}, {"spread": 0}, {"repulsion": -1})),
-    ("LargeVis", {"kernel": "x"}),
-    *((name, {"n_components": 0}) for name in ("TSNE", "SNEkhorn", "UMAP", "DistR")),
-    *(
-        (name, wrong)
-        for name in ("SemiRelaxedGWClustering", "DistR")
-        for wrong in ({"loss": "x"}, {"n_starts": 0}, {"tol": -1}, {"max_iter": 0})
-    ),
-    ("SemiRelaxedGWClustering", {"n_clusters": 0}),
-    ("DistR", {"clustering": "x"}),
-]
-
-
-@pytest.mark.parametrize("name, wrong", WRONG)
-def test_an_estimator_refuses_before_the_affinity(name, wrong, monkeypatch):
-    def affinity(*args, **kwargs):
-        raise AssertionError("an affinity was computed first")
-
-    kind, size = getattr(drot, name), {} if name == "UMAP" else {"perplexity": 5}
-    for made in ("_plan", "_cost"):
-        monkeypatch.setattr(kind, made, affinity, raising=False)
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        kind(**size, **wrong).fit(X)
-
-
 def test_any_weight_of_the_repulsion_is_taken_above_the_data():
     """An estimator tries its options on a plan of next to nothing, not of an entry of its own."""
     cloud = np.random.default_rng(0).normal(size=(250, 5))

@@ -236,7 +236,7 @@ def test_tiles_fit(use, little_memory):
 # ------------------------------------------------------------------------------ welcomed
 FORMS = (
     lambda v: np.asarray(v).tolist(),
-    lambda v: torch.as_tensor(np.array(v)),
+    lambda v: torch.tensor(np.array(v), requires_grad=np.asarray(v).dtype.kind == "f"),
     lambda v: np.array(v)[::-1].copy()[::-1],  # a negative stride
     lambda v: np.array(v, dtype=np.asarray(v).dtype.newbyteorder(">")),
     lambda v: np.broadcast_to(v, np.shape(v)),  # read-only
@@ -247,7 +247,7 @@ FORMS = (
     "name", [n for n in ROWS if any(kind(n, p) in ARRAYS for p in parameters(n))]
 )
 def test_other_forms(name):
-    """Lists, tensors and views of the same numbers give the same."""
+    """Lists, tensors and views of the same numbers give the same, as do leaves of a gradient."""
     given = good(name)
     plain = leaves(call(name, dict(given)))
     for form in FORMS:

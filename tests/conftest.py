@@ -1,8 +1,10 @@
-"""What every test may rely on: no seed and no default leaks from one test into another."""
+"""What every test may rely on: no seed, default or number of threads leaks into another."""
 
+import importlib
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import hypothesis
 import numpy as np
@@ -38,12 +40,22 @@ def gpu() -> Iterator[str]:
         yield NAME
 
 
+@pytest.fixture(scope="module")
+def script() -> Iterator[Callable]:
+    """Imports a script of the benchmarks by its name; they import their neighbours."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(Path(__file__).resolve().parents[1] / "benchmarks")
+        yield importlib.import_module
+
+
 @pytest.fixture(autouse=True)
 def same_seeds() -> Iterator[None]:
     dtype, state = torch.get_default_dtype(), np.random.get_state()  # noqa: NPY002
+    threads = torch.get_num_threads()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         np.random.seed(0)  # noqa: NPY002  of estimators that are given none
         yield
     np.random.set_state(state)  # noqa: NPY002
+    torch.set_num_threads(threads)
     assert torch.get_default_dtype() == dtype, "the test changed torch's default dtype"

@@ -68,6 +68,12 @@ def graph_cost(seed: int, n: int, decades: float) -> np.ndarray:
     return (C + C.T) / 2 * (1 - np.eye(n))
 
 
+def in_tiles(C, block: int | None) -> drot.costs.Pairwise:
+    """A matrix as a cost that computes its rows."""
+    C = torch.as_tensor(C)
+    return drot.costs.Pairwise(lambda rows: C[rows].clone(), tuple(C.shape), C, block=block)
+
+
 def latent_cost(Z, kernel: str) -> np.ndarray:
     """C_Z: minus the logarithm of the kernel of the points."""
     return squares(Z) if kernel == "gaussian" else np.log1p(squares(Z))

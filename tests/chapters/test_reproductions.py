@@ -1,7 +1,6 @@
 """The records behind the pages of book/reproductions, the scripts that wrote them, and no data."""
 
 import csv
-import importlib
 from collections import defaultdict
 from itertools import product
 from pathlib import Path
@@ -29,14 +28,6 @@ def grouped(rows, *names: str) -> dict[tuple[str, ...], list[dict[str, str]]]:
     for row in rows:
         found[tuple(row[name] for name in names)].append(row)
     return found
-
-
-@pytest.fixture(scope="module")
-def script():
-    """Imports a script of the benchmarks by its name."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module
 
 
 @pytest.mark.parametrize("name", ["snekhorn_tables", "graph_coupling_tables", "distr_tables"])

@@ -14,15 +14,14 @@ ROOT = Path(__file__).resolve().parents[2]
 OURS = ("drot", "Adam")  # the Adam of the papers runs on our objective
 
 
-@pytest.fixture(scope="module", autouse=True)
-def rates():
-    """The scripts import their neighbours."""
-    threads = torch.get_num_threads()
+@pytest.fixture(autouse=True)
+def one_thread():
     torch.set_num_threads(1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module("machine").measure(threads=[1], seconds=0.05)
-    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def rates(script):
+    return script("machine").measure(threads=[1], seconds=0.05)
 
 
 def smallest(name: str, rates) -> list[dict]:
@@ -82,7 +81,7 @@ def test_smallest(name, rates, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_script_writes_its_files(tmp_path, monkeypatch, capsys):
+def test_the_script_writes_its_files(script, tmp_path, monkeypatch, capsys):
     """And keeps the rows of cases that it was not asked for, and of problems that it skips."""
     old = tmp_path / "bench.csv"
     old.write_text("# old\ncase,data,method\nsrgw,a,b\nea,a,b\n", "utf8")
@@ -90,7 +89,7 @@ def test_the_script_writes_its_files(tmp_path, monkeypatch, capsys):
     said = []
     for more in (["--minutes", "0.0001"], ["--cases", "ea"], ["--skip", "1"]):
         monkeypatch.setattr(sys, "argv", [*words.split(), *more])
-        importlib.import_module("bench").main()
+        script("bench").main()
         said.append(capsys.readouterr().out)
     assert "2 problems are left: go on with --skip 0" in said[0] and "left" not in said[2]
     rows = list(csv.DictReader(x for x in old.read_text("utf8").splitlines() if x[0] != "#"))

@@ -100,12 +100,11 @@ def digits() -> dict[str, np.ndarray]:
 def test_one_thread_against_two(monkeypatch):
     """Threads change the order of sums, and so the last digits only."""
     monkeypatch.setattr(threads, "_DEFAULT", 0)  # who asks for a number has it
-    found, before = [], torch.get_num_threads()
+    found = []
     for count in (1, 2):
         torch.set_num_threads(count)
         with threadpool_limits(count):
             found.append(digits())
-    torch.set_num_threads(before)
     for name, bound in APART.items():
         one, two = (run[name] for run in found)
         assert np.abs(one - two).max() <= bound * np.abs(one).max(), name

@@ -1,12 +1,10 @@
 """A grid that was stopped or torn leaves the file of a grid that was not."""
 
-import importlib
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 CASES = [dict(zip(("data", "xi", "seed"), x, strict=True)) for x in product("ab", (5, 30), (0, 1))]
 FIELDS = ["value", "note"]
 
@@ -26,10 +24,9 @@ def path(tmp_path) -> Path:
 
 
 @pytest.fixture
-def run(monkeypatch, path):
+def run(script, path):
     """The grid here."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    sweep = importlib.import_module("sweep").run
+    sweep = script("sweep").run
     return lambda work=work, **options: sweep(CASES, work, path, fields=FIELDS, **options)
 
 

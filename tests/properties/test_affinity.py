@@ -9,6 +9,7 @@ import oracles
 import pytest
 import torch
 from clouds import cloud
+from plans import in_tiles
 
 each_diagonal = pytest.mark.parametrize("diagonal", ["keep", "drop"])
 
@@ -178,7 +179,6 @@ def test_certificate_with_an_offset(offset):
 def test_trace_does_not_see_the_tiles(n_neighbors, diagonal):
     """Each entry is the largest error over all rows that are left, whatever tile they are in."""
     C = squares("outliers", 12, 40)
-    points = torch.arange(40.0, dtype=torch.float64)[:, None]
     solve = functools.partial(drot.entropic_affinity, perplexity=6.0)
     assert len({solve(C[[i] * 40]).n_iter for i in range(40)}) > 1
     solve = functools.partial(solve, n_neighbors=n_neighbors, diagonal=diagonal)
@@ -186,9 +186,7 @@ def test_trace_does_not_see_the_tiles(n_neighbors, diagonal):
     assert whole.trace[1] == cut.trace[1] == pytest.approx(cut.residual, rel=1e-9)
     assert cut.residual > 1e-3
     for block in (1, 7):
-        parts = solve(
-            drot.pairwise(lambda x, y: C[x[:, 0].long()][:, y[:, 0].long()], points, block=block)
-        )
+        parts = solve(in_tiles(C, block))
         np.testing.assert_allclose(parts.trace, whole.trace, rtol=1e-6, atol=1e-13)
         torch.testing.assert_close(parts.plan, whole.plan, rtol=1e-12, atol=1e-12)
         for rows, tile in parts.logs.tiles(2):

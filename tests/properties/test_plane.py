@@ -28,7 +28,6 @@ def loss_of(name: str, n: int, dtype: torch.dtype = torch.float64) -> KernelLoss
 @pytest.mark.parametrize("name", LOSSES)
 def test_loops_are_the_sweeps(name, scale, dtype, digits, monkeypatch):
     """Value, both forces and dual, on one thread and on three; positions may require a gradient."""
-    threads = torch.get_num_threads()
     for n in (5, 300):  # 300 rows are shared by three threads
         loss, Z = loss_of(name, n, dtype), scale * random_start(n).to(dtype)
         Z[1] = Z[0]
@@ -38,10 +37,7 @@ def test_loops_are_the_sweeps(name, scale, dtype, digits, monkeypatch):
             wanted = loss.evaluate(Z, tol=1e-12)
         for count in (1, 3):
             torch.set_num_threads(count)
-            try:
-                found = loss.evaluate(Z.clone().requires_grad_(), tol=1e-12)
-            finally:
-                torch.set_num_threads(threads)
+            found = loss.evaluate(Z.clone().requires_grad_(), tol=1e-12)
             assert found.value == pytest.approx(wanted.value, rel=digits)
             for part in ("attraction", "repulsion"):
                 a, b = getattr(found, part), getattr(wanted, part)

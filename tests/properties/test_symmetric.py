@@ -12,16 +12,9 @@ from drot import symmetric_entropic_affinity as solve
 from drot.affinities import symmetric
 from drot.affinities.symmetric_dual import Dual
 from drot.costs.array import as_pairwise
-from plans import cloud_cost, squares
+from plans import cloud_cost, in_tiles, squares
 
 each_block = pytest.mark.parametrize("block", [None, 3])
-
-
-def tabled(C, block: int | None) -> drot.costs.Pairwise:
-    """A matrix as a cost that computes its rows."""
-    C = torch.as_tensor(C)
-    rows = torch.arange(len(C), dtype=C.dtype)[:, None]
-    return drot.pairwise(lambda x, y: C[x[:, 0].long()], rows, block=block)
 
 
 def errors(affinity, xi) -> float:
@@ -121,7 +114,7 @@ def test_one_less_the_adjacency(share, block):
         C = C + C.T
         ties = (C == 0).sum(axis=1).max()
         xi = ties + share * (n - ties)
-        affinity = solve(tabled(C, block), perplexity=xi)
+        affinity = solve(in_tiles(C, block), perplexity=xi)
         slack += int(affinity.slack.sum())
         assert errors(affinity, xi) <= 2e-9
         if block is None and trial % 4 == 0:
@@ -131,7 +124,7 @@ def test_one_less_the_adjacency(share, block):
         C[[i, j]] = C[:, [i, j]] = 0.0  # a path by way of every other point
         C[i, j] = C[j, i] = 1.0
         with pytest.raises(ValueError, match="or be copies"):
-            solve(tabled(C, block), perplexity=xi)
+            solve(in_tiles(C, block), perplexity=xi)
     assert slack > 5 * (share < 0.5)
 
 
@@ -143,10 +136,10 @@ def test_plan_of_a_gram_cost_has_the_residual_that_is_stated(offset, block):
     X = torch.tensor(cloud("gaussian", 0, 60, 3)) + offset
     C = -(X @ X.T)
     C = (C + C.T) / 2
-    found = solve(tabled(C, block), perplexity=10.0)
+    found = solve(in_tiles(C, block), perplexity=10.0)
     cases = [(found, found.lam, found.gamma, errors(found, 10.0))]
     for ask in ({"bandwidth": 1.0}, {"perplexity": 10.0}):
-        found = drot.doubly_stochastic_affinity(tabled(C, block), **ask)
+        found = drot.doubly_stochastic_affinity(in_tiles(C, block), **ask)
         off = float((found.plan.sum(dim=1) - 1).abs().max())
         cases.append((found, 2 * found.f, torch.full_like(found.f, found.nu), off))
     for affinity, lam, gamma, off in cases:

@@ -14,6 +14,7 @@ from drot.embeddings.losses import BernoulliLoss, KernelLoss, SNEkhornLoss, SNEL
 from drot.embeddings.plans import Plan
 from drot.embeddings.starts import random_start, spectral_start
 from objectives import METHODS, OBJECTIVES, cost, fuzzy, objective, rows, run, stochastic
+from plans import in_tiles
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
@@ -90,8 +91,7 @@ def test_rows_stand_for_their_symmetric_part(kernel):
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_symmetrized_in_tiles(offset):
     """(P + P^T) / 2 to rounding, its logarithm and its marks too, where all costs are huge."""
-    C = cost(45).dense() + offset
-    C = drot.costs.Pairwise(C.__getitem__, C.shape, C, block=7)
+    C = in_tiles(cost(45).dense() + offset, 7)
     P = drot.entropic_affinity(C, perplexity=9.0, diagonal="drop")
     wanted, found = drot.symmetrize(P), P.symmetrized()
     torch.testing.assert_close(found.plan, wanted, rtol=1e-12, atol=1e-16)
@@ -108,7 +108,7 @@ def test_bad_plans():
     or differs from its transpose, is not symmetrised."""
     whole, wide = stochastic(45, 16), drot.sqeuclidean(random_start(9), random_start(7), block=4)
     C = cost(45).dense()
-    lopsided = drot.costs.Pairwise((C + C[:, :1]).__getitem__, C.shape, C, block=7)
+    lopsided = in_tiles(C + C[:, :1], 7)
     few = drot.nearest(cost(45, 7), n_neighbors=20)
 
     def symmetrized(cost):

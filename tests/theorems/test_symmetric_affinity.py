@@ -12,10 +12,9 @@ import scipy.optimize
 import torch
 from drot.affinities.symmetric import _Newton
 from drot.affinities.symmetric_dual import Dual
-from drot.costs.array import Pairwise, as_pairwise
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles import row_perplexities
-from plans import cloud_cost, graph_cost, squares
+from plans import cloud_cost, graph_cost, in_tiles, squares
 
 
 def star_cost(leaves: int) -> np.ndarray:
@@ -50,10 +49,7 @@ def solved(name: str, share: float):
 
 def dual_of(C, xi, block: int | None = None) -> Dual:
     """The dual function over a matrix of zero diagonal, or over tiles computed each time."""
-    cost = as_pairwise(C)
-    if block:
-        cost = Pairwise(lambda rows: torch.as_tensor(C)[rows], C.shape, cost, block=block)
-    return Dual(cost, torch.tensor(np.log(np.broadcast_to(xi, len(C))) + 1))
+    return Dual(in_tiles(C, block), torch.tensor(np.log(np.broadcast_to(xi, len(C))) + 1))
 
 
 def random_duals(seed: int, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

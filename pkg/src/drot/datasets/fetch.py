@@ -80,8 +80,7 @@ def find(name: str, *, download: bool = True) -> Arrays:
     """
     origin, folders = ORIGINS[name], _folders()
     if (prepared := _place(origin.file, folders)).is_file():
-        read = partial(formats.read_prepared, classes=origin.classes)
-        return _checked(origin, [prepared], read)
+        return _checked(origin, [prepared], partial(formats.read_prepared, classes=origin.classes))
     paths = [_place(file, folders) for file in origin.urls]
     missing = [path for path in paths if not path.is_file()]
     listing = ", ".join(f"{file} ({url})" for file, url in origin.urls.items())

@@ -321,13 +321,14 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         raise NotImplementedError
 
 
-def check_precomputed(X: Tensor, option: str) -> None:
-    """Refuse what is not square: a cloud, it seems."""
+def as_precomputed(X: Tensor, option: str) -> Tensor:
+    """An array (n, n); what is not square is a cloud, it seems."""
     if X.shape[0] != X.shape[1]:
         raise ValueError(
             f"X must be square (n, n) with {option}='precomputed'; got shape {tuple(X.shape)}. "
             f"For a cloud of n points take another {option}"
         )
+    return X
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, get_args
@@ -24,7 +23,7 @@ from ..distributional.solve import distributional_reduction
 from ..graphs.graph import fuzzy_union
 from ..gromov.barycenter import SemiRelaxedBarycenter, srgw_barycenter
 from ..gromov.loss import Loss, LossName, as_loss
-from .base import BaseEmbedding, ClusterMixin, Estimator, check_precomputed
+from .base import BaseEmbedding, ClusterMixin, Estimator, as_precomputed
 
 Similarity = Literal["sqeuclidean", "gram", "symmetric_entropic", "precomputed"]
 ReductionSimilarity = Literal[
@@ -32,9 +31,13 @@ ReductionSimilarity = Literal[
 ]  # fmt: skip
 
 
-def _squares(model, points: Tensor):
-    n, p = points.shape  # a product takes 2 n (p + 2) or n^2 multiplications a column
-    return factored_sqeuclidean(points) if 2 * (p + 2) < n else sqeuclidean(points)
+def _squares(model, X: Tensor):
+    n, p = X.shape  # a product takes 2 n (p + 2) or n^2 multiplications a column
+    return factored_sqeuclidean(X) if 2 * (p + 2) < n else sqeuclidean(X)
+
+
+def _costs_to(model, cost: Tensor, rows: Tensor) -> Tensor:
+    return cost
 
 
 def _products_to(model, cost: Tensor, rows: Tensor) -> Tensor:
@@ -43,31 +46,27 @@ def _products_to(model, cost: Tensor, rows: Tensor) -> Tensor:
     return (half.mean(dim=1, keepdim=True) - half) / 2
 
 
-def _symmetrized(model, points: Tensor) -> Tensor:
-    return symmetrize(entropic_affinity(model._distances(points), perplexity=model.perplexity))
+def _symmetric(model, X: Tensor) -> Tensor:
+    return model._symmetric_affinity(model._distances(X)).plan
 
 
-def _fuzzy(model, points: Tensor) -> Tensor:
-    cost = model._distances(points)
+def _symmetrized(model, X: Tensor) -> Tensor:
+    return symmetrize(entropic_affinity(model._distances(X), perplexity=model.perplexity))
+
+
+def _fuzzy(model, X: Tensor) -> Tensor:
+    cost = model._distances(X)
     return fuzzy_union(umap_membership(cost, n_neighbors=model.n_neighbors))
 
 
-def _given(model, points: Tensor) -> Tensor:
-    check_precomputed(points, "similarity")
-    return points
-
-
 # C of the fitted points (n, p), and the rows (b, n) of new ones, from their costs and numbers (b,)
-SIMILARITIES: dict[str, tuple[Callable[..., Any], Callable[..., Tensor]]] = {
-    "sqeuclidean": (_squares, lambda model, cost, rows: cost),
-    "gram": (lambda model, points: gram(points - points.mean(dim=0)), _products_to),
-    "symmetric_entropic": (
-        lambda model, points: model._symmetric_affinity(model._distances(points)).plan,
-        Estimator._new_rows,
-    ),
+SIMILARITIES = {
+    "sqeuclidean": (_squares, _costs_to),
+    "gram": (lambda model, X: gram(X - X.mean(dim=0)), _products_to),
+    "symmetric_entropic": (_symmetric, Estimator._new_rows),
     "symmetrized_entropic": (_symmetrized, Estimator._new_rows),
     "umap": (_fuzzy, lambda model, cost, rows: membership_rows(cost, model.n_neighbors, 1)),
-    "precomputed": (_given, lambda model, cost, rows: cost),
+    "precomputed": (lambda model, X: as_precomputed(X, "similarity"), _costs_to),
 }
 
 

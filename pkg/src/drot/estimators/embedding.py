@@ -27,7 +27,7 @@ from ..graphs.graph import fuzzy_union
 from ..graphs.priors import Prior
 from ..spectral.connected import ConnectedPCA, ccpca
 from ..spectral.principal import pca_start
-from .base import BaseEmbedding, check_precomputed
+from .base import BaseEmbedding, as_precomputed
 
 # of scikit-learn's; not those that take scales from the data, which new points would change
 METRICS = (
@@ -129,7 +129,7 @@ class EmbeddingEstimator(BaseEmbedding):
         if self.metric == "euclidean":
             return super()._distances(points)
         if self.metric == "precomputed":
-            check_precomputed(points, "metric")
+            points = as_precomputed(points, "metric")
         return as_pairwise(self._squares_between(points))
 
     def _squares_between(self, points: Tensor, fitted: Tensor | None = None) -> Tensor:

@@ -68,10 +68,11 @@ def graph_cost(seed: int, n: int, decades: float) -> np.ndarray:
     return (C + C.T) / 2 * (1 - np.eye(n))
 
 
-def in_tiles(C, block: int | None) -> drot.costs.Pairwise:
-    """A matrix as a cost that computes its rows."""
+def in_tiles(C, block: int | None, **known: bool) -> drot.costs.Pairwise:
+    """A matrix as a cost that computes its rows, infinite entries too."""
     C = torch.as_tensor(C)
-    return drot.costs.Pairwise(lambda rows: C[rows].clone(), tuple(C.shape), C, block=block)
+    rows_of = lambda rows: C[rows].clone()  # noqa: E731
+    return drot.costs.Pairwise(rows_of, tuple(C.shape), C, block=block, **known)
 
 
 def latent_cost(Z, kernel: str) -> np.ndarray:

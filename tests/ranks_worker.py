@@ -20,6 +20,7 @@ import faults
 import numpy as np
 import torch
 import torch.distributed as dist
+from plans import in_tiles
 
 PERPLEXITY = 12
 
@@ -64,14 +65,6 @@ def fails(rank: int) -> dict:
     return found
 
 
-def met(matrix: torch.Tensor, block: int | None) -> drot.costs.Pairwise:
-    """A matrix as a cost is met, infinite entries too."""
-    same = bool((matrix == matrix.T).all())
-    return drot.costs.Pairwise(
-        lambda rows: matrix[rows].clone(), tuple(matrix.shape), matrix, block=block, symmetric=same
-    )
-
-
 FORMS = ("cost None", "cost 3", "affinity None", "affinity 3", "factors")
 
 
@@ -85,10 +78,12 @@ def forms(value, kind: str) -> dict[str, Callable[[], object]]:
             found[f"cost {block}"] = partial(drot.sqeuclidean, array, block=block)
         return found | {"factors": partial(drot.factored_sqeuclidean, array, block=3)}
     log = array if kind == "log_kernel" else array.log()
+    same = bool((array == array.T).all())
     for block in (None, 3):
-        found[f"cost {block}"] = partial(met, array, block)
+        found[f"cost {block}"] = partial(in_tiles, array, block, symmetric=same)
         if not log.isnan().any():
-            found[f"affinity {block}"] = lambda block=block: known(met(-log, block))
+            cost = partial(in_tiles, -log, block, symmetric=same)
+            found[f"affinity {block}"] = lambda cost=cost: known(cost())
     if array.isfinite().all():
         unit = torch.eye(len(array), dtype=array.dtype)
         found["factors"] = partial(drot.costs.Factored, array, unit, block=3)

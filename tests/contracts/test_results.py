@@ -101,11 +101,12 @@ def test_results_are_frozen_and_saved(name, more, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["result.npz"]
 
 
-def test_results_are_compared_as_objects():
-    """Field by field would ask a tensor whether it is true."""
+def test_results_and_estimators_are_compared_as_objects():
+    """Field by field would ask a tensor whether it is true; and what has no hash is no key."""
+    estimators = map(thing, filter(is_estimator, ROWS))
     ours = [kind for kind in Saved.kinds.values() if kind.__module__.startswith("drot.")]
-    for kind in (*ours, drot.spectral.SpectralEmbedding):
-        assert kind.__eq__ is object.__eq__
+    for kind in (*ours, drot.spectral.SpectralEmbedding, *estimators):
+        assert kind.__eq__ is object.__eq__ and kind.__hash__ is object.__hash__
 
 
 def test_save_refuses_callables(tmp_path):

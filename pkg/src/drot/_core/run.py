@@ -64,6 +64,42 @@ class Course(Ended):
     certificate: dict[str, Any]  # its trace: the residual at the start and after each iteration
 
 
+class Watch:
+    """Who looks on: hears of each iterate, and may end the run, as the keyboard may.
+
+    Either leaves the ``with`` block that the run is in. The start is number ``first``: 1 where it
+    counts as one. At an interrupt before there is a start, nothing is to be kept.
+    """
+
+    def __init__(self, where: str, callback: Callable[..., Any] | None, *, first: int = 0):
+        check_callback(callback)
+        self.where, self.callback, self.first = where, callback, first
+        self.number = first - 1  # of the last iterate
+        self.stopped = False
+        self.interrupt: Interrupted | None = None
+
+    def tell(self, *what: Any) -> None:
+        """One more iterate: ``callback(number, *what)`` hears of it, and ends the run if true."""
+        self.number += 1
+        if self.callback is not None and self.callback(self.number, *what):
+            raise _Stop
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        by_key = kind is not None and issubclass(kind, KeyboardInterrupt)
+        self.stopped = kind is _Stop or (by_key and self.number >= self.first)
+        if by_key and self.stopped:
+            text = f"{self.where}: interrupted after {self.number} iterations; what they gave is"
+            self.interrupt = Interrupted(f"{text} the `.result` of this exception")
+        return self.stopped
+
+
+class _Stop(Exception):
+    """A callback was true."""
+
+
 def iterate(
     where: str,
     steps: Iterable[tuple],
@@ -78,28 +114,19 @@ def iterate(
 
     They yield ``(state, residual, *more)``, the start first, and ``callback(k, residual, *more)``
     hears of each; if it returns true, the iteration ends there, as it does at an interrupt from the
-    keyboard, which :meth:`Ended.give` sends on. A chosen end is no failure. The start is number
-    ``first``: 1 where it counts as one.
+    keyboard, which :meth:`Ended.give` sends on. A chosen end is no failure.
     """
-    check_callback(callback)
     trace: list[float] = []
-    state, stopped, interrupt, number = None, False, None, first - 1
-    try:
+    with Watch(where, callback, first=first) as watch:
         for step in steps:
             state, residual, *more = step
-            number += 1
             trace.append(residual)
-            stopped = callback is not None and bool(callback(number, residual, *more))
-            if stopped or residual <= tol or number >= max_iter:
+            watch.tell(residual, *more)
+            if residual <= tol or watch.number >= max_iter:
                 break
-    except KeyboardInterrupt:
-        if not trace:
-            raise
-        stopped, text = True, f"{where}: interrupted after {number} iterations; what they gave is"
-        interrupt = Interrupted(f"{text} the `.result` of this exception")
-    chosen, spent = "ignore" if stopped else on_failure, number >= max_iter
-    found = certify(where, trace[-1], number, tol, chosen, spent, trace)
-    return Course(state, stopped, interrupt, found)
+    chosen, spent = "ignore" if watch.stopped else on_failure, watch.number >= max_iter
+    found = certify(where, trace[-1], watch.number, tol, chosen, spent, trace)
+    return Course(state, watch.stopped, watch.interrupt, found)
 
 
 def certify(

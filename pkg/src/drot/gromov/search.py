@@ -5,17 +5,16 @@ A path is an iterator of states whose ``value`` falls.
 
 from __future__ import annotations
 
-import math
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from torch import Tensor
 
-from .._core.run import Ended, OnFailure, certify, iterate
+from .._core.run import Ended, OnFailure, Watch, certify
 from .._core.saving import Saved
 from .contraction import SAME, SMALL, PlanProblem, Unit
 
@@ -84,11 +83,30 @@ def lower_by(
     moves: Callable[[Any], Iterates],
 ) -> Iterates:
     """Iterated local search: to where moves lead from a state's first lower trial, and again."""
-    while state is not None:
+    while True:
         yield state
         bound = state.value - SMALL * problem.scale
-        lower = (end_of(moves(new), _STEPS) for new in trials(state) if new.value < bound)
-        state = next(lower, None)
+        for new in trials(state):
+            if new.value < bound:
+                break
+        else:
+            return
+        state = end_of(moves(new), _STEPS)
+
+
+@dataclass
+class Descent:
+    """How far a path has come: its last state, and the value of each."""
+
+    state: Any = None
+    trace: list[float] = field(default_factory=list)
+
+    @property
+    def value(self) -> float:
+        return self.trace[-1]
+
+
+_VALUE = attrgetter("value")
 
 
 @dataclass(frozen=True)
@@ -133,31 +151,27 @@ def multistart(
     ``callback(k, residual, ...)`` hears of each state, once, k counted on over the starts. If it
     returns true, or at an interrupt, the lowest end so far is kept.
     """
-    ends: list[tuple[Any, list[float]]] = []  # of the descents, and the values up to there
-    searched: list[tuple[Any, list[float]]] = []  # the same of the search
+    ends: list[Descent] = []
+    searched: list[Descent] = []
 
-    def paths() -> Iterator[tuple]:
+    def reach(descent: Descent, state: Any) -> None:
+        descent.state = state
+        descent.trace.append(state.value)
+        watch.tell(*report(state))
+
+    with Watch(where, callback) as watch:
         for start in starts:
-            yield ends, [], islice(descend(start), 1 + max_iter)
+            ends.append(Descent())
+            for state in islice(descend(start), 1 + max_iter):
+                reach(ends[-1], state)
         if search is not None:
-            state, trace = min(ends, key=_value)
-            yield searched, [*trace], islice(search(state), 1, 2 + max_iter - len(trace))
-
-    def steps() -> Iterator[tuple]:
-        for kept, trace, path in paths():
-            place = len(kept)
-            for state in path:
-                trace.append(state.value)
-                kept[place:] = [(state, trace)]
-                yield state, *report(state)
-
-    run = iterate(where, steps(), -math.inf, sys.maxsize, callback, "ignore")
-    state, trace = min([*searched, *ends], key=_value)
-    reached, residual = tuple(map(_value, ends)), report(state)[0]
+            low = min(ends, key=_VALUE)
+            searched.append(Descent(low.state, [*low.trace]))
+            for state in islice(search(low.state), 1, 2 + max_iter - len(low.trace)):
+                reach(searched[0], state)
+    ends = [end for end in ends if end.trace]  # but for a start that was being drawn
+    low = min([*searched, *ends], key=_VALUE)
     return Multistart(
-        state, run.stopped, run.interrupt, where, residual, tuple(trace), reached, max_iter
-    )
-
-
-def _value(end: tuple[Any, list[float]]) -> float:
-    return end[1][-1]
+        low.state, watch.stopped, watch.interrupt, where, report(low.state)[0], tuple(low.trace),
+        tuple(map(_VALUE, ends)), max_iter,
+    )  # fmt: skip

@@ -88,11 +88,10 @@ class Watch:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
-        by_key = kind is not None and issubclass(kind, KeyboardInterrupt)
-        self.stopped = kind is _Stop or (by_key and self.number >= self.first)
-        if by_key and self.stopped:
+        if kind is not None and issubclass(kind, KeyboardInterrupt) and self.number >= self.first:
             text = f"{self.where}: interrupted after {self.number} iterations; what they gave is"
             self.interrupt = Interrupted(f"{text} the `.result` of this exception")
+        self.stopped = kind is _Stop or self.interrupt is not None
         return self.stopped
 
 

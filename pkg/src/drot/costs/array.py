@@ -65,12 +65,16 @@ class Pairwise:
         Rows per tile. ``None`` keeps the dense array after its first use.
     own : slice
         The rows that this process meets: all, unless :func:`drot.costs.shard` has shared them.
+    points : Tensor or None
+        The cloud whose points are compared, (n, p), where it is known.
 
     Notes
     -----
     ``pickle`` and ``copy`` take one whose rows are not shared; one made of a function needs a
     function that they take.
     """
+
+    points: Tensor | None = None
 
     def __init__(
         self,
@@ -106,10 +110,12 @@ class Pairwise:
         return f"{type(self).__name__}({n} x {m}, {self.dtype}, {self.device}, {tiles})"
 
     def derive(self, evaluate: Callable[[slice | Tensor], Tensor]) -> Pairwise:
-        """Another array of this shape, met in the same way."""
-        return Pairwise(
+        """Another array of the same points, met in the same way."""
+        other = Pairwise(
             evaluate, self.shape, self, block=self.block, symmetric=self.symmetric, ranks=self.ranks
         )
+        other.points = self.points
+        return other
 
     def shared(self, ranks: Processes) -> Pairwise:
         """The same array, of which each rank meets its own rows."""

@@ -166,7 +166,9 @@ def _of_distances(kind: str, X, Y, block: Block) -> Pairwise:
     evaluate = partial(_tile, kind, x, y, centre, yc, yc.square().sum(dim=1))
     stored = {kind: x} if y is x else {kind: x, "other": y}
     shape = len(x), len(y)
-    return Pairwise(evaluate, shape, x, block=block, symmetric=y is x, stored=stored)
+    cost = Pairwise(evaluate, shape, x, block=block, symmetric=y is x, stored=stored)
+    cost.points = x if y is x else None
+    return cost
 
 
 def _centre(x: Tensor, y: Tensor) -> Tensor:

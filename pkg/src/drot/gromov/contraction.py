@@ -192,7 +192,6 @@ def standard(
         if isinstance(cost, Factored)
         else cost.derive(lambda rows: (cost.rows(rows) - m).div_(unit.size))
     )
-    seen.stored = seen.stored or cost.stored  # of the same points, which starts cluster
     return Contraction(seen, (other / unit.size).to(w), loss), unit
 
 

@@ -115,10 +115,8 @@ def features(
     of its eigenvalue's size. ``spectral`` puts each row of the bare eigenvectors on the sphere, as
     spectral clustering does.
     """
-    if not spectral and cost.stored is not None and "other" not in cost.stored:
-        for name in ("sqeuclidean", "student", "points", "left"):
-            if name in cost.stored:
-                return cost.stored[name]
+    if not spectral and cost.points is not None:
+        return cost.points
     root = w.sqrt()[:, None]
 
     def product(V: Tensor) -> Tensor:

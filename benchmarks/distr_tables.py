@@ -86,7 +86,7 @@ import recording
 import sweep
 import torch
 from drot.costs.kernels import KERNELS, Kernel
-from drot.distributional.reduction import Coupling, Iterate, ReductionProblem, make_problem
+from drot.distributional.problem import Coupling, Iterate, ReductionProblem, make_problem
 from drot.distributional.solve import block_descent
 from drot.gromov.contraction import with_rows
 from drot.gromov.descent import conditional_gradient, mirror_descent

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 from drot._core.algebra import leading
-from drot.distributional.reduction import Iterate
+from drot.distributional.problem import Iterate
 from drot.hyperbolic import HyperbolicProblem
 from sklearn.datasets import make_blobs
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 from drot import DistR, hyperbolic
-from drot.distributional.reduction import _ROUNDS as ROUNDS
-from drot.distributional.reduction import make_problem
+from drot.distributional.problem import _ROUNDS as ROUNDS
+from drot.distributional.problem import make_problem
 from drot.gromov.reading import as_cost, refuse_distances
 from drot.gromov.starts import spectral_labels
 from plans import affinity as grouped
@@ -72,7 +72,7 @@ def test_plan_follows_the_factors_of_the_kernel(normalization, loss, monkeypatch
     Z, start = torch.from_numpy(rng.normal(size=(4, 2))), terms.hard_coupling(torch.arange(14) % 4)
     values = [terms.objective(Z, start)]
     for rounds in (1, 20):
-        monkeypatch.setattr(drot.distributional.reduction, "_ROUNDS", min(rounds, ROUNDS))
+        monkeypatch.setattr(drot.distributional.problem, "_ROUNDS", min(rounds, ROUNDS))
         moved = terms.update_plan(Z, start)
         values.append(terms.objective(Z, moved))
         assert (terms.plan_gap(Z, moved) > 1e-5) == (rounds == 1)

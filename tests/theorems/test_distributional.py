@@ -7,7 +7,7 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.distributional.reduction import make_problem
+from drot.distributional.problem import make_problem
 from drot.gromov.contraction import hard_plan
 from plans import LOSSES, affinity, cloud, energy, pointwise, problem, soft, weights
 from scipy.optimize import linear_sum_assignment, minimize

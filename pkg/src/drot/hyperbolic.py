@@ -25,7 +25,8 @@ from ._core.checks import as_count, as_points, as_positive, check_choice
 from ._core.options import takes_options_of
 from .costs.kernels import KERNELS, KernelName
 from .distributional.loss import value_and_forces
-from .distributional.reduction import DistributionalReduction, ReductionProblem
+from .distributional.problem import ReductionProblem
+from .distributional.reduction import DistributionalReduction
 from .distributional.solve import SearchOptions, Start, solve
 from .distributional.solve import distributional_reduction as euclidean_reduction
 from .embeddings.descent import Evaluation, lbfgs

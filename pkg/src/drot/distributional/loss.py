@@ -153,7 +153,7 @@ def value_and_forces(
 class PrototypeLoss(KernelLoss):
     r"""E_L as a function of the positions of the prototypes, with the best factors of a kernel.
 
-    ``value`` is E_L itself. For ``kl`` and the weights q = 1/n of a plan I/n it is 1/n^2 times the
+    ``value`` is E_L itself, of ``kl``. For the weights q = 1/n of a plan I/n it is 1/n^2 times the
     divergence of t-SNE (``sum``, diagonal kept), SNE (``rows``) or SNEkhorn.
 
     Parameters
@@ -165,25 +165,21 @@ class PrototypeLoss(KernelLoss):
     kernel : {"student", "gaussian"}
     normalization : {"sum", "rows", "doubly_stochastic", "none"}
     loss : Loss
-        ``square`` knows ``sum``, which is then the best single factor, and ``none``.
     """
 
     def __init__(
         self, c: Coupling, constant: float, kernel: str, normalization: Normalization, loss: Loss
     ):
-        M, q = self.M, self.q = c.M, c.q
-        self.offset = constant
+        self.M, self.q, self.offset = c.M, c.q, constant
         self.normalization, self.loss = normalization, loss
-        plan = M
-        if not loss.log:  # weights for starts and steps, in the unit of the gradient
-            mass = torch.outer(q, q)
-            plan = M.clamp_min(0)
-            plan = plan if bool((plan > 0).any()) else mass
-            plan = plan * ((total(loss.pull(ratio(M, mass)) * M) or 2.0) / total(plan))
-        own = Plan(plan, symmetric=True)  # the solver's: nothing is looked for in it
+        own = Plan(self.pulls(), symmetric=True)  # the solver's: nothing is looked for in it
         super().__init__(own, kernel, symmetric=True, diagonal=True)
         self.symmetric = normalization != "rows"
-        self.r = M.sum(dim=1)
+        self.r = self.M.sum(dim=1)
+
+    def pulls(self) -> Tensor:
+        """Weights (k, k) for starts and steps, in the unit of the gradient."""
+        return self.M
 
     def normalize(self, K: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
         q = self.q
@@ -191,9 +187,20 @@ class PrototypeLoss(KernelLoss):
         value = self.offset + mass - total(self.r * (u + v))
         return Normalizer(value=value, left=q * u.exp(), right=q * v.exp(), dual=v)
 
-    def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
-        if self.loss.log:
-            return super().evaluate(Z, warm=warm, tol=tol)
+
+class EntryLoss(PrototypeLoss):
+    """The same for ``square``, which is no divergence of plans: entry by entry.
+
+    It knows ``sum``, which is then the best single factor, and ``none``.
+    """
+
+    def pulls(self) -> Tensor:
+        mass, pulls = torch.outer(self.q, self.q), self.M.clamp_min(0)
+        pulls = pulls if bool((pulls > 0).any()) else mass
+        size = total(self.loss.pull(ratio(self.M, mass)) * self.M) or 2.0
+        return pulls * (size / total(pulls))
+
+    def evaluate(self, Z: Tensor, warm: Tensor | None = None, *, tol: float = 1e-6) -> Evaluation:
         D = squares(Z, Z)
         value, *forces = value_and_forces(
             -self.profile.cost(D), self.M, self.q, self.offset, self.normalization, self.loss

@@ -16,19 +16,14 @@ from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
 from ..embeddings.descent import ONE_PLACE
 from ..embeddings.embed import MAP_TOL
+from ..gromov.contraction import Contraction
 from ..gromov.loss import LossName
+from ..gromov.objective import exact_objective
 from ..gromov.search import Callback, multistart
 from ..gromov.starts import as_init
 from .loss import Normalization
-from .reduction import (
-    Clustering,
-    DistributionalReduction,
-    Iterate,
-    OutputKernel,
-    ProblemOptions,
-    ReductionProblem,
-    make_problem,
-)
+from .problem import Iterate, ProblemOptions, ReductionProblem, make_problem
+from .reduction import Clustering, DistributionalReduction, OutputKernel
 
 Start = Literal["cluster_then_reduce", "reduce_then_cluster", "random"]
 
@@ -217,7 +212,14 @@ def solve(
         points_tol=points_tol, steps=steps,
     )  # fmt: skip
     found = multistart(where, states, blocks, lambda at: (at.residual, at.Z), rounds, callback)
-    return problem.result(found, tol, on_failure)
+    Z, c, *_ = found.state
+    structure, objective = problem.structure_at(Z, c)[0], max(found.state.value, 0.0)
+    if problem.loss.free:  # squares cancel in single precision
+        objective = exact_objective(Contraction(problem.cost, structure, problem.loss), c.T)
+    return found.conclude(
+        DistributionalReduction, tol, on_failure, objective,
+        Z=Z, plan=c.T, structure=structure, products=problem.terms.products,
+    )  # fmt: skip
 
 
 def block_descent(problem: ReductionProblem, now: Iterate, tol: float) -> Iterator[Iterate]:

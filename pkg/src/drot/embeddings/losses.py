@@ -118,7 +118,7 @@ class KernelLoss:
         """Symmetric weights whose Laplacian is the curvature of the attraction, (n, n)."""
         return self.P.symmetric_part()
 
-    def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
+    def evaluate(self, Z: Tensor, warm: Tensor | None = None, *, tol: float = 1e-6) -> Evaluation:
         """F and its gradient at Z (n, q): the kernel, its normalisation, the forces.
 
         ``tol`` bounds the row sums of Q where they are iterated on, ``warm`` starts that

@@ -96,7 +96,7 @@ def kernel_kmeans(
     Raises
     ------
     ValueError
-        As :func:`srgw_barycenter`.
+        As :func:`srgw_barycenter`; or if the entries underflow.
     NotConverged
         If the best start did not reach ``tol`` and ``on_failure="raise"``.
 
@@ -122,7 +122,8 @@ def kernel_kmeans(
     draw = Clusters(cost, w, k, as_rng(random_state))
     plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
     problem = Means(Contraction(cost.centred(w), None, "square"), w, k)
-
+    if 0 < problem.scale < torch.finfo(w.dtype).tiny:
+        raise ValueError("the entries of similarity underflow; give them in smaller units")
     states = (problem.hard(plan.argmax(dim=1)) for plan in plans)
     lloyd = partial(reduced_descent, problem, tol=0.0, parts=False)
     descend = partial(in_turn, [lloyd, partial(reassign, problem, tol=0.0)])

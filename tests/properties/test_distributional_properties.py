@@ -46,6 +46,24 @@ def test_spectral_clusters_are_those_of_scikit_learn(n):
     assert adjusted_rand_score(y[1:], labels(weights)[1:]) == 1
 
 
+@pytest.mark.parametrize("clustering", ["spectral", "kmeans"])
+def test_points_without_weight_are_in_no_cluster(clustering):
+    """Nor do they move one: the others get the clusters that they have alone."""
+    rng = np.random.default_rng(0)
+    spread, centres = np.repeat([1.0, 2.0], [45, 30]), np.repeat([0.0, 3.0, 6.0, 3.0, 3.0], 15)
+    X = spread[:, None] * rng.normal(size=(75, 3)) + centres[:, None]
+    C = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=6.0).plan
+    w = (torch.arange(75) < 45).double() / 45
+    for k in (6, 10):
+        every = make_problem(C, k, weights=w).cluster(clustering, np.random.default_rng(0))
+        alone = make_problem(C[:45, :45], k).cluster(clustering, np.random.default_rng(0))
+        if clustering == "spectral":
+            torch.testing.assert_close(every.T[:45], alone.T)
+        assert not bool(every.T[45:].any()) and bool((every.q > 0).all())
+    few = make_problem(C, 60, weights=w).cluster(clustering, np.random.default_rng(0))
+    assert 2 <= int((few.q > 0).sum()) <= 45  # as many clusters as there are points
+
+
 def test_callbacks_and_resuming():
     """A callback sees each round of each start and can stop; a result continues."""
     C, seen = affinity(), []

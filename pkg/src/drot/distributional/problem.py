@@ -125,8 +125,11 @@ class ReductionProblem:
         if how == "spectral" and (embedded or not isinstance(self.cost, Factored)):
             C = self.structure(embedded.Z, embedded.coupling)[0] if embedded else self.cost.dense()
             if bool((C >= 0).all()):
-                weights = (C + C.T).mul_(self.w).mul_(self.w[:, None])
-                return self.hard_coupling(spectral_labels(weights, self.k, rng))
+                used, labels = self.w > 0, torch.zeros_like(self.w, dtype=torch.long)
+                C, w = C if bool(used.all()) else C[used][:, used], self.w[used]
+                weights = (C + C.T).mul_(w).mul_(w[:, None])
+                labels[used] = spectral_labels(weights, min(self.k, len(w)), rng)
+                return self.hard_coupling(labels)
         source = gram(self.cloud(embedded.Z)) if embedded else self.cost
         return self.hard_coupling(Clusters(source, self.w, self.k, rng)("kmeans"))
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 from drot.gromov.barycenter import Reduced, merges, splits, upper_halves
 from drot.gromov.contraction import Contraction
+from drot.gromov.loss import as_loss
 from drot.gromov.reading import as_cost
 from plans import LOSSES, cloud, cut, energy, kmeans, problem, soft, weights
 from scipy.optimize import minimize
@@ -80,7 +81,8 @@ def best_soft(C, h, k, rng, tries):
 
 
 def reduced(C, w, k: int, loss: str) -> Reduced:
-    return Reduced(Contraction(as_cost(C, "cost_x", loss), None, loss), w, k)
+    f = as_loss(loss)
+    return Reduced(Contraction(as_cost(C, "cost_x", f), None, f), w, k)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

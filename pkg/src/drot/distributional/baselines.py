@@ -17,7 +17,7 @@ from .._core.options import takes_options_of
 from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
 from ..embeddings.embed import MAP_TOL
-from ..gromov.contraction import Unit
+from ..gromov.contraction import Unit, power_of_2
 from ..gromov.objective import from_pot
 from ..gromov.reading import as_weights
 from ..gromov.search import multistart
@@ -232,7 +232,7 @@ def coot_clustering(
     centre = X.mean()  # Z follows a shift of X, and squares of what all entries share would cancel
     X = X - centre
     check_squares(X.to(dtype), "X")
-    unit = Unit(size=math.ldexp(1.0, math.frexp(float(X.abs().max()))[1]))  # as POT's least cost
+    unit = Unit(size=power_of_2(float(X.abs().max())))  # as POT's least cost
     X = X / unit.size
 
     def couplings() -> Iterator[list[Tensor]]:

@@ -39,7 +39,7 @@ class DistributionalReduction(SemiRelaxedGW):
 
         :math:`\arg \max_i (C T)_{ik}`, and -1 for a prototype without weight.
         """
-        cost = as_cost(similarity, "similarity", "square")
+        cost = as_cost(similarity, "similarity")
         n = self.plan.shape[0]
         if cost.shape[0] != n:
             raise ValueError(f"similarity compares {cost.shape[0]} points and the plan has {n}")

@@ -140,7 +140,7 @@ def srgw_barycenter(
     >>> found.structure.sort(dim=1).values.tolist(), abs(found.objective) < 1e-12
     ([[0.0, 1.0], [0.0, 1.0]], True)
     """
-    cost = as_cost(similarity, "similarity", loss)
+    cost = as_cost(similarity, "similarity", as_loss(loss))
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     n, _ = cost.shape
     k = as_count("n_clusters", n_clusters, 1, n)

@@ -19,7 +19,7 @@ from torch import Tensor
 from .._core.algebra import ratio, total
 from ..costs.array import Pairwise, tile_rows
 from ..costs.factored import Factored
-from .loss import Loss, LossName, as_loss
+from .loss import SQUARE, Loss
 
 SMALL = 1e-14  # of the scale of E: a smaller decrease is rounding
 LEAST = 1e-146  # whose square is the least of float64 that has all its digits
@@ -50,16 +50,15 @@ class Contraction:
 
     def __init__(
         self,
-        cost_x: Pairwise,
-        structure: Tensor | None,
-        loss: LossName | Loss,
+        cost: Pairwise,
+        structure: Tensor | None = None,
+        loss: Loss = SQUARE,
         h2: Tensor | None = None,
     ):
-        loss = as_loss(loss)
         if structure is None:
-            structure = torch.zeros(1, 1, dtype=cost_x.dtype, device=cost_x.device)
-        self.cost, self.loss, self.structure = cost_x, loss, structure
-        self.n, self.k = cost_x.shape[0], structure.shape[0]
+            structure = torch.zeros(1, 1, dtype=cost.dtype, device=cost.device)
+        self.cost, self.loss, self.structure = cost, loss, structure
+        self.n, self.k = cost.shape[0], structure.shape[0]
         self.products = 0.0  # products of C with an (n, k) matrix
         self.f2 = loss.f2(structure)  # (k, k)
         self.h2 = loss.h2(structure) if h2 is None else h2  # (k, k)
@@ -91,10 +90,10 @@ class Contraction:
 
     def product(self, T: Tensor) -> Tensor:
         """C T h2(Cbar), (n, k)."""
-        if not isinstance(self.cost, Factored):
-            return self.times(T) @ self.h2
         self.products += 1
-        return self.cost.left @ (self.cost.right.T @ T @ self.h2)  # the small ones first
+        if isinstance(self.cost, Factored):
+            return self.cost.left @ (self.cost.right.T @ T @ self.h2)  # the small ones first
+        return self.cost @ T @ self.h2
 
     def columns(self, index: Tensor, Y: Tensor) -> Tensor:
         """C[:, index] Y, (n, k), for Y (b, k)."""
@@ -143,6 +142,11 @@ class Contraction:
         return found
 
 
+def power_of_2(x: float) -> float:
+    """The least one above x, 1 for 0: who divides by it loses no digit."""
+    return math.ldexp(1.0, math.frexp(x)[1])
+
+
 class Unit(NamedTuple):
     """What descents see of an entry c is (c - offset) / size."""
 
@@ -186,7 +190,7 @@ def standard(
         raise ValueError("squares of these similarities overflow; give them in larger units")
     if 0 < largest < LEAST:
         raise ValueError("squares of these similarities underflow; give them in smaller units")
-    unit = Unit(m, math.ldexp(1.0, math.frexp(max(largest, limits.tiny))[1]))
+    unit = Unit(m, power_of_2(max(largest, limits.tiny)))
     seen = (
         cost.divided(unit.size)
         if isinstance(cost, Factored)
@@ -293,11 +297,6 @@ class Problem(PlanProblem):
         q = T.sum(dim=0)
         value = self.constant + float(q @ (self.terms.f2 @ q)) - total(CTh * T)
         return State(T, CTh, q, value)
-
-    def objective(self, T: Tensor) -> float:
-        """E_L(T), infinite where C > 0 meets Cbar = 0 under ``kl``."""
-        infinite = (self.terms.forbidden(T) & (T > 0)).any()
-        return math.inf if bool(infinite) else self.state(T).value
 
     def half_gradient(self, state: State) -> Tensor:
         """Half of dE_L/dT without the term that is constant in each row, (n, k)."""

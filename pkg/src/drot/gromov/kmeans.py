@@ -111,7 +111,7 @@ def kernel_kmeans(
     >>> found.objective, bool(found.labels[0] == found.labels[1])
     (0.25, True)
     """
-    cost = as_cost(similarity, "similarity", "square")
+    cost = as_cost(similarity, "similarity")
     refuse_distances(cost, "similarity", "of squared distances D pass -D / 2, or -D.dense() / 2")
     n, _ = cost.shape
     k = as_count("n_clusters", n_clusters, 1, n)
@@ -121,7 +121,7 @@ def kernel_kmeans(
     kinds = as_init(init, w, k, get_args(HardInit))
     draw = Clusters(cost, w, k, as_rng(random_state))
     plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
-    problem = Means(Contraction(cost.centred(w), None, "square"), w, k)
+    problem = Means(Contraction(cost.centred(w)), w, k)
     if 0 < problem.scale < torch.finfo(w.dtype).tiny:
         raise ValueError("the entries of similarity underflow; give them in smaller units")
     states = (problem.hard(plan.argmax(dim=1)) for plan in plans)
@@ -135,7 +135,7 @@ def kernel_kmeans(
     ended = found.certify(tol, on_failure)
     far = problem.half_gradient(found.state).masked_fill(found.state.q == 0, torch.inf)
     labels = torch.where(mass > 0, labels, far.argmin(dim=1))
-    fine = Contraction(in_double(problem.terms.cost, problem.terms.loss), None, "square")
+    fine = Contraction(in_double(problem.terms.cost, problem.terms.loss))
     exact = Means(fine, w.double(), k).hard(labels).value
     values = (exact, *SAME.objectives(found.ends, found.state.value, exact))
     value, *ends = (x if x < -16 * rounding else max(x, 0.0) for x in values)
@@ -219,7 +219,7 @@ def coarsen(similarity, membership, *, weights: ArrayLike | None = None) -> Coar
     >>> coarsen(C, [0, 0, 1]).structure.tolist()
     [[3.0, 0.5], [0.5, 4.0]]
     """
-    cost = as_cost(similarity, "similarity", "square")
+    cost = as_cost(similarity, "similarity")
     n, _ = cost.shape
     w = as_weights(weights, n, cost, "weights")
     T = as_real(membership, "membership").to(w.device)
@@ -235,5 +235,5 @@ def coarsen(similarity, membership, *, weights: ArrayLike | None = None) -> Coar
     if bool((q == 0).any()):
         empty = int((q == 0).nonzero()[0])
         raise ValueError(f"membership leaves cluster {empty} empty; number the clusters from 0 on")
-    structure, root = Contraction(cost, None, "square").couple(T).means, q.sqrt()
+    structure, root = Contraction(cost).couple(T).means, q.sqrt()
     return Coarsening(structure, q, root[:, None] * structure * root)

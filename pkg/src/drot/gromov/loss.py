@@ -79,6 +79,9 @@ LOSSES = {
 }
 
 
+SQUARE = LOSSES["square"]
+
+
 def as_loss(loss: str | Loss) -> Loss:
     """The loss of a name."""
     if not isinstance(loss, Loss):

@@ -15,8 +15,8 @@ from torch import Tensor
 from .._core.checks import check_choice
 from .._core.run import OnFailure, certify, read_limits
 from .._core.threads import by_size
-from .contraction import Contraction, Problem, in_double, standard
-from .loss import LossName
+from .contraction import Contraction, Problem, in_double, power_of_2, standard
+from .loss import Loss, LossName
 from .reading import as_coupling, as_terms, as_weights
 
 
@@ -75,23 +75,23 @@ def gw_objective(cost_x, cost_z, plan, *, loss: LossName = "square") -> float:
 
 
 def exact_objective(terms: Contraction, T: Tensor) -> float:
-    """E_L(T), of what C and Cbar differ by and in float64."""
+    """E_L(T), of what C and Cbar differ by and in float64; infinite as :func:`gw_objective` is."""
     T = T.double()
     w, z = T.sum(dim=1), terms.structure.double()
     seen, unit = standard(in_double(terms.cost, terms.loss), w, terms.loss, z)
-    return unit.objectives([Problem(seen, w).objective(T)])[0]
+    if bool((seen.forbidden(T) & (T > 0)).any()):
+        return math.inf
+    return unit.objectives([Problem(seen, w).state(T).value])[0]
 
 
-def finite_objective(terms: Contraction, T: Tensor) -> float:
-    """The same at the plan where a solver ended, which is not to be infinite."""
-    objective = exact_objective(terms, T)
+def refuse_infinite(objective: float, loss: Loss) -> None:
+    """Refuse an objective that is infinite where a solver ended."""
     if objective == math.inf:
         raise ValueError(
-            f"loss={terms.loss.name!r} is infinite at every plan that was found: positive entries "
+            f"loss={loss.name!r} is infinite at every plan that was found: positive entries "
             "of cost_x meet zeros of cost_z; add a small positive number to cost_z, or try other "
             "starts"
         )
-    return objective
 
 
 @by_size
@@ -278,7 +278,7 @@ def gromov_wasserstein(
     C, structure = seen.dense().double(), seen.structure.double()
     # nor has what it adds below a logarithm
     largest = 0.5 if terms.loss.free else max(float(C.max()), float(structure.max()))
-    size = math.ldexp(1.0, math.frexp(largest)[1])
+    size = power_of_2(largest)
     scale = Problem(seen, w).scale / size
     # POT holds a start to its marginals closer than float32 can, or than is asked for here
     w, q, start = w.double(), q.double(), None
@@ -289,13 +289,14 @@ def gromov_wasserstein(
     ask = dict(
         loss_fun=f"{terms.loss.name}_loss", max_iter=max_iter, tol_rel=tol, tol_abs=tol * scale
     )
-    plan, log = solve(C / size, structure / size, w, q, G0=start, symmetric=True, log=True, **ask)
+    T, log = solve(C / size, structure / size, w, q, G0=start, symmetric=True, log=True, **ask)
     *_, before, last = map(float, log["loss"])
     residual, n_iter = abs(before - last) / max(scale, abs(last)), len(log["loss"]) - 1
     found = certify("gromov_wasserstein", residual, n_iter, tol, on_failure)
-    plan = plan.to(terms.cost.dtype)
-    value = finite_objective(terms, plan)
-    return GromovWasserstein(value, plan, **found)
+    T = T.to(terms.cost.dtype)
+    value = exact_objective(terms, T)
+    refuse_infinite(value, terms.loss)
+    return GromovWasserstein(value, T, **found)
 
 
 def from_pot(module: str, name: str, where: str) -> Callable[..., Any]:

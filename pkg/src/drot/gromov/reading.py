@@ -11,12 +11,12 @@ from .._core.algebra import total
 from .._core.checks import as_real, check_finite, check_same_device, holds_distances, refuse_entries
 from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
 from .contraction import Contraction, with_rows
-from .loss import Loss, LossName, as_loss
+from .loss import SQUARE, Loss, LossName, as_loss
 
 
-def as_terms(cost_x, cost_z, loss: LossName | Loss) -> Contraction:
+def as_terms(cost_x, cost_z, loss_name: LossName) -> Contraction:
     """Read both similarities and the loss."""
-    loss = as_loss(loss)
+    loss = as_loss(loss_name)
     x = as_cost(cost_x, "cost_x", loss)
     z = as_cost(cost_z, "cost_z", loss, least=1)
     check_same_device(x, "cost_x", z, "cost_z")
@@ -26,9 +26,9 @@ def as_terms(cost_x, cost_z, loss: LossName | Loss) -> Contraction:
     return Contraction(x, (whole + whole.T) / 2, loss)
 
 
-def as_cost(cost, name: str, loss: LossName | Loss, *, least: int = 2) -> Pairwise:
+def as_cost(cost, name: str, loss: Loss = SQUARE, *, least: int = 2) -> Pairwise:
     """A symmetric similarity of some points, in the range of the loss; of an affinity, its plan."""
-    cost, loss = as_pairwise(getattr(cost, "plan", cost), name, least=least), as_loss(loss)
+    cost = as_pairwise(getattr(cost, "plan", cost), name, least=least)
     check_symmetric(cost, name)
     largest, info = 0.0, torch.finfo(cost.dtype)
     for rows, tile in cost.tiles(tile_rows(cost)) if loss.bounds else ():

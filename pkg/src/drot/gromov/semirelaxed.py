@@ -17,7 +17,7 @@ from .._core.threads import by_size
 from .contraction import Problem, State, standard, with_rows
 from .descent import conditional_gradient, mirror_descent, row_moves
 from .loss import LossName
-from .objective import exact_objective, finite_objective
+from .objective import exact_objective, refuse_infinite
 from .reading import as_terms, as_weights
 from .search import Callback, Iterates, SemiRelaxedGW, end_of, in_turn, lower_by, multistart
 from .starts import ROUGH, Clusters, Init, as_init, match, shuffled, soft_start, starts
@@ -149,10 +149,10 @@ def semi_relaxed_gw(
     def paths(tol: float) -> list[Callable[[State], Iterates]]:
         return [partial(path, problem, tol=tol) for path in descents]
 
-    def begin(plan: Tensor) -> State:
-        if mirror and bool((plan == 0).any()):
-            plan = (1 - _SOFT) * plan + _SOFT * w[:, None] / problem.k
-        return problem.state(plan)
+    def begin(T: Tensor) -> State:
+        if mirror and bool((T == 0).any()):
+            T = (1 - _SOFT) * T + _SOFT * w[:, None] / problem.k
+        return problem.state(T)
 
     def trials(state: State) -> Iterator[State]:
         for number in range(1, 1 + deals):
@@ -170,7 +170,9 @@ def semi_relaxed_gw(
     )  # fmt: skip
     rounding = torch.finfo(w.dtype).eps * w[:, None]  # what the steps left of what went elsewhere
     T = with_rows(found.state.T.masked_fill(rounding >= found.state.T, 0), w)
-    objective = (exact_objective if found.interrupt else finite_objective)(terms, T)
+    objective = exact_objective(terms, T)
+    if not found.interrupt:
+        refuse_infinite(objective, terms.loss)
     return found.conclude(
         SemiRelaxedGW, tol, on_failure, objective, unit, plan=T, products=problem.terms.products
     )

@@ -131,7 +131,7 @@ class ReductionProblem:
                 labels[used] = spectral_labels(weights, min(self.k, len(w)), rng)
                 return self.hard_coupling(labels)
         source = gram(self.cloud(embedded.Z)) if embedded else self.cost
-        return self.hard_coupling(Clusters(source, self.w, self.k, rng)("kmeans"))
+        return self.couple(Clusters(source, self.w, self.k, rng).plan("kmeans"))
 
     def update_plan(self, Z: Tensor, c: Coupling) -> Coupling:
         """A plan that is no worse for these positions.

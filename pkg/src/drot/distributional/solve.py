@@ -238,8 +238,8 @@ def block_descent(problem: ReductionProblem, now: Iterate, tol: float) -> Iterat
 
 def measured(problem: ReductionProblem, now: Iterate) -> Iterate:
     """With the residual of both blocks."""
-    found = (f(now.Z, now.coupling) for f in (problem.residual_at, problem.plan_gap))
-    return now._replace(residual=max(found))
+    Z, c = now.Z, now.coupling
+    return now._replace(residual=max(problem.residual_at(Z, c), problem.plan_gap(Z, c)))
 
 
 def accept(problem: ReductionProblem, now: Iterate, **block) -> Iterate:

@@ -149,13 +149,13 @@ def srgw_barycenter(
     w, rng = as_weights(weights, n, cost, "weights"), as_rng(random_state)
     kinds = as_init(init, w, k, get_args(HardInit))
     seen, unit = standard(cost, w, as_loss(loss))
-    problem, draw = Reduced(seen, w, k), Clusters(seen.cost, w, k, rng)
+    problem, clusters = Reduced(seen, w, k), Clusters(seen.cost, w, k, rng)
     paths = (reduced_descent, reassign, polish) if refine else (reduced_descent,)
     steps, *singles = (partial(path, problem, tol=tol) for path in paths)
     moves, descend = partial(in_turn, singles), partial(in_turn, [steps, *singles])
 
     def merging(state: Fitted) -> Iterator[Fitted]:
-        for new in merged(problem, state, draw.points()):
+        for new in merged(problem, state, clusters.points()):
             yield end_of(moves(new), 1 + max_iter)
 
     def dealing(state: Fitted) -> Iterator[Fitted]:
@@ -165,8 +165,7 @@ def srgw_barycenter(
     drawn = k > 1 and not isinstance(kinds, Tensor)
     trials = [f for f, use in ((merging, k > 2), (dealing, drawn)) if use and refine]
     search = partial(in_turn, [partial(lower_by, problem, trials=f, moves=moves) for f in trials])
-    plans = starts(kinds, n_starts, lambda name: hard_plan(draw(name), w, k))
-    states = map(problem.state, plans)
+    states = map(problem.state, starts(kinds, n_starts, clusters.plan))
     found = multistart(
         "srgw_barycenter", states, descend, problem.report, max_iter, callback, search
     )

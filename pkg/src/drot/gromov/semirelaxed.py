@@ -162,8 +162,8 @@ def semi_relaxed_gw(
 
     deal = partial(lower_by, problem, trials=trials, moves=partial(row_moves, problem, tol=tol))
     search = partial(in_turn, [*paths(tol), *[deal] * (refine and problem.k > 1)])
-    draw = Clusters(seen.cost, w, min(terms.k, terms.n), rng)
-    states = map(begin, starts(kinds, n_starts, partial(soft_start, problem, draw, rng)))
+    clusters = Clusters(seen.cost, w, min(terms.k, terms.n), rng)
+    states = map(begin, starts(kinds, n_starts, partial(soft_start, problem, clusters, rng)))
     found = multistart(
         "semi_relaxed_gw", states, partial(in_turn, paths(rough)), problem.report, max_iter,
         callback, search,

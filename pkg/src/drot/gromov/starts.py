@@ -60,29 +60,32 @@ def starts(
             yield draw(name)
 
 
-def soft_start(
-    problem: Problem, draw: Callable[[str], Tensor], rng: np.random.Generator, name: str
-) -> Tensor:
-    """A plan with the problem's row sums; clusters are those that are drawn."""
+def soft_start(problem: Problem, clusters: Clusters, rng: np.random.Generator, name: str) -> Tensor:
+    """A plan with the problem's row sums, by the name of a start."""
     w, n, k = problem.w, problem.n, problem.k
     if name == "product":
         return w[:, None].expand(n, k) / k
     if name == "random":
         shares = torch.from_numpy(rng.standard_exponential((n, k))).to(w)
         return shares * (w / shares.sum(dim=1))[:, None]
-    return match(problem, draw(name), rng)
+    return match(problem, clusters.labels(name), rng)
 
 
 class Clusters:
-    """Labels (n,) below k by the name of a start: by chance, or by k-means on the points of C or
-    on its leading eigenvectors, which are found once.
+    """Clusters of a similarity by the name of a start: by chance, or by k-means on the points of C
+    or on its leading eigenvectors, which are found once.
     """
 
     def __init__(self, cost: Pairwise, w: Tensor, k: int, rng: np.random.Generator):
         self.w, self.k, self.rng = w, k, rng
         self.points = cache(partial(features, cost, w, k, rng))
 
-    def __call__(self, name: str) -> Tensor:
+    def plan(self, name: str) -> Tensor:
+        """The plan (n, k) that sends each point to its cluster."""
+        return hard_plan(self.labels(name), self.w, self.k)
+
+    def labels(self, name: str) -> Tensor:
+        """The cluster of each point, (n,) below k."""
         if name == "random":
             drawn = self.rng.integers(self.k, size=len(self.w))
             return torch.from_numpy(drawn).to(self.w.device)
@@ -168,12 +171,12 @@ def match(problem: Problem, labels: Tensor, rng: np.random.Generator) -> Tensor:
     parts = terms.couple(hard_plan(labels, w, m))
     means = as_pairwise(parts.means, least=1)
     reduced = Problem(Contraction(means, terms.structure, terms.loss), parts.q)
-    trials = [parts.q[:, None].expand(m, k) / k]
-    for _ in range(_TRIES):
-        places = torch.from_numpy(rng.permutation(k)[:m]).to(w.device)
-        trials.append(hard_plan(places, parts.q, k))
-    paths = (row_moves(reduced, reduced.state(T), _MATCHED) for T in trials)
-    best = min((end_of(path, _STEPS) for path in paths), key=lambda state: state.value)
+    T, ends = parts.q[:, None].expand(m, k) / k, []
+    for number in range(1 + _TRIES):
+        if number > 0:
+            T = hard_plan(torch.from_numpy(rng.permutation(k)[:m]).to(w.device), parts.q, k)
+        ends.append(end_of(row_moves(reduced, reduced.state(T), _MATCHED), _STEPS))
+    best = min(ends, key=lambda state: state.value)
     return hard_plan(best.T.argmax(dim=1)[labels], w, k)
 
 

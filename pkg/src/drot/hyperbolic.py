@@ -36,6 +36,7 @@ __all__ = ["distances", "distributional_reduction", "to_poincare", "wrapped_norm
 
 _FAR = 175.0  # distance from the origin up to which heights, and their means, are in range
 _NARROW, _WIDE = 1e-100, 100.0  # bandwidths: e^-12 of a Gaussian is the least in range
+_OFF = 1e-4  # the sheet, in squares of the height
 _REACH = 8.0  # of normal coordinates, before new ones: each time L-BFGS forgets its pairs
 
 
@@ -311,7 +312,7 @@ def as_lorentz(Z, name: str = "Z") -> Tensor:
     shares = Z[:, 1:] / Z[:, :1]  # whose squares are in range
     off = (Z[:, 0] ** -2 + shares.square().sum(dim=1) - 1).abs()
     off[Z[:, 0] <= 0] = torch.inf
-    if float(off.max()) > 1e-4:
+    if float(off.max()) > _OFF:
         raise ValueError(
             f"row {int(off.argmax())} of {name} is not on the hyperboloid -z_0^2 + |v|^2 = -1, "
             "z_0 > 0"

@@ -6,6 +6,15 @@ size 1 (``contraction.standard``); ``starts`` draws plans; ``search.multistart``
 paths ``in_turn``: ``conditional_gradient``, ``mirror_descent``, ``row_moves``; of barycentres
 ``reduced_descent``, ``reassign``, ``polish``. A search goes on with a rough descent, then
 ``lower_by``: trials of a state (deals, merges), then moves from the first lower one.
+
+Open ``loss`` for what two entries cost, ``contraction`` for E_L as products and as a function of
+the plan, ``objective`` for its value, gradient and the classical problems, ``semirelaxed``,
+``barycenter`` and ``kmeans`` for the three solvers, ``descent`` for how a plan moves, ``starts``
+for where it begins, ``search`` for several starts and the result.
+
+A plan is T (n, k), of row sums w and column sums q. A column is a place, where mass may go, or a
+cluster, where the structure Cbar (k, k) follows the plan; a path is an iterator of states whose
+value falls.
 """
 
 from .barycenter import SemiRelaxedBarycenter

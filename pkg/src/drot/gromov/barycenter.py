@@ -25,7 +25,16 @@ from .._core.chance import Seed, as_rng
 from .._core.checks import as_count, as_flag
 from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
-from .contraction import SMALL, Contraction, Coupling, PlanProblem, Problem, hard_plan, standard
+from .contraction import (
+    EMPTY,
+    SMALL,
+    Contraction,
+    Coupling,
+    PlanProblem,
+    Problem,
+    hard_plan,
+    standard,
+)
 from .descent import row_moves
 from .loss import LossName, as_loss
 from .objective import exact_objective
@@ -34,6 +43,7 @@ from .search import Callback, Iterates, SemiRelaxedGW, end_of, in_turn, lower_by
 from .starts import Clusters, HardInit, as_init, shuffled, starts
 
 _PAYS = 0.3  # of the best gain of one row: what the moves of several together have to gain
+_FINER = 1e-3  # of the tolerance: a smaller gain of one row is none
 _PARTS = 5  # rounds of moves of parts before the structure follows
 _TRIES = 16  # pairs of a merge and a split that are tried before the search ends
 _FEW = 16  # merges of which the pairs are made
@@ -226,7 +236,7 @@ class Reduced(PlanProblem):
         ``mass`` (m,) is that of the pieces, ``U`` (m, k) their part of M with each cluster, and
         ``own`` (m,) with themselves.
         """
-        mass = torch.where(q[source] - mass > 1e-12 * q.max(), mass, q[source])  # rounding
+        mass = torch.where(q[source] - mass > EMPTY * q.max(), mass, q[source])
         ends = torch.stack([source, torch.full_like(source, b)])  # (2, m)
         sign = torch.tensor([[-1.0], [1.0]]).to(q)
         E = torch.zeros_like(U)  # (m, k) -1 at the source, 1 at b
@@ -268,7 +278,7 @@ def reassign(problem: Reduced, state: Fitted, tol: float) -> Iterates:
     The change of the reduced objective has a closed form, O(k) for each of the n k candidates.
     Many rows move together when that pays, fewer otherwise. Ends when no single row gains.
     """
-    bound, most = max(SMALL, 1e-3 * tol) * problem.scale, problem.n
+    bound, most = max(SMALL, _FINER * tol) * problem.scale, problem.n
     while True:
         yield state
         mass, source = state.T.max(dim=1)

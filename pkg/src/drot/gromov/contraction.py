@@ -22,7 +22,9 @@ from ..costs.factored import Factored
 from .loss import SQUARE, Loss
 
 SMALL = 1e-14  # of the scale of E: a smaller decrease is rounding
+EMPTY = 1e-12  # of a cluster's mass: less is what rounding leaves of one that all have left
 LEAST = 1e-146  # whose square is the least of float64 that has all its digits
+_MOST = 2.0**500  # whose squares float64 adds up
 
 
 @dataclass(eq=False)
@@ -186,7 +188,7 @@ def standard(
     other = structure.double() - m if structure is not None else w.new_zeros(1, 1)
     largest = max(largest, float(other.abs().max()))
     limits = torch.finfo(cost.dtype)
-    if not largest < min(2.0**500, limits.max / 4):
+    if not largest < min(_MOST, limits.max / 4):
         raise ValueError("squares of these similarities overflow; give them in larger units")
     if 0 < largest < LEAST:
         raise ValueError("squares of these similarities underflow; give them in smaller units")

@@ -30,6 +30,9 @@ from .._core.algebra import total
 from .contraction import SMALL, Problem, State, hard_plan, with_rows
 from .search import Iterates
 
+_FIRST = 0.1  # mirror step: its epsilon in standard deviations of the gradient
+_DOUBLINGS = 100  # of epsilon in one step, at most
+_ROUNDINGS = 64  # eps of the scale: what moves gain less than
 _ROWS = 256  # of a block: its part of C stays in the cache
 _VISITS = 20  # of each row, before Python hears of a block again
 _PATIENCE = 10  # rounds of moves before rows that share mass find their shares at once
@@ -62,7 +65,7 @@ def mirror_descent(
     single rows find sooner (book ``alg-srgw``).
     """
     value, promised, adapt = math.inf, 1.0, not epsilon
-    eps = epsilon or 0.1 * float(problem.half_gradient(state).std()) or problem.scale
+    eps = epsilon or _FIRST * float(problem.half_gradient(state).std()) or problem.scale
     # log T but for a number in each row; kept, so that mass too small for T can come back
     log_T = state.T.clamp_min(torch.finfo(state.T.dtype).tiny).log().log_softmax(dim=1)
     while True:
@@ -72,7 +75,7 @@ def mirror_descent(
             return
         value, promised = state.value, gap * problem.scale
         g = g - least[:, None]  # the same in each row: what has settled is 0, without rounding
-        for _ in range(100):
+        for _ in range(_DOUBLINGS):
             log_K = (log_T - 2 / eps * g).log_softmax(dim=1)
             T = with_rows(problem.w[:, None] * log_K.exp(), problem.w)
             CTh = problem.terms.product(T)
@@ -159,7 +162,7 @@ def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = T
     ``alg-srgw``).
     """
     terms, n, k = problem.terms, problem.n, problem.k
-    small = 64 * torch.finfo(state.T.dtype).eps  # of what is rounding
+    small = _ROUNDINGS * torch.finfo(state.T.dtype).eps
     bound, share = small * problem.scale / n, max(small, tol) * problem.scale / (n * k)
     f2, h2, step, gains = _numbers(terms.f2), _numbers(terms.h2), np.empty(k), np.empty(n)
     rest, own = (f2, h2, bound, share, step, gains), problem.diagonal

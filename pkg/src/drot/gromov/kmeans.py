@@ -17,10 +17,12 @@ from .._core.checks import as_count, as_real
 from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
 from .barycenter import Fitted, Reduced, reassign, reduced_descent
-from .contraction import SAME, Contraction, hard_plan, in_double
+from .contraction import EMPTY, SAME, Contraction, hard_plan, in_double
 from .reading import as_cost, as_coupling, as_weights, refuse_distances
 from .search import SemiRelaxedGW, in_turn, multistart
 from .starts import Clusters, HardInit, as_init, starts
+
+_ROUNDINGS = 16  # of the terms, below 0: where these take an objective it is 0
 
 
 class KernelKMeans(NamedTuple):
@@ -137,7 +139,7 @@ def kernel_kmeans(
     fine = Contraction(in_double(problem.terms.cost, problem.terms.loss))
     exact = Means(fine, w.double(), k).hard(labels).value
     values = (exact, *SAME.objectives(found.ends, found.state.value, exact))
-    value, *ends = (x if x < -16 * rounding else max(x, 0.0) for x in values)
+    value, *ends = (x if x < -_ROUNDINGS * rounding else max(x, 0.0) for x in values)
     return found.give(KernelKMeans(labels, value, ends=tuple(ends), **ended))
 
 
@@ -164,7 +166,7 @@ class Means(Reduced):
         """By each move of one point, means following (Hartigan), (n, k)."""
         far = self.diagonal[:, None] + 2 * self.half_gradient(state)
         d, here = mass[:, None], state.q[source, None]
-        rest = (here - d).masked_fill(here - d <= 1e-12 * here, torch.inf)
+        rest = (here - d).masked_fill(here - d <= EMPTY * here, torch.inf)
         leave = far.gather(1, source[:, None]) * d * here / rest  # (n, 1)
         q = state.q.clamp_min(torch.finfo(d.dtype).tiny)
         enter = far * (d * q / (d + q))

@@ -29,6 +29,7 @@ from torch import Tensor
 from .._core.checks import check_choice
 
 LossName = Literal["square", "kl"]
+_TINY = 1e-300  # stands for 0 in a logarithm
 Function = Callable[[Tensor], Tensor]
 
 
@@ -71,7 +72,7 @@ LOSSES = {
         "kl",
         f1=lambda a: torch.xlogy(a, a) - a,
         f2=lambda b: b,
-        h2=lambda b: b.clamp_min(max(1e-300, torch.finfo(b.dtype).tiny)).log(),
+        h2=lambda b: b.clamp_min(max(_TINY, torch.finfo(b.dtype).tiny)).log(),
         pull=torch.ones_like,
         low=0.0,
         log=True,

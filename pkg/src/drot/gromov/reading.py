@@ -13,6 +13,11 @@ from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
 from .contraction import Contraction, with_rows
 from .loss import SQUARE, Loss, LossName, as_loss
 
+_MASS = 1e-5  # by which masses that are written with six digits miss their sum
+_SEEN, _LEAST = 64, 13  # points whose entries are looked at, and that tell distances apart
+_DENSE, _AGREE = 0.5, 0.3  # share of entries above 0, and correlation, that distances surpass
+_DETOUR = 1e-3  # of the largest, by which rounding may break the triangle inequality
+
 
 def as_terms(cost_x, cost_z, loss_name: LossName) -> Contraction:
     """Read both similarities and the loss."""
@@ -55,7 +60,7 @@ def as_weights(weights, n: int, like: Pairwise | Tensor, name: str = "weights_x"
         raise ValueError(f"{name} must be one number per point ({n}); got shape {tuple(w.shape)}")
     check_finite(w, name)
     refuse_entries(w < 0, w, f"{name} must not be negative; {{at}} has {{entry}}")
-    if abs(total(w) - 1) > 1e-5:
+    if abs(total(w) - 1) > _MASS:
         raise ValueError(f"{name} must sum to 1; got {total(w):g}. Divide by the sum")
     return w / w.sum()
 
@@ -76,18 +81,18 @@ def as_coupling(
             continue
         found = T.sum(dim=dim)
         i = int((found - wanted).abs().argmax())
-        if float((found - wanted).abs()[i]) > 1e-5 * float(wanted.max()):
+        if float((found - wanted).abs()[i]) > _MASS * float(wanted.max()):
             raise ValueError(
                 f"{name} must be a plan whose {line} sums are the weights; {line} {i} sums to "
                 f"{float(found[i]):g}, not {float(wanted[i]):g}"
             )
-    if abs(total(T) - 1) > 1e-5:
+    if abs(total(T) - 1) > _MASS:
         raise ValueError(f"{name} must have total mass 1; got {total(T):g}. Divide by the sum")
     return T if rows is None else with_rows(T, rows)
 
 
 def refuse_distances(cost: Pairwise, name: str, cure: str) -> None:
-    """Refuse distances in the place of a similarity: by name, or as 64 points show them."""
+    """Refuse distances in the place of a similarity: by name, or as some points show them."""
     if holds_distances(cost):
         raise ValueError(f"{name} holds distances, small where points are near; {cure}")
     if _like_distances(cost):
@@ -105,14 +110,14 @@ def _like_distances(cost: Pairwise) -> bool:
     the larger the entry that they share.
     """
     n = cost.shape[0]
-    some = torch.linspace(0, n - 1, min(n, 64), device=cost.device).long()
+    some = torch.linspace(0, n - 1, min(n, _SEEN), device=cost.device).long()
     S = cost.with_zeros(cost.rows(some)[:, some]).double()  # (m, m)
-    dense = bool((S >= 0).all()) and float((S > 0).double().mean()) > 0.5
-    if n < 13 or not dense or bool(S.diagonal().any()):
+    dense = bool((S >= 0).all()) and float((S > 0).double().mean()) > _DENSE
+    if n < _LEAST or not dense or bool(S.diagonal().any()):
         return False
     root = S.sqrt()
     around = (root[:, :, None] + root).amin(dim=1)  # by way of another point
     i, j = torch.triu_indices(len(S), len(S), 1)
     gaps = (torch.cdist(S, S).square() - 2 * S.square())[i, j].clamp_min(0).sqrt()
     agree = float(torch.corrcoef(torch.stack([S[i, j], gaps]))[0, 1])
-    return agree > 0.3 and bool((root <= around + 1e-3 * root.max()).all())
+    return agree > _AGREE and bool((root <= around + _DETOUR * root.max()).all())

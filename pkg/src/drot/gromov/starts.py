@@ -27,7 +27,9 @@ ROUGH = 1e-5  # gap at which a start has shown where it leads
 _MATCHED = 1e-6  # gap at which a match of clusters is good enough to start from
 _EIGEN = {torch.float64: 1e-8, torch.float32: 1e-5}  # residual of an eigenvector
 _LEADING = 1e-2  # residual of those that show clusters, of the square of C
-_STEPS = 500
+_STEPS = 500  # of moves, at most
+_FEW = 60  # points for each vector up to which LAPACK is faster
+_INITS = 10  # of k-means, as spectral clustering has them
 _TRIES = 8  # starts of a match, beside the product
 
 
@@ -142,20 +144,20 @@ def spectral_labels(weights: Tensor, k: int, rng: np.random.Generator) -> Tensor
     """Spectral clustering of a graph as scikit-learn defines it, but for the eigensolver.
 
     scikit-learn factorises a dense graph, n^3 operations; what it looks for are the largest
-    eigenvalues of a matrix, for which a Lanczos iteration takes products, n^2 each. Up to some 60
-    points for each vector LAPACK takes less for these few.
+    eigenvalues of a matrix, for which a Lanczos iteration takes products, n^2 each. Of few points
+    LAPACK takes less time.
     """
     degree = weights.fill_diagonal_(0).sum(dim=1)
     root = torch.where(degree > 0, degree, 1).sqrt()
     weights.div_(root).div_(root[:, None])  # an eigenvalue 1 for each part of the graph
     begin = torch.from_numpy(rng.standard_normal((len(root), k + EXTRA))).to(weights)
     n, b = begin.shape
-    if weights.device.type == "cpu" and n <= 60 * b:
+    if weights.device.type == "cpu" and n <= _FEW * b:
         vectors = torch.from_numpy(eigh(weights.numpy(), subset_by_index=(n - k, n - 1))[1])
     else:
         vectors = leading(lambda V: weights @ V, begin, k, _EIGEN[weights.dtype])[1]
     points = vectors / root[:, None]
-    return kmeans_labels(points / points.abs().max(), k, rng, n_init=10)
+    return kmeans_labels(points / points.abs().max(), k, rng, n_init=_INITS)
 
 
 def match(problem: Problem, labels: Tensor, rng: np.random.Generator) -> Tensor:

@@ -6,7 +6,6 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args
 
 import torch
@@ -41,42 +40,26 @@ def read_limits(
     return tol, as_count("max_iter", max_iter, 1)
 
 
-@dataclass(frozen=True)
-class Ended:
-    """The last state of a run, and who ended it; :meth:`give` returns what was made of it."""
+class Course:
+    """An iteration as it goes, and where it ended.
 
-    state: Any
-    stopped: bool  # by the callback, or from the keyboard
-    interrupt: Interrupted | None  # from the keyboard
-
-    def give(self, result: Result) -> Result:
-        """The result; after an interrupt, inside the exception."""
-        if self.interrupt is not None:
-            self.interrupt.result = result
-            raise self.interrupt
-        return result
-
-
-@dataclass(frozen=True)
-class Course(Ended):
-    """An iteration that has ended: its last state, and whether it converged."""
-
-    certificate: dict[str, Any]  # its trace: the residual at the start and after each iteration
-
-
-class Watch:
-    """Who looks on: hears of each iterate, and may end the run, as the keyboard may.
-
-    Either leaves the ``with`` block that the run is in. The start is number ``first``: 1 where it
-    counts as one. At an interrupt before there is a start, nothing is to be kept.
+    Who looks on hears of each iterate, and may end the run, as the keyboard may: either leaves the
+    ``with`` block that it is in. The start is number ``first``: 1 where it counts as one. At an
+    interrupt before there is a start, nothing is kept; else :meth:`give` sends it on.
     """
+
+    state: Any  # the last
+    certificate: dict[str, Any]  # its trace: the residual at the start and after each iteration
+    stopped = False  # by the callback, or from the keyboard
+    interrupt: Interrupted | None = None  # from the keyboard
 
     def __init__(self, where: str, callback: Callable[..., Any] | None, *, first: int = 0):
         check_callback(callback)
         self.where, self.callback, self.first = where, callback, first
         self.number = first - 1  # of the last iterate
-        self.stopped = False
-        self.interrupt: Interrupted | None = None
+
+    def __enter__(self) -> Course:
+        return self
 
     def tell(self, *what: Any) -> None:
         """One more iterate: ``callback(number, *what)`` hears of it, and ends the run if true."""
@@ -84,15 +67,19 @@ class Watch:
         if self.callback is not None and self.callback(self.number, *what):
             raise _Stop
 
-    def __enter__(self) -> Watch:
-        return self
-
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
         if kind is not None and issubclass(kind, KeyboardInterrupt) and self.number >= self.first:
             text = f"{self.where}: interrupted after {self.number} iterations; what they gave is"
             self.interrupt = Interrupted(f"{text} the `.result` of this exception")
         self.stopped = kind is _Stop or self.interrupt is not None
         return self.stopped
+
+    def give(self, result: Result) -> Result:
+        """The result; after an interrupt, inside the exception."""
+        if self.interrupt is not None:
+            self.interrupt.result = result
+            raise self.interrupt
+        return result
 
 
 class _Stop(Exception):
@@ -113,19 +100,19 @@ def iterate(
 
     They yield ``(state, residual, *more)``, the start first, and ``callback(k, residual, *more)``
     hears of each; if it returns true, the iteration ends there, as it does at an interrupt from the
-    keyboard, which :meth:`Ended.give` sends on. A chosen end is no failure.
+    keyboard. A chosen end is no failure.
     """
     trace: list[float] = []
-    with Watch(where, callback, first=first) as watch:
+    with Course(where, callback, first=first) as course:
         for step in steps:
-            state, residual, *more = step
+            course.state, residual, *more = step
             trace.append(residual)
-            watch.tell(residual, *more)
-            if residual <= tol or watch.number >= max_iter:
+            course.tell(residual, *more)
+            if residual <= tol or course.number >= max_iter:
                 break
-    chosen, spent = "ignore" if watch.stopped else on_failure, watch.number >= max_iter
-    found = certify(where, trace[-1], watch.number, tol, chosen, spent, trace)
-    return Course(state, watch.stopped, watch.interrupt, found)
+    chosen, spent = "ignore" if course.stopped else on_failure, course.number >= max_iter
+    course.certificate = certify(where, trace[-1], course.number, tol, chosen, spent, trace)
+    return course
 
 
 def certify(

@@ -140,7 +140,7 @@ def kernel_kmeans(
     exact = Means(fine, w.double(), k).hard(labels).value
     values = (exact, *SAME.objectives(found.ends, found.state.value, exact))
     value, *ends = (x if x < -_ROUNDINGS * rounding else max(x, 0.0) for x in values)
-    return found.give(KernelKMeans(labels, value, ends=tuple(ends), **ended))
+    return found.course.give(KernelKMeans(labels, value, ends=tuple(ends), **ended))
 
 
 class Means(Reduced):

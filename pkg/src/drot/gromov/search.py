@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from .._core.run import Ended, OnFailure, Watch, certify
+from .._core.run import Course, OnFailure, certify
 from .._core.saving import Saved
 from .contraction import SAME, SMALL, PlanProblem, Unit
 
@@ -110,10 +110,11 @@ _VALUE = attrgetter("value")
 
 
 @dataclass(frozen=True)
-class Multistart(Ended):
+class Multistart:
     """The descent that ended lowest, among those from several starts."""
 
-    where: str
+    course: Course  # of all
+    state: Any
     residual: float
     trace: tuple[float, ...]  # value at its start and after each iteration
     ends: tuple[float, ...]  # the values reached from each start
@@ -121,9 +122,9 @@ class Multistart(Ended):
 
     def certify(self, tol: float, on_failure: OnFailure) -> dict[str, Any]:
         """The certificate of this end, which is no failure where somebody chose it."""
-        n_iter, on_failure = len(self.trace) - 1, "ignore" if self.stopped else on_failure
+        n_iter, on_failure = len(self.trace) - 1, "ignore" if self.course.stopped else on_failure
         spent = n_iter >= self.max_iter
-        return certify(self.where, self.residual, n_iter, tol, on_failure, spent)
+        return certify(self.course.where, self.residual, n_iter, tol, on_failure, spent)
 
     def conclude(
         self, kind: type[Kind], tol: float, on_failure: OnFailure, objective: float,
@@ -133,7 +134,7 @@ class Multistart(Ended):
         last = self.state.value
         trace, ends = (unit.objectives(x, last, objective) for x in (self.trace, self.ends))
         fields |= self.certify(tol, on_failure)
-        return self.give(kind(objective=objective, trace=trace, ends=ends, **fields))
+        return self.course.give(kind(objective=objective, trace=trace, ends=ends, **fields))
 
 
 def multistart(
@@ -157,9 +158,9 @@ def multistart(
     def reach(descent: Descent, state: Any) -> None:
         descent.state = state
         descent.trace.append(state.value)
-        watch.tell(*report(state))
+        course.tell(*report(state))
 
-    with Watch(where, callback) as watch:
+    with Course(where, callback) as course:
         for start in starts:
             ends.append(Descent())
             for state in islice(descend(start), 1 + max_iter):
@@ -171,7 +172,5 @@ def multistart(
                 reach(searched[0], state)
     ends = [end for end in ends if end.trace]  # but for a start that was being drawn
     low = min([*searched, *ends], key=_VALUE)
-    return Multistart(
-        low.state, watch.stopped, watch.interrupt, where, report(low.state)[0], tuple(low.trace),
-        tuple(map(_VALUE, ends)), max_iter,
-    )  # fmt: skip
+    trace, reached = tuple(low.trace), tuple(map(_VALUE, ends))
+    return Multistart(course, low.state, report(low.state)[0], trace, reached, max_iter)

@@ -171,7 +171,7 @@ def semi_relaxed_gw(
     rounding = torch.finfo(w.dtype).eps * w[:, None]  # what the steps left of what went elsewhere
     T = with_rows(found.state.T.masked_fill(rounding >= found.state.T, 0), w)
     objective = exact_objective(terms, T)
-    if not found.interrupt:
+    if not found.course.interrupt:
         refuse_infinite(objective, terms.loss)
     return found.conclude(
         SemiRelaxedGW, tol, on_failure, objective, unit, plan=T, products=problem.terms.products

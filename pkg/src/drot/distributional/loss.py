@@ -110,7 +110,7 @@ def kernel_structure(
     return K, loss.h2(K)
 
 
-def objective_at(C: Tensor, h2: Tensor, M: Tensor, q: Tensor, constant: float, loss: Loss) -> float:
+def value_at(C: Tensor, h2: Tensor, M: Tensor, q: Tensor, constant: float, loss: Loss) -> float:
     """E_L of a structure."""
     return constant + total(torch.outer(q, q) * loss.f2(C)) - total(M * h2)
 
@@ -147,7 +147,7 @@ def value_and_forces(
     """E_L, and weights (k, k) that attract and repel: minus their difference is dE / d log K."""
     C, h2 = kernel_structure(log_K, M, q, normalization, loss)
     pull = loss.pull(C)
-    return objective_at(C, h2, M, q, constant, loss), pull * M, pull * (q[:, None] * q) * C
+    return value_at(C, h2, M, q, constant, loss), pull * M, pull * (q[:, None] * q) * C
 
 
 class PrototypeLoss(KernelLoss):

@@ -27,14 +27,7 @@ from ..gromov.reading import as_cost, as_weights, refuse_distances
 from ..gromov.search import end_of
 from ..gromov.starts import Clusters, spectral_labels
 from ..spectral.kernel_pca import coordinates
-from .loss import (
-    EntryLoss,
-    Normalization,
-    PrototypeLoss,
-    kernel_structure,
-    objective_at,
-    read_kernel,
-)
+from .loss import EntryLoss, Normalization, PrototypeLoss, kernel_structure, read_kernel, value_at
 from .reduction import Clustering, OutputKernel
 
 _STEPS = 50  # of a plan, before its factors follow: mass of equal points would go round for long
@@ -185,7 +178,7 @@ class ReductionProblem:
         return self._last[2]
 
     def objective(self, Z: Tensor, c: Coupling) -> float:
-        return objective_at(*self.structure_at(Z, c), c.M, c.q, self.constant, self.loss)
+        return value_at(*self.structure_at(Z, c), c.M, c.q, self.constant, self.loss)
 
     def position_loss(self, c: Coupling) -> PrototypeLoss:
         """E_L as a function of the positions alone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Literal, Unpack, get_args
 
 from numpy.typing import ArrayLike
@@ -201,16 +202,14 @@ def solve(
     """The lowest end of the descents from all starts; without descents, the lowest start."""
     problem = make(similarity, n_prototypes, kernel=kernel, **options)
     tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
-    blocks: Callable[[Iterate], Iterator[Iterate]]
-    if descend:
-        rounds, points_tol, steps = max_iter, max(tol, MAP_TOL), _EMBED
-        blocks = partial(block_descent, problem, tol=tol)
-    else:  # a start is the result
-        rounds, points_tol, steps, blocks = 0, tol, max_iter, lambda start: iter([start])
+    # without descents a start is the result: tolerance and iterations are its own
+    points_tol, steps = (max(tol, MAP_TOL), _EMBED) if descend else (tol, max_iter)
     states = starts(
         problem, init, n_starts, clustering, random_state, descend=descend, tol=tol,
         points_tol=points_tol, steps=steps,
     )  # fmt: skip
+    rounds = max_iter if descend else 0
+    blocks = partial(block_descent, problem, tol=tol) if descend else repeat
     found = multistart(where, states, blocks, lambda at: (at.residual, at.Z), rounds, callback)
     Z, c, *_ = found.state
     structure, objective = problem.structure_at(Z, c)[0], max(found.state.value, 0.0)

@@ -9,13 +9,23 @@ import numpy as np
 import pytest
 import torch
 from drot.estimators.clustering import SemiRelaxedGWClustering
-from drot.gromov.contraction import hard_plan
+from drot.gromov.contraction import hard_plan, standard
+from drot.gromov.loss import SQUARE
 from plans import LOSSES, cloud, energy, hard_plans, kmeans, problem, weights
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 SOLVERS = ["conditional_gradient", "mirror_descent"]
 gw, barycenter = drot.semi_relaxed_gw, drot.srgw_barycenter
+
+
+def test_a_cost_knows_the_cloud_that_it_compares():
+    """So does what descents see of it, whose points starts cluster; of two clouds none is known."""
+    X, w = cloud(6, 2), torch.full((6,), 1 / 6).double()
+    for make in (drot.sqeuclidean, drot.student_cost, drot.factored_sqeuclidean, drot.gram):
+        points = standard(make(X), w, SQUARE)[0].cost.points
+        torch.testing.assert_close(points - points.mean(dim=0), X - X.mean(dim=0))
+    assert drot.sqeuclidean(X, X.clone()).points is None
 
 
 def test_zeros_of_kl():

@@ -82,6 +82,11 @@ def test_solvers_without_a_callback(monkeypatch):
     with pytest.raises(Interrupted, match=r"^coot_clustering") as stop:
         drot.coot_clustering(X, 3)
     assert stop.value.result.Z.shape == (3, 2)
+    monkeypatch.undo()
+    monkeypatch.setattr(baselines, "_between", at_call(3, baselines._between))
+    with pytest.raises(Interrupted, match=r"^coot_clustering") as stop:
+        drot.coot_clustering(X, 3, max_iter=1)  # before the first state of the second start
+    assert len(stop.value.result.ends) == 1
 
 
 def test_nothing_found_yet(monkeypatch):

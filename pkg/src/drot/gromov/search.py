@@ -170,7 +170,7 @@ def multistart(
             searched.append(Descent(low.state, [*low.trace]))
             for state in islice(search(low.state), 1, 2 + max_iter - len(low.trace)):
                 reach(searched[0], state)
-    ends = [end for end in ends if end.trace]  # but for a start that was being drawn
+    ends = [end for end in ends if end.trace]  # one that was interrupted may have no state yet
     low = min([*searched, *ends], key=_VALUE)
     trace, reached = tuple(low.trace), tuple(map(_VALUE, ends))
     return Multistart(course, low.state, report(low.state)[0], trace, reached, max_iter)

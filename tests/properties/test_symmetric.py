@@ -161,7 +161,7 @@ def test_entropy_of_a_row_in_debt_is_that_of_its_others():
     C = 4 * (1 - torch.eye(11).double())  # a star: ten points, and one in the middle
     C[0, 1:] = C[1:, 0] = 1.0
     middle, q = torch.arange(11) == 0, (0.88 - math.sqrt(0.256)) / 2.16
-    gamma = torch.where(middle, 0.0, -2 / math.log(q))
+    gamma = -2 / math.log(q) * (~middle).double()
     given = gamma, gamma * math.log(0.12 / q), middle  # where the ten rows sum to 1
     dual = Dual(as_pairwise(C), torch.ones(11).double())
     point = dual.at(*given)

@@ -46,13 +46,6 @@ def exp(x: Tensor, factor: float = 1.0, out: Tensor | None = None) -> Tensor:
     return torch.mul(x, factor * _LOG2_E, out=out).exp2_()
 
 
-def dots(tile: Tensor, *vectors: Tensor | None) -> list[Tensor]:
-    """Products of the tile (b, n) with vectors (n,); None stands for ones. Each (b,)."""
-    lines = [torch.ones_like(tile[0]) if v is None else v for v in vectors]
-    # (k, n) x (n, b): with a thin matrix on the right it takes three to six times as long
-    return list((torch.stack(lines) @ tile.T).unbind(dim=0))
-
-
 def log_sum_exp(x: Tensor) -> Tensor:
     """log sum_j exp(x_ij), (b,), of rows that are not all minus infinity; x is overwritten."""
     top = x.amax(dim=1)

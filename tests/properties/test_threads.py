@@ -2,6 +2,7 @@
 
 import runpy
 import threading
+from typing import Unpack
 
 import drot
 import faults
@@ -9,7 +10,9 @@ import numpy as np
 import pytest
 import torch
 from drot._core import threads
+from drot._core.options import takes_options_of
 from drot._core.threads import by_size, threads_for
+from drot.embeddings.embed import Options
 from threadpoolctl import threadpool_info, threadpool_limits
 
 SMALL, LARGE = 3000**2, 5000**2
@@ -125,9 +128,9 @@ def test_what_is_counted():
     C, X = cost(), np.zeros((30, 4))
     plan = drot.doubly_stochastic_affinity(C, bandwidth=1.0)
     for data in (C, C.dense(), X, X.tolist(), plan, drot.SNEkhornLoss(plan), np.zeros((9, 100))):
-        assert threads._pairs(data) == 900
+        assert threads.pairs_of(data) == 900
     for data in (None, 3, np.float64(1), np.zeros((0, 2))):
-        assert threads._pairs(data) == 0
+        assert threads.pairs_of(data) == 0
 
 
 def test_first_argument_by_name_or_place():
@@ -136,8 +139,12 @@ def test_first_argument_by_name_or_place():
         def fit(self, X, y=None):
             return torch.get_num_threads()
 
+    @takes_options_of(drot.embed, Options)
+    def method(plan, **options: Unpack[Options]):
+        return torch.get_num_threads()
+
     solve, many = by_size(lambda cost, *, tol=1.0: torch.get_num_threads()), torch.zeros(5000, 1)
-    for call in (Thing().fit, solve):
+    for call in (Thing().fit, solve, method):
         assert call(many[:9]) == 1 and call(many) == 3
     assert Thing().fit(X=many[:9], y=many) == 1 and solve(tol=2.0, cost=many) == 3
 
@@ -150,5 +157,5 @@ def test_every_solver_decides():
         if faults.is_estimator(name) or "max_iter" in faults.parameters(name)
     ]
     assert len(solvers) > 25
-    code = by_size(len).__code__
-    assert [f.__qualname__ for f in solvers if f.__code__ is not code] == []
+    deciders = by_size(len).__code__, drot.tsne.__code__
+    assert [f.__qualname__ for f in solvers if f.__code__ not in deciders] == []

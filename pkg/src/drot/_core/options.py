@@ -7,7 +7,7 @@ from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, TypeVar, get_type_hints
 
-from .threads import by_size
+from .threads import pairs_of, threads_for
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -33,11 +33,12 @@ def takes_options_of(source: Callable[..., Any], options: type) -> Callable[[Met
         @wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
-                full.bind(*args, **kwargs)
+                data, *_ = full.bind(*args, **kwargs).arguments.values()
             except TypeError as error:
                 raise TypeError(f"{method.__name__}() {error}") from None
-            return method(*args, **defaults | kwargs)
+            with threads_for(pairs_of(data)):
+                return method(*args, **defaults | kwargs)
 
-        return by_size(call)  # type: ignore[return-value]
+        return call  # type: ignore[return-value]
 
     return show

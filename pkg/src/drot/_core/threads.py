@@ -67,13 +67,13 @@ def by_size(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         data = args[place] if len(args) > place else kwargs.get(names[place])
-        with threads_for(_pairs(data)):
+        with threads_for(pairs_of(data)):
             return function(*args, **kwargs)
 
     return call
 
 
-def _pairs(data: object) -> int:
+def pairs_of(data: object) -> int:
     """How many pairs n points have, or an (n, m) array entries; an objective says its n.
 
     0 for what is neither, which the function will refuse.

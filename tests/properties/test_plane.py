@@ -1,13 +1,13 @@
 """The compiled loops of the plane give the numbers of PyTorch's sweeps, and of the formulas."""
 
 import drot
-import drot.embeddings.kernel_matrix
+import drot.embeddings.losses
 import numpy as np
 import pytest
 import torch
 from drot import fuzzy_union
 from drot.costs.kernels import KERNELS, STUDENT, Curve
-from drot.embeddings.kernel_matrix import TiledKernel, kernel_matrix
+from drot.embeddings.kernel_matrix import TiledKernel
 from drot.embeddings.loops import StudentPairs, suits
 from drot.embeddings.losses import BernoulliLoss, KernelLoss, SNEkhornLoss, SNELoss
 from drot.embeddings.starts import random_start
@@ -33,7 +33,7 @@ def test_loops_are_the_sweeps(name, scale, dtype, digits, monkeypatch):
         Z[1] = Z[0]
         assert suits(Z, loss.plan)
         with monkeypatch.context() as patch:
-            patch.setattr(drot.embeddings.kernel_matrix, "suits", lambda *_: False)
+            patch.setattr(drot.embeddings.losses, "suits", lambda *_: False)
             wanted = loss.evaluate(Z, tol=1e-12)
         for count in (1, 3):
             torch.set_num_threads(count)
@@ -56,7 +56,7 @@ def test_a_curve_that_is_not_students_has_no_loop_of_sums(kind, monkeypatch):
     for curve in (STUDENT, Curve(2.0, 0.8, 1e-3)):
         monkeypatch.setitem(KERNELS, "curve", curve)
         loss = kind(P, "curve", **({"diagonal": "keep"} if kind is SNELoss else {}))
-        found.append(type(kernel_matrix(Z, loss)))
+        found.append(type(loss.kernel_at(Z)))
     assert found == [StudentPairs, TiledKernel]
 
 

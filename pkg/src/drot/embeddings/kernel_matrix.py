@@ -1,17 +1,16 @@
 r"""Kernels of embedded points, as normalisations and forces meet them.
 
 A kernel K (n, n) of positions Z is :math:`e^{-C_{ij}}`, with a cost C that is a function of the
-squared distance (see :mod:`drot.costs.kernels`). It answers ``K @ v``, ``K.sum(dim=1)`` and
-``K.forces(normalizer)``. :class:`.StudentPairs` and :class:`.CurvePairs`, loops
-that are compiled, answer what of it they are asked. A :class:`Normalizer` makes a plan of it.
+squared distance (see :mod:`drot.costs.kernels`). :class:`KernelMatrix` says what an objective may
+ask of it; :class:`TiledKernel` answers all of that, and the compiled loops of ``loops`` what they
+are made for. A :class:`Normalizer`, which the objective answers with, makes a plan of it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -19,8 +18,8 @@ from torch import Tensor
 from .._core.algebra import exp
 from .._core.memory import slices
 from ..costs.array import gather
-from ..costs.kernels import STUDENT, Curve
-from .loops import CurvePairs, StudentPairs, suits
+from ..costs.kernels import Curve, Kernel
+from .plans import Plan
 
 
 def squared_distances(columns: Tensor, rows: slice, work: Tensor) -> Tensor:
@@ -60,49 +59,75 @@ class PairNormalizer(Normalizer):
         return torch.div(K, torch.add(K, 1, out=out), out=out).mul_(self.left), more
 
 
-class TiledKernel:
-    """The kernel of Z (n, q) for an objective, its rows computed whenever they are met, or met
-    once and kept, beside a plan that is kept, where they will be needed again.
+class KernelMatrix:
+    """A kernel K (n, n) of positions Z (n, q) beside a plan P (n, n), as an objective asks for it.
+
+    First ``normalize`` meets K, by its row sums or by products with vectors, then :meth:`forces`
+    takes what it found.
 
     Attributes
     ----------
-    shift : Tensor, shape (n,)
+    passes : float
+        Evaluations of the whole array so far.
+    shift : Tensor, shape (n,), or 0
         The smallest cost of each row, where all entries of a row could vanish: K is then
         :math:`e^{s_i - C_{ij}}`. Known as soon as the rows have been met.
     """
 
-    def __init__(self, Z: Tensor, loss):
-        self.Z, self.loss = Z, loss
-        known = loss.profile.flat or loss.profile == STUDENT  # the slope, where K is
-        keeps = known and loss.needs != "pairs" and loss.P.matrix is not None
-        self.kept = loss.memory if keeps else None
-        self.shift = torch.zeros_like(Z[:, 0])
-        self.value = torch.zeros((), dtype=torch.float64, device=Z.device)  # <P, C_Z>
-        self._met = 0  # rows
-        self._columns = Z.T.contiguous()  # (q, n)
-        self._work = Z.new_empty(4, loss.P.block, len(Z))
-        if self.kept is not None:
-            for rows, P in loss.P.tiles():
-                self._tile(rows, P, self.kept[rows])
+    passes: float = 1.0
+    shift: Tensor | float = 0.0
 
-    @property
-    def passes(self) -> float:
-        """Evaluations of the whole array so far."""
-        return self._met / len(self.Z)
-
-    def tiles(self) -> Iterator[tuple[slice, Tensor]]:
-        """Yield ``(rows, K[rows])``, in memory that the next tile may overwrite."""
-        for rows in slices(slice(0, len(self.Z)), self.loss.P.block):
-            yield rows, self._tile(rows)[1] if self.kept is None else self.kept[rows]
+    def row_sums(self) -> Tensor:
+        """Sums of the rows, (n,)."""
+        raise TypeError(f"{type(self).__name__} has no row sums")
 
     def __matmul__(self, v: Tensor) -> Tensor:
         """K v for v (n,) or (n, k), in one pass."""
+        raise TypeError(f"{type(self).__name__} has no products")
+
+    def forces(self, normalizer: Normalizer) -> tuple[float, Tensor, Tensor]:
+        """<P, C_Z> and what rows add to R; the derivative of <P, C_Z> by Z, (n, q), and that of
+        <Q, C_Z> with Q held.
+
+        Both are 2 sum_j (w_ij + w_ji) (z_i - z_j), with w the weights times dC / d|z_i - z_j|^2.
+        """
+        raise TypeError(f"{type(self).__name__} has no forces")
+
+
+class TiledKernel(KernelMatrix):
+    """A kernel whose rows are computed whenever they are met, or met once and ``kept``.
+
+    ``kept``, memory for K (n, n), is given where the plan is kept too, and the slope is K or 1.
+    ``diagonal`` says whether the pairs i = j count, ``symmetric`` whether P and Q are.
+    """
+
+    def __init__(
+        self, Z: Tensor, P: Plan, kernel: Kernel, kept: Tensor | None, *,
+        diagonal: bool, symmetric: bool,
+    ):  # fmt: skip
+        self.Z, self.P, self.kernel, self.kept = Z, P, kernel, kept
+        self.diagonal, self.symmetric = diagonal, symmetric
+        self.passes = 0.0 if kept is None else 1.0
+        self.shift: Tensor = torch.zeros_like(Z[:, 0])
+        self.value = torch.zeros((), dtype=torch.float64, device=Z.device)  # <P, C_Z>
+        self._columns = Z.T.contiguous()  # (q, n)
+        self._work = Z.new_empty(4, P.block, len(Z))
+        if kept is not None:
+            for rows, tile in P.tiles():
+                self._tile(rows, tile, kept[rows])
+
+    def tiles(self) -> Iterator[tuple[slice, Tensor]]:
+        """Yield ``(rows, K[rows])``, in memory that the next tile may overwrite."""
+        self.passes += self.kept is None
+        for rows in slices(slice(0, len(self.Z)), self.P.block):
+            yield rows, self._tile(rows)[1] if self.kept is None else self.kept[rows]
+
+    def __matmul__(self, v: Tensor) -> Tensor:
         if self.kept is not None:
             return self.kept @ v
         return gather((tile @ v for _, tile in self.tiles()), len(self.Z))
 
-    def sum(self, dim: int = 1) -> Tensor:
-        """Sums of the rows, (n,); ``dim`` is 1."""
+    def row_sums(self) -> Tensor:
         return gather((tile.sum(dim=1) for _, tile in self.tiles()), len(self.Z))
 
     def _tile(
@@ -112,71 +137,52 @@ class TiledKernel:
 
         Those of P, if given, add <P, C> to the value.
         """
-        loss, b = self.loss, rows.stop - rows.start
-        self._met += b
+        of, b = self.kernel, rows.stop - rows.start
         cost = squared_distances(self._columns, rows, self._work[:2, :b])
-        slope, kernel, of = None, self._work[1, :b] if out is None else out, loss.profile
+        slope, K = None, self._work[1, :b] if out is None else out
         if not isinstance(of, Curve):
             if not of.flat:
                 slope = of.slope(cost)
                 cost.copy_(of.cost(cost))
-            torch.neg(cost, out=kernel)
-            if not loss.diagonal:
-                kernel.diagonal(rows.start).fill_(-torch.inf)
-                self.shift[rows] = -kernel.amax(dim=1)
-                kernel.add_(self.shift[rows, None])
-            exp(kernel, out=kernel)
+            torch.neg(cost, out=K)
+            if not self.diagonal:
+                K.diagonal(rows.start).fill_(-torch.inf)
+                self.shift[rows] = -K.amax(dim=1)
+                K.add_(self.shift[rows, None])
+            exp(K, out=K)
         else:
-            slope = torch.reciprocal(cost.add_(of.guard), out=kernel)
+            slope = torch.reciprocal(cost.add_(of.guard), out=K)
             if (of.a, of.b) != (1, 1):
                 cost.log_().mul_(of.b).add_(math.log(of.a))
-                kernel = exp(cost, -1, out=self._work[2, :b])
+                K = exp(cost, -1, out=self._work[2, :b])
                 slope.mul_(of.b)
             elif P is not None:  # the kernel is 1 / (guard + d^2), the slope too
                 cost.log_()
-            if not loss.diagonal:
-                kernel.diagonal(rows.start).zero_()
+            if not self.diagonal:
+                K.diagonal(rows.start).zero_()
         if P is not None:
             self.value += cost.mul_(P).sum(dtype=torch.float64)
-        return slope, kernel
+        return slope, K
 
     def forces(self, normalizer: Normalizer) -> tuple[float, Tensor, Tensor]:
-        """<P, C_Z> and what rows add to R; the derivative of <P, C_Z> by Z, (n, q), and that of
-        <Q, C_Z> with Q held.
-
-        Both are 2 sum_j (w_ij + w_ji) (z_i - z_j), with w the weights times dC / d|z_i - z_j|^2.
-        """
-        symmetric, q = self.loss.symmetric, self.Z.shape[1]
+        q = self.Z.shape[1]
         lines = torch.cat([self.Z.T, torch.ones_like(self.Z[:, :1]).T])  # (q + 1, n)
         sums = lines.new_zeros(2, *lines.shape)  # [Z, 1]^T w^T, or [Z, 1]^T (w + w^T)
-        for rows, P in self.loss.P.tiles():
+        self.passes += self.kept is None
+        for rows, P in self.P.tiles():
             if self.kept is None:
                 slope, K = self._tile(rows, P)
             else:  # Student's slope is the kernel
                 K = self.kept[rows]
-                slope = None if self.loss.profile.flat else K
+                slope = None if self.kernel.flat else K
             pull, push = self._work[0, : len(P)], self._work[3, : len(P)]
             Q, more = normalizer.rows(K, rows, push)
             self.value += more
             both = (P, Q) if slope is None else (torch.mul(P, slope, out=pull), Q.mul_(slope))
             for total, w in zip(sums, both, strict=True):
                 total[:, rows] += lines @ w.T
-                if not symmetric:
+                if not self.symmetric:
                     total.addmm_(lines[:, rows], w)
-        factor = 4 if symmetric else 2
+        factor = 4 if self.symmetric else 2
         attract, repel = (factor * (total[q:].T * self.Z - total[:q].T) for total in sums)
         return float(self.value), attract, repel
-
-
-KernelMatrix = TiledKernel | StudentPairs
-
-
-def kernel_matrix(Z: Tensor, loss) -> Any:
-    """The kernel of Z (n, q) for an objective: by a compiled loop where there is one."""
-    if loss.symmetric and isinstance(loss.profile, Curve) and suits(Z, loss.plan):
-        if loss.needs == "pairs":
-            return CurvePairs(Z, loss.plan, *astuple(loss.profile))
-        if loss.profile == STUDENT:
-            kept = loss.memory if loss.needs == "products" else Z.new_empty(0, len(Z))
-            return StudentPairs(Z, loss.plan, kept, diagonal=loss.diagonal)
-    return TiledKernel(Z, loss)

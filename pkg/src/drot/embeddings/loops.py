@@ -13,11 +13,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple
 
 import numba
 import numpy as np
 import torch
 from torch import Tensor
+
+from ..costs.kernels import Curve
+from .kernel_matrix import KernelMatrix, Normalizer
 
 _FAST = {"reassoc", "contract", "arcp", "nsz"}  # infinities and NaN stay what they are
 _LN_2, _LN_2_LOW = math.log(2), 2.3190468138462996e-17  # the second is what the first lacks
@@ -150,58 +154,52 @@ def _over_rows(loop: Callable, n: int, *arguments) -> None:
         list(pool.map(lambda low, high: loop(low, high, *arguments), ends[:-1], ends[1:]))
 
 
-class StudentPairs:
+class StudentPairs(KernelMatrix):
     """What one reading of a plan P (n, n) tells of Student's kernel K of points Z (n, 2).
 
-    ``kernel``, memory for K (n, n) if products with it will be needed, may have no rows instead.
+    ``kept``, memory for K (n, n) if products with it will be needed, may have no rows instead.
     """
 
-    shift, passes = 0.0, 1.0  # no row vanishes; one reading
-
-    def __init__(self, Z: Tensor, P: Tensor, kernel: Tensor, *, diagonal: bool):
-        self.n, self.kernel = len(Z), kernel
+    def __init__(self, Z: Tensor, P: Tensor, kept: Tensor, *, diagonal: bool):
+        self.n, self.kept = len(Z), kept
         self.columns = Z.detach().T.contiguous().numpy()  # (2, n)
         values = np.empty(self.n)
         out = torch.empty(5, self.n, dtype=Z.dtype)
-        arguments = P.numpy(), *self.columns, kernel.numpy(), values, out.numpy()
+        arguments = P.numpy(), *self.columns, kept.numpy(), values, out.numpy()
         _over_rows(_student_rows, self.n, *arguments)
         self.value = float(values.sum())  # <P, C_Z>
         self.attraction, self._push = 4 * out[1:3].T, out[3:]  # its derivative, (n, q)
         self.sums = out[0].add_(1) if diagonal else out[0]
 
-    def sum(self, dim: int = 1) -> Tensor:
-        """Sums of the rows of K, (n,)."""
+    def row_sums(self) -> Tensor:
         return self.sums
 
     def __matmul__(self, v: Tensor) -> Tensor:
-        return self.kernel @ v
+        return self.kept @ v
 
-    def forces(self, normalizer) -> tuple[float, Tensor, Tensor]:
-        """<P, C_Z>, its derivative, (n, 2), and with Q_ij = left_i right_j K_ij that of <Q, C_Z>
-        with Q held: 4 sum_j Q_ij K_ij (z_i - z_j)."""
+    def forces(self, normalizer: Normalizer) -> tuple[float, Tensor, Tensor]:
+        """The last is 4 sum_j Q_ij K_ij (z_i - z_j), with Q_ij = left_i right_j K_ij."""
         left, right, push = normalizer.left, normalizer.right, self._push
         if right is not None:
             push = torch.empty_like(push)
-            arguments = self.kernel.numpy(), right.numpy(), *self.columns, push.numpy()
+            arguments = self.kept.numpy(), right.numpy(), *self.columns, push.numpy()
             _over_rows(_repel, self.n, *arguments)
         return self.value, self.attraction, (4 * left * push).T
 
 
-class CurvePairs:
+class CurvePairs(KernelMatrix):
     """What one reading of a symmetric plan P (n, n), its diagonal 0, tells of the odds 1 / w of an
     edge, w = a (|z_i - z_j|^2 + guard)^b, of points Z (n, 2): each pair is normalised alone.
     """
 
-    passes = 1.0
-
-    def __init__(self, Z: Tensor, P: Tensor, a: float, b: float, guard: float):
+    def __init__(self, Z: Tensor, P: Tensor, kernel: Curve):
         columns, values = Z.detach().T.contiguous().numpy(), np.empty((2, len(Z)))
         self.out = torch.empty(4, len(Z), dtype=Z.dtype)
-        _over_rows(_join, len(Z), P.numpy(), *columns, a, b, guard, *values, self.out.numpy())
+        of = astuple(kernel)  # a, b, guard
+        _over_rows(_join, len(Z), P.numpy(), *columns, *of, *values, self.out.numpy())
         self.value, self.apart = values.sum(axis=1)
 
-    def forces(self, normalizer) -> tuple[float, Tensor, Tensor]:
-        """As those of :class:`StudentPairs`, with Q_ij = left / (1 + w_ij), and the logarithms of
-        1 + 1 / w_ij in the value, times left."""
+    def forces(self, normalizer: Normalizer) -> tuple[float, Tensor, Tensor]:
+        """With Q_ij = left / (1 + w_ij); rows add the logarithms of 1 + 1 / w_ij, times left."""
         left = float(normalizer.left)
         return float(self.value + left * self.apart), 4 * self.out[:2].T, 4 * left * self.out[2:].T

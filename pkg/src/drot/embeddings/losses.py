@@ -27,9 +27,10 @@ from ..affinities.base import symmetrize
 from ..affinities.rows import EntropicAffinity
 from ..affinities.sinkhorn import balance
 from ..costs.array import Diagonal, Nearest
-from ..costs.kernels import KERNELS, Curve, Kernel, KernelName
+from ..costs.kernels import KERNELS, STUDENT, Curve, Kernel, KernelName
 from .descent import Evaluation
-from .kernel_matrix import KernelMatrix, Normalizer, PairNormalizer, TiledKernel, kernel_matrix
+from .kernel_matrix import KernelMatrix, Normalizer, PairNormalizer, TiledKernel
+from .loops import CurvePairs, StudentPairs, suits
 from .plans import as_plan
 
 PairKernel = Literal["student", "curve"]
@@ -41,10 +42,11 @@ GUARD = 1e-3  # squared distance, of a curve of spread 1
 class KernelLoss:
     """The objective of a coupling: a plan, a kernel, and how the kernel becomes a plan.
 
-    Another coupling is a subclass with one method: ``normalize``, which turns a kernel K into
-    R(C_Z) and the factors ``left`` and ``right`` of :math:`Q_{ij} = l_i r_j K_{ij}`; and with the
-    property ``constant``, which makes F a divergence, where that is not the generalised KL(P | Q).
-    Value, forces, tiles and descent are common to all.
+    Another coupling is a subclass with one method: ``normalize``, which turns a kernel K (what it
+    may ask of that, :class:`.KernelMatrix` says) into R(C_Z) and the factors ``left`` and ``right``
+    of :math:`Q_{ij} = l_i r_j K_{ij}`; and with the property ``constant``, which makes F a
+    divergence, where that is not the generalised KL(P | Q). Value, forces, tiles and descent are
+    common to all.
 
     Between two evaluations nothing is remembered but memory to work in: the same Z and the same
     warm start give the same bits. A plan given as a tensor is kept, not copied: do not change it in
@@ -102,10 +104,7 @@ class KernelLoss:
         return f"{type(self).__name__}({self.n} x {self.n}, kernel={self.kernel!r})"
 
     def normalize(self, K: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
-        """The :class:`Normalizer` of the kernel K (n, n), whose rows are e^(shift - C_Z).
-
-        The shift is known once K has been met.
-        """
+        """The :class:`Normalizer` of the kernel K (n, n), whose rows are e^(shift - C_Z)."""
         raise TypeError(f"{type(self).__name__} does not say how the kernel is normalised")
 
     @property
@@ -125,7 +124,7 @@ class KernelLoss:
         iteration; both are idle otherwise.
         """
         self.check_size(Z)
-        K = kernel_matrix(Z, self)
+        K = self.kernel_at(Z)
         found = self.normalize(K, warm, tol)  # R, and what makes Q of K
         value, attraction, repulsion = K.forces(found)  # <P, C>, and what P and Q pull
         return Evaluation(
@@ -137,12 +136,30 @@ class KernelLoss:
             products=found.products,
         )
 
+    def kernel_at(self, Z: Tensor) -> KernelMatrix:
+        """The kernel of Z (n, q): by a compiled loop where there is one."""
+        if self.symmetric and isinstance(self.profile, Curve) and suits(Z, self.plan):
+            if self.needs == "pairs":
+                return CurvePairs(Z, self.plan, self.profile)
+            if self.profile == STUDENT:
+                kept = self.memory if self.needs == "products" else Z.new_empty(0, len(Z))
+                return StudentPairs(Z, self.plan, kept, diagonal=self.diagonal)
+        return self._tiled_kernel_at(Z)
+
+    def _tiled_kernel_at(self, Z: Tensor) -> TiledKernel:
+        known = self.profile.flat or self.profile == STUDENT  # the slope, where K is
+        keeps = known and self.needs != "pairs" and self.P.matrix is not None
+        return TiledKernel(
+            Z, self.P, self.profile, self.memory if keeps else None,
+            diagonal=self.diagonal, symmetric=self.symmetric,
+        )  # fmt: skip
+
     def latent_plan(self, Z: Tensor, *, tol: float = 1e-9) -> Tensor:
         """Q, the plan of the embedding Z (n, q): shape (n, n), of the mass of P."""
         Z = as_real(Z, "Z").to(self.plan.device, self.plan.dtype)
         self.check_size(Z)
         check_finite(Z, "Z")
-        K = TiledKernel(Z, self)
+        K = self._tiled_kernel_at(Z)
         found = self.normalize(K, None, tol)
         check_fits((self.n, self.n), Z.dtype, Z.device)
         whole = Z.new_empty(self.n, self.n)
@@ -242,7 +259,7 @@ class SNELoss(KernelLoss):
         return super().constant - float(torch.xlogy(mass, mass).sum(dtype=torch.float64))
 
     def normalize(self, K: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
-        sums = K.sum(dim=1)
+        sums = K.row_sums()
         logs = sums.log() - K.shift  # (n,) log sum_j e^-C_ij
         if self.normalization == "rows":
             value = (self.P.sums * logs).sum(dtype=torch.float64)
@@ -319,7 +336,7 @@ class SNEkhornLoss(KernelLoss):
         super().__init__(P, kernel, symmetric=True, diagonal=True)
 
     def normalize(self, K: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
-        f, products = (-K.sum(dim=1).log() / 2, 1) if warm is None else (warm, 0)
+        f, products = (-K.row_sums().log() / 2, 1) if warm is None else (warm, 0)
 
         def row_sums(f: Tensor) -> Tensor:
             scale = f.exp()

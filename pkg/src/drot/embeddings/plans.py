@@ -42,6 +42,8 @@ class Plan(Pairwise):
         To the last bit if it is kept; by its formula if not.
     """
 
+    block: int
+
     def __init__(self, plan, *, symmetric: bool | None = None):
         """``symmetric`` is given with a matrix that is known to be a plan: it is not read again."""
         whole: Any = _read(plan) if symmetric is None else plan

@@ -1,13 +1,16 @@
-"""Bandwidths of rows by their perplexities, roots of many increasing functions at once."""
+"""Bandwidths by perplexities, of each row or of all, and roots of many increasing functions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
 
 from .._core.algebra import exp
+from .._core.checks import as_positive
+from ..costs.array import Pairwise, tile_rows
 
 Derivatives = tuple[Tensor, Tensor, Tensor]  # values, slopes and curvatures, (b,) each
 Function = Callable[[Tensor, Tensor, Tensor], Derivatives]
@@ -57,6 +60,61 @@ def _check_reach(target: Tensor, ties: Tensor, usable: Tensor, rows: Tensor) -> 
             says = f"row {row} has {high} points to choose from and allows less than {high}; lower "
             says += "the perplexity, or give more points"
         raise ValueError(f"perplexity={xi:g} is out of reach: {says}")
+
+
+def one_bandwidth(
+    bandwidth: float | None, perplexity: float | None, dtype: torch.dtype
+) -> tuple[float, float | None]:
+    """Check that one of the two was given, and is positive; a bandwidth of 0 is to be found."""
+    if (bandwidth is None) == (perplexity is None):
+        raise ValueError("give exactly one of bandwidth and perplexity")
+    if bandwidth is not None:
+        return as_positive("bandwidth", bandwidth, dtype), None
+    return 0.0, as_positive("perplexity", perplexity)
+
+
+def mean_bandwidth(
+    cost: Pairwise, perplexity: float, tol: float, max_iter: int
+) -> tuple[float, list[float]]:
+    """log nu so that the mean log perplexity of all rows is that asked for, and the errors."""
+    n = cost.shape[0]
+
+    def mean(rows: Callable[[Tensor], Iterable[Tensor]], count: int) -> Tensor:
+        """Means over the points of ``count`` numbers of each row, from its costs less the least."""
+        total = torch.zeros(count, dtype=torch.float64, device=cost.device)
+        for _, tile in cost.tiles(tile_rows(cost)):
+            excess = tile - tile.amin(dim=1, keepdim=True)
+            total += torch.stack([part.sum(dtype=torch.float64) for part in rows(excess)])
+        return cost.ranks.total(total) / n
+
+    def ends(excess: Tensor) -> tuple[Tensor, ...]:
+        ties, usable = (excess == 0).sum(dim=1), excess.isfinite().sum(dim=1)
+        alive = ties < usable  # a constant row has no scale of its own
+        return first_bandwidth(excess[alive]), ties.double().log(), usable.double().log()
+
+    start, low, high = mean(ends, 3)
+    low, high = float(low.exp()), float(high.exp())
+    if low == high:
+        raise ValueError(
+            f"an average perplexity of {perplexity:g} is out of reach: the entries of each row are "
+            f"all equal, and it is {high:g} whatever the bandwidth; remove copies of points"
+        )
+    if not low * (1 + 1e-12) < perplexity < high * (1 - 1e-12):  # exp(log n) rounds
+        raise ValueError(
+            f"an average perplexity of {perplexity:g} is out of reach: it must lie strictly "
+            f"between {low:g} (of the nearest points alone, copies among them) and {high:g} (of "
+            "all points alike)"
+        )
+
+    def gap(t: Tensor, *_: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        def at_t(excess: Tensor) -> tuple[Tensor, ...]:
+            return moments(excess, t.to(excess.dtype).expand(len(excess)))[1:]
+
+        entropy, slope, curvature = mean(at_t, 3).split(1)
+        return entropy - math.log(perplexity), slope, curvature
+
+    t, _, errors, _ = find_roots(gap, start.view(1), start.view(1), tol, max_iter)
+    return float(t), errors
 
 
 def first_bandwidth(excess: Tensor) -> Tensor:

@@ -15,9 +15,8 @@ from .._core.checks import as_number
 from .._core.run import OnFailure, iterate, read_limits
 from .._core.threads import by_size
 from ..costs.array import Pairwise, as_pairwise, check_symmetric
-from .bandwidths import halley
+from .bandwidths import halley, mean_bandwidth, one_bandwidth
 from .base import AffinityCallback, SymmetricAffinity, less_base
-from .rows import mean_bandwidth, one_bandwidth
 from .sinkhorn import symmetric_sinkhorn
 
 

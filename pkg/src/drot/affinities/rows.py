@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import get_args
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.algebra import exp, log_sum_exp
-from .._core.checks import as_count, as_perplexity, as_positive, check_choice, refuse_entries
+from .._core.checks import as_count, as_perplexity, check_choice, refuse_entries
 from .._core.run import OnFailure, certify, read_limits
 from .._core.threads import by_size
 from ..costs.array import (
@@ -26,7 +25,7 @@ from ..costs.array import (
     tile_rows,
 )
 from ..costs.distances import nearest
-from .bandwidths import find_roots, first_bandwidth, moments, solve_rows
+from .bandwidths import mean_bandwidth, one_bandwidth, solve_rows
 from .base import NEGATIVE, Affinity
 
 
@@ -297,61 +296,6 @@ def gaussian_affinity(
     refuse_entries(~lam.isfinite(), lam, says + "bandwidth nearer to the costs")
     found = certify("gaussian_affinity", residual, len(trace), tol, on_failure, trace=trace)
     return GaussianAffinity(cost=cost, nu=nu, lam=lam, passes=passes + 1.0, **found)
-
-
-def one_bandwidth(
-    bandwidth: float | None, perplexity: float | None, dtype: torch.dtype
-) -> tuple[float, float | None]:
-    """Check that one of the two was given, and is positive; a bandwidth of 0 is to be found."""
-    if (bandwidth is None) == (perplexity is None):
-        raise ValueError("give exactly one of bandwidth and perplexity")
-    if bandwidth is not None:
-        return as_positive("bandwidth", bandwidth, dtype), None
-    return 0.0, as_positive("perplexity", perplexity)
-
-
-def mean_bandwidth(
-    cost: Pairwise, perplexity: float, tol: float, max_iter: int
-) -> tuple[float, list[float]]:
-    """log nu so that the mean log perplexity of all rows is that asked for, and the errors."""
-    n = cost.shape[0]
-
-    def mean(rows: Callable[[Tensor], Iterable[Tensor]], count: int) -> Tensor:
-        """Means over the points of ``count`` numbers of each row, from its costs less the least."""
-        total = torch.zeros(count, dtype=torch.float64, device=cost.device)
-        for _, tile in cost.tiles(tile_rows(cost)):
-            excess = tile - tile.amin(dim=1, keepdim=True)
-            total += torch.stack([part.sum(dtype=torch.float64) for part in rows(excess)])
-        return cost.ranks.total(total) / n
-
-    def ends(excess: Tensor) -> tuple[Tensor, ...]:
-        ties, usable = (excess == 0).sum(dim=1), excess.isfinite().sum(dim=1)
-        alive = ties < usable  # a constant row has no scale of its own
-        return first_bandwidth(excess[alive]), ties.double().log(), usable.double().log()
-
-    start, low, high = mean(ends, 3)
-    low, high = float(low.exp()), float(high.exp())
-    if low == high:
-        raise ValueError(
-            f"an average perplexity of {perplexity:g} is out of reach: the entries of each row are "
-            f"all equal, and it is {high:g} whatever the bandwidth; remove copies of points"
-        )
-    if not low * (1 + 1e-12) < perplexity < high * (1 - 1e-12):  # exp(log n) rounds
-        raise ValueError(
-            f"an average perplexity of {perplexity:g} is out of reach: it must lie strictly "
-            f"between {low:g} (of the nearest points alone, copies among them) and {high:g} (of "
-            "all points alike)"
-        )
-
-    def gap(t: Tensor, *_: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        def at_t(excess: Tensor) -> tuple[Tensor, ...]:
-            return moments(excess, t.to(excess.dtype).expand(len(excess)))[1:]
-
-        entropy, slope, curvature = mean(at_t, 3).split(1)
-        return entropy - math.log(perplexity), slope, curvature
-
-    t, _, errors, _ = find_roots(gap, start.view(1), start.view(1), tol, max_iter)
-    return float(t), errors
 
 
 @by_size

@@ -16,6 +16,9 @@ _PASSES = 300
 _TIE = 1e-6  # of entries whose sizes count as one
 _LOG2_E = 1 / math.log(2)
 
+RANGE = 700.0  # e^RANGE and e^-RANGE are numbers of float64
+FAR = 1e3  # e^-FAR is 0 in every dtype, and so is its product with FAR, as 0 log 0 should be
+
 
 def total(x: Tensor) -> float:
     """The sum of all entries, in float64."""

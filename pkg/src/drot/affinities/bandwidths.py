@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor
 
-from .._core.algebra import exp
+from .._core.algebra import FAR, exp
 from .._core.checks import as_positive
 from ..costs.array import Pairwise, tile_rows
 
@@ -130,8 +130,7 @@ def moments(excess: Tensor, log_eps: Tensor) -> tuple[Tensor, Tensor, Tensor, Te
     With e = excess / eps, S = log Z + E[e], dS/dt = Var[e] and d2S/dt2 = K3[e] - 2 Var[e],
     where K3 is the third central moment.
     """
-    # beyond 1e3 a weight is 0 in float64, and its moments must be 0 rather than 0 * inf
-    e = (excess / torch.exp(log_eps)[:, None]).clamp_max_(1e3)  # (b, k)
+    e = (excess / torch.exp(log_eps)[:, None]).clamp_max_(FAR)  # (b, k)
     weight = exp(e, -1)
     z = weight.sum(dim=1)
     first, second, third = (weight.mul_(e).sum(dim=1) / z for _ in range(3))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from .._core.algebra import exp, log_sum_exp
+from .._core.algebra import FAR, exp, log_sum_exp
 from .._core.checks import as_square, check_fits, check_non_negative
 from .._core.saving import Saved
 from ..costs.array import Nearest, Pairwise, WithoutDiagonal, as_pairwise, tile_rows
@@ -140,7 +140,7 @@ def _less(tile: Tensor, rows: slice | Tensor, base: Tensor) -> Tensor:
 def _entropies(log_p: Tensor) -> Tensor:
     """Shannon's entropy of rows (b, m), each divided by its mass; (b,)."""
     log_p = log_p - log_sum_exp(log_p.clone())[:, None]
-    return -exp(log_p).mul_(log_p.clamp_min(-1e4)).sum(dim=1)  # 0 log 0 = 0
+    return -exp(log_p).mul_(log_p.clamp_min(-FAR)).sum(dim=1)
 
 
 def restore(parts: dict[str, Any], block: int | None) -> Pairwise:

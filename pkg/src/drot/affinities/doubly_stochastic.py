@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from .._core.algebra import exp
+from .._core.algebra import FAR, exp
 from .._core.checks import as_number
 from .._core.run import OnFailure, iterate, read_limits
 from .._core.threads import by_size
@@ -18,6 +18,8 @@ from ..costs.array import Pairwise, as_pairwise, check_symmetric
 from .bandwidths import halley, mean_bandwidth, one_bandwidth
 from .base import AffinityCallback, SymmetricAffinity, less_base
 from .sinkhorn import symmetric_sinkhorn
+
+_BELIEVED = 1e-3  # error of the row sums at which the entropy is believed
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -154,7 +156,7 @@ def _sinkhorn(
     )
     start = torch.zeros(cost.shape[0], dtype=cost.dtype, device=cost.device)
     past: tuple[Tensor, Tensor, Tensor] | None = None  # t, gap and f of the last bandwidth
-    enough = 1e-3  # error of the row sums at which the entropy is believed
+    enough = _BELIEVED
     while True:
         log_sums = partial(_log_sums, cost, nu, perplexity is not None)
         for f, excess, entropy in symmetric_sinkhorn(log_sums, start, damping):
@@ -165,7 +167,7 @@ def _sinkhorn(
             gap = entropy.mean(dtype=torch.float64).view(1).cpu() - math.log(perplexity)
             yield (f, nu), max(residual, float(gap.abs()))
             if residual <= enough:
-                enough = max(tol / 4, min(1e-3, 1e-2 * float(gap.abs())))
+                enough = max(tol / 4, min(_BELIEVED, 1e-2 * float(gap.abs())))
                 if gap.abs() >= 4 * residual:  # else not even its sign is sure
                     break
         low, high = (t, high) if gap < 0 else (low, t)
@@ -188,7 +190,7 @@ def _log_sums(cost: Pairwise, nu: float, entropies: bool, f: Tensor) -> tuple[Te
         weight = exp(x, out=None if entropies else x)
         total = weight.sum(dim=1)
         log_total = total.log()
-        mean = x.clamp_min_(-1e4).mul_(weight).sum(dim=1) / total if entropies else total
+        mean = x.clamp_min_(-FAR).mul_(weight).sum(dim=1) / total if entropies else total
         return torch.stack([log_total + top, log_total - mean], dim=1)
 
     return cost.map(both).unbind(dim=1)

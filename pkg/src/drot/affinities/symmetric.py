@@ -17,6 +17,13 @@ from .rows import entropic_affinity
 from .symmetric_dual import Dual, DualState, read_dual, times
 
 _FALL = 0.7  # the largest share of a gamma that one step may take
+_SMALL = 1e-2  # a regular row below this share of its first gamma is tried at 0; less each time
+_RISE = 1e-4  # of what its slope promises, what a step must gain
+_TELL = 1e3  # roundings of the value: where less is promised, only slopes tell
+_TURN = 0.8  # of the slope, downwards at the end of a step that they are to accept
+_DAMPING = 1e-12, 1e12  # the least; where a step is given up
+_PRODUCTS = 100  # of one linear solve
+_SINGULAR = 1e-10  # share of a d that the determinant of a block a d - b^2 keeps
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -174,7 +181,7 @@ class _Newton:
 
     def __init__(self, dual: Dual, gamma: Tensor, lam: Tensor, tol: float):
         self.dual, self.tol = dual, tol
-        self.small = 1e-2 * gamma  # a regular row below this is tried at 0
+        self.small = _SMALL * gamma
         self.pinned = torch.zeros_like(gamma, dtype=torch.bool)
         self.damping = 1e-2  # of the first step after Newton's
         self.state = dual.at(gamma, lam, self.pinned)
@@ -201,7 +208,7 @@ class _Newton:
             return
         self.pinned = (self.pinned | enter | stop) & ~leave & ~drop
         lam[enter] = gamma[enter] = 0.0
-        self.small[leave] *= 1e-2
+        self.small[leave] *= _SMALL
         gamma[leave] = self.small[leave]
         lam[leave] += gamma[leave] * state.free[leave].clamp_min(1e-12).log()
         self.state = self.dual.at(gamma, lam, self.pinned)
@@ -215,20 +222,20 @@ class _Newton:
     def _step(self) -> bool:
         """Solve, clip, try; with more and more damping until the dual rises as its slope says."""
         start, gradient, damping = self.state, self._gradient(self.state), 0.0
-        while damping < 1e12:
+        while damping < _DAMPING[1]:
             step = self._clipped(damping)
             slope = total(gradient * step)
             if slope > 0:
                 lam = start.lam + step[1]
                 lam = torch.where(start.gamma > 0, lam, lam.clamp(max=0.0))
                 state = self.dual.at(start.gamma + step[0], lam, self.pinned, beside=start)
-                if slope > 1e3 * torch.finfo(lam.dtype).eps * abs(start.value):
-                    enough = state.value >= start.value + 1e-4 * slope
+                if slope > _TELL * torch.finfo(lam.dtype).eps * abs(start.value):
+                    enough = state.value >= start.value + _RISE * slope
                 else:  # digits of the value no longer tell; those of its slope do
-                    enough = total(self._gradient(state) * step) >= -0.8 * slope
+                    enough = total(self._gradient(state) * step) >= -_TURN * slope
                 if enough:
                     self.state = state
-                    self.damping = max(damping / 8, 1e-12) if damping else self.damping
+                    self.damping = max(damping / 8, _DAMPING[0]) if damping else self.damping
                     return True
             damping = 8 * damping if damping else self.damping
         return False
@@ -293,13 +300,13 @@ class _Newton:
         d, b, a = state.sums + state.diagonal + metric
         d, a = torch.where(free, torch.stack([d, a]), 1.0)
         b = torch.where(free.all(dim=0), b, 0.0)
-        det = torch.maximum(a * d - b * b, 1e-10 * a * d)  # a constant row has det = 0
+        det = torch.maximum(a * d - b * b, _SINGULAR * a * d)  # a constant row has det = 0
         inverse = torch.stack([a, -b, d]) / det
         left = torch.where(free, right, 0.0)
         step = torch.zeros_like(left)
         search = rough = times(inverse, left)
         rho = first = (left * rough).sum()
-        for _ in range(100):
+        for _ in range(_PRODUCTS):
             if not rho > forcing**2 * first:
                 break
             image = self.dual.hessian_product(state, search) + times(metric, search)

@@ -22,14 +22,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._core.algebra import exp
+from .._core.algebra import FAR, exp
 from .._core.checks import as_perplexity
 from .._core.run import OnFailure, read_limits
 from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
 from .base import less_base
 
 _RANGE = -8.0, 20.0  # log2 of a largest cost that is taken as it is; below, 1 / s^2 overflows
-_FAR = -1e4  # a log weight that is 0 in every dtype, and finite
 
 
 def read_dual(
@@ -71,7 +70,7 @@ def _weights(
     if (gamma[rows] == 0).any():
         apart = s == 0
         s.masked_fill_(apart, 1.0)
-        u.masked_fill_(apart, _FAR)
+        u.masked_fill_(apart, -FAR)
     log_p = u.div_(s)
     d, b, a = (log_p, None, None) if out is None else out
     a = exp(log_p, out=a).div_(s)

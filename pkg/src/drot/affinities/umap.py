@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.algebra import exp
+from .._core.algebra import FAR, RANGE, exp
 from .._core.checks import as_count, as_number, as_positive, refuse_entries
 from .._core.run import OnFailure, certify, read_limits
 from .._core.threads import by_size
@@ -176,7 +176,7 @@ def _sigmas(excess: Tensor, target: float, tol: float, max_iter: int) -> tuple[T
     """
 
     def gap(t: Tensor, excess: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        e = (excess / torch.exp(t)[:, None]).clamp_max_(1e3)  # beyond, a weight is 0
+        e = (excess / torch.exp(t)[:, None]).clamp_max_(FAR)
         weight = exp(e, -1)
         value = weight.sum(dim=1) - target
         slope = weight.mul_(e).sum(dim=1)
@@ -229,7 +229,7 @@ def umap_curve(min_dist: float = 0.1, spread: float = 1.0) -> tuple[float, float
     """
     a, b = unit_curve(min_dist, spread)
     power = -2 * b * math.log(spread)
-    if abs(math.log(a) + power) > 700:
+    if abs(math.log(a) + power) > RANGE:
         raise ValueError(f"spread={spread:g} is out of range: a of the curve would be e^{power:g}")
     return a * math.exp(power), b
 

@@ -30,6 +30,7 @@ from ..costs.array import Pairwise, WithoutDiagonal, smallest
 ONE_PLACE = 1e-3  # radius in bandwidths of the kernel: F is within 1e-5 of its value there
 _RIDGE = 1e-3  # mu, for rows of mass 1
 _DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions
+_CURVED = 1e-10  # cosine of step and change of gradient: below it, the pair is rounding
 _MEMORY = 10  # pairs of L-BFGS
 _REACH = 0.1  # longest step, in radii of the map
 _GROWTH = 0.01  # of what a step gains: a share that is no reason to enlarge the map
@@ -144,7 +145,7 @@ def lbfgs(
             continue
         last, h = h, metric(new.found.gradient)
         s, y = new.Z - now.Z, new.found.gradient - now.found.gradient
-        if total(s * y) > 1e-10 * math.sqrt(total(s * s) * total(y * y)):
+        if total(s * y) > _CURVED * math.sqrt(total(s * s) * total(y * y)):
             pairs.append(torch.stack([s, y, h - last]).flatten(1).double())
         now = new
         yield now  # 3

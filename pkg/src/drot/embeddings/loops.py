@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._core.algebra import RANGE
 from ..costs.kernels import Curve
 from .kernel_matrix import KernelMatrix, Normalizer
 
@@ -49,7 +50,7 @@ def _log(u):
 
 @_compiled({"contract"})
 def _exp(x):
-    """e^x for |x| <= 700: 2^k e^r with |r| <= log(2) / 2, and e^r by Taylor's series."""
+    """e^x for |x| <= RANGE: 2^k e^r with |r| <= log(2) / 2, and e^r by Taylor's series."""
     power = x / _LN_2 + _MIDDLE  # its last bits are k
     k = power - _MIDDLE
     r = (x - k * _LN_2) - k * _LN_2_LOW
@@ -118,7 +119,7 @@ def _join(start, stop, P, x, y, a, b, guard, values, odds, out):
         for j in range(len(x)):
             log_w = log_a + b * _log(u[j])
             value += p[j] * log_w
-            ratio[j] = _exp(-min(log_w, 700.0))  # 1 / w, which is no more than BernoulliLoss allows
+            ratio[j] = _exp(-min(log_w, RANGE))  # 1 / w, which is no more than BernoulliLoss allows
         ratio[i] = 0
         ax = ay = rx = ry = x.dtype.type(0)
         for j in range(len(x)):

@@ -12,6 +12,8 @@ from ..costs.kernels import Kernel, squares
 
 PLACED = 1e-6  # of a new point: nats that it could gain on the way of a radius of the map
 _STEPS = 100
+_LEAST = 1e-3  # curvature, as a share of the largest
+_DECREASE = 1e-4  # of what the slope promises
 _REACH = 2.0  # times as far from the centre as any point of the map, of a Gaussian kernel
 
 
@@ -81,7 +83,7 @@ def place(
     def step_of(gradient: Tensor, second: Tensor) -> Tensor:
         values, axes = torch.linalg.eigh(second)
         values = values.abs()
-        floor = 1e-3 * values.amax(dim=1, keepdim=True) + torch.finfo(P.dtype).tiny
+        floor = _LEAST * values.amax(dim=1, keepdim=True) + torch.finfo(P.dtype).tiny
         along = (gradient[:, None, :] @ axes)[:, 0] / values.maximum(floor)
         step = -(axes @ along[:, :, None])[:, :, 0]
         return step * (size / step.norm(dim=1, keepdim=True).clamp_min(size))  # at most a radius
@@ -97,7 +99,7 @@ def place(
             break
         trial = z[active] + share[active, None] * step[active]
         found = evaluate(P[active], trial)
-        wanted = 1e-4 * share[active] * (gradient[active] * step[active]).sum(dim=1)
+        wanted = _DECREASE * share[active] * (gradient[active] * step[active]).sum(dim=1)
         good = found[0] <= value[active] + wanted + slack * value[active].abs()
         better = active[good]
         z[better], value[better], gradient[better] = trial[good], found[0][good], found[1][good]

@@ -199,13 +199,15 @@ NAMED = {
     "seed": "random_state",
     "perplexities": "perplexity",
     "scales": "spreads radii",
-    "not_negative": "noise local_connectivity min_dist",
+    "not_negative": "noise min_dist",
+    "rank": "local_connectivity",
     "share": "p_within p_between alpha damping",
     "count": "n n_components n_clusters n_neighbors n_prototypes n_samples n_starts max_iter "
     "n_per_cluster n_per_circle n_trials n_high dimension",
     "positive": "tol bandwidth learning_rate gamma scale spread time repulsion a b separation",
-    # not data: a wrong one fails in the reader's own code, or is a plain yes or no
-    "other": "function verbose",
+    # a plain yes or no
+    "other": "verbose",
+    "function": "function",
     "callback": "callback centres",
     "flag": "refine normalized download keep_affinity",
     **{kind: kind for kind in ("y", "cost", "log_kernel", "init", "sizes", "dtype")},
@@ -541,9 +543,12 @@ out of reach :: NAME must be positive and finite; got (-1|nan) :: -1.0 | nan
 strings :: TypeError: NAME must be one number :: "30"
 [count]
 negative :: NAME.* must be (a whole number|at least \d+; got) :: -1 | 0
-no whole number :: AnyError: NAME.* must be (a whole|an integer).*got :: True | 2.5 | "3" | nan
+no whole number :: TypeError: NAME.* must be (a whole|an integer).*got :: True | 2.5 | "3" | nan
+[rank < count - negative]
+negative :: NAME must be a whole number of at least 0; got -1 :: -1
 [block]
-no count :: NAME \(rows per tile\) must be a whole.* at least 1; got :: 0 | -1 | True | 2.5 | ONES
+no count :: NAME \(rows per tile\) must be a whole.* at least 1; got :: 0 | -1
+no number :: TypeError: NAME \(rows per tile\) must be a whole.*1; got :: True | 2.5 | ONES
 unknown name :: NAME='nonsense' does not exist; choose from ' :: "nonsense"
 [positive]
 not positive :: NAME must be positive :: 0.0 | -1.0 | nan
@@ -553,7 +558,7 @@ no number :: TypeError: NAME must be one number :: True | "1" | ONES | np.True_ 
 not positive :: both a and b :: 1.0
 [not_negative]
 negative :: NAME must be .*(-0\.5|nan) :: -0.5 | nan
-no number :: AnyError: NAME must be (one|a whole) number :: "1" | ONES
+no number :: TypeError: NAME must be one number :: "1" | ONES
 [share]
 no share :: NAME must .*(-0\.5|nan|1\.5) :: -0.5 | nan | 1.5
 no number :: AnyError: NAME must be one number; got (str|bool) :: "a" | True
@@ -563,7 +568,8 @@ no name :: NAME=(array|tensor|{}).* does not exist; choose from ' :: ONES | torc
 [name_of_a_set < name]
 unknown name :: NAME='iris' does not exist; choose from 'snare :: "iris"
 [sizes]
-no size :: NAME must be a whole number of at least 1; got (0|True) :: (*v[:-1], 0) | (*v[:-1], True)
+no size :: NAME must be a whole number of at least 1; got 0 :: (*v[:-1], 0)
+no number :: TypeError: NAME must be a whole number of at least 1; got True :: (*v[:-1], True)
 empty :: NAME must list .*; got \(\) :: ()
 [scales]
 negative :: NAME must be positive and finite; got (-1|nan) :: (1.0, 1.0, -1.0)
@@ -578,6 +584,8 @@ unknown name :: NAME='nonsense' cannot be used :: "nonsense"
 no float64 :: NAME='mps' has no float64, .*; pass None for the CPU :: "mps"
 [objective]
 no loss :: TypeError: NAME is a \w+Affinity, and must :: drot.gaussian_affinity(COST, bandwidth=1)
+[function]
+no function :: TypeError: NAME must be a function of two .*; got (3|None) :: 3 | None
 [callback]
 no function :: TypeError: NAME must be a function, or None; got (3|'print') :: 3 | "print"
 [flag]

@@ -236,14 +236,17 @@ def check_callback(callback, name: str = "callback") -> None:
 
 def as_count(name: str, value, low: int, high: int | None = None) -> int:
     """A whole number from ``low`` to ``high``; NumPy's integers count, booleans do not."""
+    span = f"a whole number {f'from {low} to {high}' if high else f'of at least {low}'}"
+    span = f"{low}, for the input allows no other number" if high == low else span
+    says = f"{name} must be {span}; got {value!r}"
+    if isinstance(value, bool):
+        raise TypeError(says)
     try:
         count = operator.index(value)
     except TypeError:
-        count = None
-    if count is None or isinstance(value, bool) or count < low or (high and count > high):
-        span = f"a whole number {f'from {low} to {high}' if high else f'of at least {low}'}"
-        span = f"{low}, for the input allows no other number" if high == low else span
-        raise ValueError(f"{name} must be {span}; got {value!r}")
+        raise TypeError(says) from None
+    if count < low or (high and count > high):
+        raise ValueError(says)
     return count
 
 

@@ -48,6 +48,8 @@ def pairwise(function: PairFunction, X, Y=None, *, block: Block = "auto") -> Pai
 
     Raises
     ------
+    TypeError
+        If ``function`` cannot be called.
     ValueError
         If a cloud is not finite or the two do not match, or if ``function`` returns another
         shape, dtype or device than the tile's, or a number that is not finite.
@@ -58,6 +60,8 @@ def pairwise(function: PairFunction, X, Y=None, *, block: Block = "auto") -> Pai
     >>> manhattan.dense().tolist()
     [[0.0, 3.0], [3.0, 0.0]]
     """
+    if not callable(function):
+        raise TypeError(f"function must be a function of two clouds of points; got {function!r}")
     x, y = _clouds(X, Y)
     return Pairwise(partial(_call, function, x, y), (len(x), len(y)), x, block=block)
 

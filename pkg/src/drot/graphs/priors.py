@@ -274,42 +274,21 @@ def sample_graphs(
     """
     weights = log_weights(log_kernel, prior, diagonal)
     streams = as_rng(random_state).spawn(as_count("n_samples", n_samples, 1))
-    n, device = weights.shape[0], weights.device
+    n = weights.shape[0]
     totals = None if prior == "row" else _totals(weights, prior, _SURE).cpu().numpy()
-    degrees = [_out_degrees(n, totals, prior, stream) for stream in streams]  # (n,) each
-    tails = np.concatenate([np.repeat(np.arange(n), degree) for degree in degrees])  # (M,)
-    chances = np.concatenate(
-        [stream.random(degree.sum()) for stream, degree in zip(streams, degrees, strict=True)]
-    )
-    order = np.argsort(tails, kind="stable")  # the edges of all draws, row by row
-    ends = np.searchsorted(tails[order], np.arange(n + 1))
-    heads = np.zeros_like(tails)
-    for rows, tile in weights.tiles():
-        if prior == "binary":
-            shares = _rates(tile, _SURE)
-        else:
-            top = tile.amax(dim=1, keepdim=True).clamp_min(torch.finfo(tile.dtype).min)
-            shares = (tile - top).double().exp_()
-        shares = shares.cumsum_(dim=1)
-        shares /= shares[:, -1:].clone().clamp_min(torch.finfo(torch.float64).tiny)
-        # shares of each row add up from k to k + 1 in the k-th row of the tile: one sorted list
-        shares += torch.arange(len(tile), device=device, dtype=torch.float64)[:, None]
-        here = order[ends[rows.start] : ends[rows.stop]]
-        row = tails[here] - rows.start
-        keys = np.minimum(row + chances[here], np.nextafter(row + 1.0, 0.0))
-        place = torch.searchsorted(
-            shares.reshape(-1), torch.from_numpy(keys).to(device), right=True
-        )
-        heads[here] = (place % n).cpu().numpy()
-    # each head is drawn by the process that meets its row
-    heads = weights.ranks.total(torch.from_numpy(heads).to(device)).cpu().numpy()
+    tails, chances = [], []  # of the edges of each draw
+    for stream in streams:
+        tails.append(np.repeat(np.arange(n), _out_degrees(n, totals, prior, stream)))
+        chances.append(stream.random(len(tails[-1])))
+    heads = _heads(weights, prior, np.concatenate(tails), np.concatenate(chances))
+    ends = np.cumsum([len(tail) for tail in tails[:-1]])
     graphs = []
-    for numbers in np.split(tails * n + heads, np.cumsum([d.sum() for d in degrees[:-1]])):
-        pairs, counts = np.unique(numbers, return_counts=True)
+    for tail, head in zip(tails, np.split(heads, ends), strict=True):
+        pairs, counts = np.unique(tail * n + head, return_counts=True)
         if prior != "edges":  # a binary edge drawn twice is there once
             counts = np.ones_like(counts)
-        edges = torch.from_numpy(np.stack([pairs // n, pairs % n])).to(device)
-        times = torch.from_numpy(counts).to(device, weights.dtype)
+        edges = torch.from_numpy(np.stack([pairs // n, pairs % n])).to(weights.device)
+        times = torch.from_numpy(counts).to(edges.device, weights.dtype)
         graphs.append(Graph(n=n, edges=edges, weights=times))
     return graphs
 
@@ -377,6 +356,34 @@ def _out_degrees(n: int, totals, prior: Prior, stream: np.random.Generator) -> n
         shares = np.exp(totals - totals.max())
         return stream.multinomial(n, shares / shares.sum())
     return stream.poisson(totals)
+
+
+def _heads(weights: Pairwise, prior: Prior, tails: np.ndarray, chances: np.ndarray) -> np.ndarray:
+    """The heads (M,) of edges from ``tails``, drawn in proportion to the weights (rates of a binary
+    graph) by ``chances``, uniform in [0, 1): each by the process that meets its row.
+    """
+    n, device = weights.shape[0], weights.device
+    order = np.argsort(tails, kind="stable")  # the edges of all draws, row by row
+    ends = np.searchsorted(tails[order], np.arange(n + 1))
+    heads = np.zeros_like(tails)
+    for rows, tile in weights.tiles():
+        if prior == "binary":
+            shares = _rates(tile, _SURE)
+        else:
+            top = tile.amax(dim=1, keepdim=True).clamp_min(torch.finfo(tile.dtype).min)
+            shares = (tile - top).double().exp_()
+        shares = shares.cumsum_(dim=1)
+        shares /= shares[:, -1:].clone().clamp_min(torch.finfo(torch.float64).tiny)
+        # shares of each row add up from k to k + 1 in the k-th row of the tile: one sorted list
+        shares += torch.arange(len(tile), device=device, dtype=torch.float64)[:, None]
+        here = order[ends[rows.start] : ends[rows.stop]]
+        row = tails[here] - rows.start
+        keys = np.minimum(row + chances[here], np.nextafter(row + 1.0, 0.0))
+        place = torch.searchsorted(
+            shares.reshape(-1), torch.from_numpy(keys).to(device), right=True
+        )
+        heads[here] = (place % n).cpu().numpy()
+    return weights.ranks.total(torch.from_numpy(heads).to(device)).cpu().numpy()
 
 
 def coupling_loss(plan, log_kernel, *, prior: Prior, diagonal: Diagonal = "drop") -> Tensor:

@@ -1,4 +1,12 @@
-"""Entropic, doubly stochastic and symmetric affinities (Part I)."""
+"""Entropic, doubly stochastic and symmetric affinities (Part I).
+
+What all of them are, a plan in log form, is in ``base``. To find the affinities by rows (entropic,
+Gaussian, self-tuning), open ``rows``, and ``bandwidths`` for the roots that give their
+perplexities; the doubly stochastic one, ``doubly_stochastic``, and ``sinkhorn`` for its iterations,
+which SNEkhorn shares; the symmetric one, ``symmetric`` for Newton's method, ``symmetric_dual`` for
+the function that it climbs, and ``baselines`` for slow ways there; UMAP's graph and curve,
+``umap``; entropies, perplexities and divergences of given plans, ``entropies``.
+"""
 
 from .base import Affinity
 from .baselines import symmetric_alternating_projections, symmetric_dual_ascent

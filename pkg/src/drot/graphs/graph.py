@@ -1,7 +1,4 @@
-"""Directed weighted graphs between points, what they tie together and what they leave free.
-
-The random graphs of the book, and the probabilities that go with them, are in ``priors``.
-"""
+"""Directed weighted graphs between points, what they tie together and what they leave free."""
 
 from __future__ import annotations
 

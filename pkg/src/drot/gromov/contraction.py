@@ -159,7 +159,11 @@ class Unit(NamedTuple):
         return (seen.double() * self.size + self.offset).to(seen)
 
     def objectives(self, values: Iterable[float], last=math.nan, exact=0.0) -> tuple[float, ...]:
-        """E_L in the unit of C: what is exact for the ``last``, and no rounding below that."""
+        """E_L in the unit of C, size^2 times each of the ``values`` that a descent saw.
+
+        Of the ``last`` the ``exact`` value is known: it stands in its place, and for smaller ones,
+        which only rounding made so.
+        """
         seen = ((x, x * self.size * self.size) for x in values)
         return tuple(exact if x == last else max(value, exact) for x, value in seen)
 

@@ -191,6 +191,8 @@ graph(torch.tensor([[0], [1]]), torch.ones(1, device="meta"))
 graph([[1, 1], [2, 2]], [1, 1]) :: from 1 to 2 is listed twice
 graph([[2, 0, 2], [1, 2, 1]], [1, 1, 1]) :: from 2 to 1 is listed tw
 graph([[0], [1]], [1.0], n=0) :: n must be .*at least 1
+drot.tsne(1 - np.eye(8), init=X[:, :2], n_components="2")
+    :: TypeError: n_components must be a whole number of at least 1; got '2'
 drot.BernoulliLoss(np.eye(8)) | drot.SNELoss(np.eye(8)) | drot.SNELoss(EVEN, normalization="rows")
     :: mass on its diagonal.*diagonal='drop'
 drot.SNELoss(np.zeros((3, 3))) :: zero everywhere

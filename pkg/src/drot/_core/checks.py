@@ -236,7 +236,7 @@ def check_callback(callback, name: str = "callback") -> None:
 
 def as_count(name: str, value, low: int, high: int | None = None) -> int:
     """A whole number from ``low`` to ``high``; NumPy's integers count, booleans do not."""
-    span = f"a whole number {f'from {low} to {high}' if high else f'of at least {low}'}"
+    span = f"a whole number {f'of at least {low}' if high is None else f'from {low} to {high}'}"
     span = f"{low}, for the input allows no other number" if high == low else span
     says = f"{name} must be {span}; got {value!r}"
     if isinstance(value, bool):
@@ -245,7 +245,7 @@ def as_count(name: str, value, low: int, high: int | None = None) -> int:
         count = operator.index(value)
     except TypeError:
         raise TypeError(says) from None
-    if count < low or (high and count > high):
+    if count < low or (high is not None and count > high):
         raise ValueError(says)
     return count
 

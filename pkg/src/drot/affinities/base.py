@@ -94,7 +94,13 @@ class Affinity(Saved):
     @property
     def perplexity(self) -> Tensor:
         """Exponential of Shannon's entropy of each row divided by its mass, shape (n,)."""
-        return self.logs.map(lambda _, log_p: _entropies(log_p)).exp()
+
+        def entropies(_: slice, log_p: Tensor) -> Tensor:
+            """Shannon's, (b,), of rows (b, m) each divided by its mass."""
+            log_p = log_p - log_sum_exp(log_p.clone())[:, None]
+            return -exp(log_p).mul_(log_p.clamp_min(-FAR)).sum(dim=1)
+
+        return self.logs.map(entropies).exp()
 
     def _stored(self) -> dict[str, object]:
         if self.cost.stored is None:
@@ -135,12 +141,6 @@ def _less(tile: Tensor, rows: slice | Tensor, base: Tensor) -> Tensor:
     tile = tile - (base[rows, None] + base)
     # what is left of a copy's cost is rounding: copies are at 0, as without a shift
     return tile.masked_fill_(tile.abs() <= rounding[rows, None] + rounding, 0.0)
-
-
-def _entropies(log_p: Tensor) -> Tensor:
-    """Shannon's entropy of rows (b, m), each divided by its mass; (b,)."""
-    log_p = log_p - log_sum_exp(log_p.clone())[:, None]
-    return -exp(log_p).mul_(log_p.clamp_min(-FAR)).sum(dim=1)
 
 
 def restore(parts: dict[str, Any], block: int | None) -> Pairwise:

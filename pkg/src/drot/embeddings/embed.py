@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .._core.algebra import radius
 from .._core.chance import Seed
-from .._core.checks import as_points, as_positive, check_choice
+from .._core.checks import as_count, as_points, as_positive, check_choice
 from .._core.run import OnFailure, iterate, read_limits
 from .._core.saving import Saved
 from .._core.threads import by_size
@@ -246,7 +246,7 @@ def read_positions(init: ArrayLike | Embedding, n: int, n_components: int | None
     Z = as_points(init.Z if isinstance(init, Embedding) else init, "init")
     if Z.shape[0] != n:
         raise ValueError(f"init has {Z.shape[0]} points and the plan {n}")
-    if n_components is not None and Z.shape[1] != n_components:
+    if n_components is not None and Z.shape[1] != as_count("n_components", n_components, 1):
         raise ValueError(
             f"init has {Z.shape[1]} columns and n_components={n_components}; make them equal"
         )

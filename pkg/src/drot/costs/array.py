@@ -187,8 +187,6 @@ class Pairwise:
 
     def __matmul__(self, V: Tensor) -> Tensor:
         """A V, (n, ...), for V (m, ...)."""
-        if self.block is None:
-            return self.ranks.join(self.rows(self.own) @ V, self.shape[0])
         return self.join(tile @ V for _, tile in self.tiles())
 
     def diagonal(self) -> Tensor:

@@ -26,7 +26,7 @@ from .._core.checks import as_points, as_positive, as_real, check_choice, check_
 from ..affinities.base import symmetrize
 from ..affinities.rows import EntropicAffinity
 from ..affinities.sinkhorn import balance
-from ..costs.array import Diagonal, Nearest
+from ..costs.array import Diagonal, Nearest, Pairwise
 from ..costs.kernels import KERNELS, STUDENT, Curve, Kernel, KernelName
 from .descent import Evaluation
 from .kernel_matrix import KernelMatrix, Normalizer, PairNormalizer, TiledKernel
@@ -114,7 +114,7 @@ class KernelLoss:
         return self.P.entropy
 
     @property
-    def weights(self):
+    def weights(self) -> Tensor | Pairwise:
         """Symmetric weights whose Laplacian is the curvature of the attraction, (n, n)."""
         return self.P.symmetric_part()
 
@@ -454,7 +454,7 @@ class BernoulliLoss(KernelLoss):
             )
 
     @property
-    def weights(self):
+    def weights(self) -> Tensor | Pairwise:
         """(P + P^T) / 2, scaled to the total curvature of the repulsion of coinciding points."""
         a, b, guard = astuple(self.profile)
         repulsion = self.repulsion * self.n * (self.n - 1) / (1 + a * guard**b)

@@ -22,19 +22,6 @@ from ..costs.kernels import Curve, Kernel
 from .plans import Plan
 
 
-def squared_distances(columns: Tensor, rows: slice, work: Tensor) -> Tensor:
-    """Squared distances of some points to all, (b, n), in the first array of ``work`` (2, b, n).
-
-    Summed over the coordinates ``columns`` (q, n), one difference each: no digit cancels.
-    """
-    cost, gap = work
-    torch.sub(columns[0, rows, None], columns[0], out=cost).square_()
-    for column in columns[1:]:
-        torch.sub(column[rows, None], column, out=gap)
-        cost.addcmul_(gap, gap)
-    return cost
-
-
 @dataclass(kw_only=True)
 class Normalizer:
     """How a kernel becomes a plan, ``Q_ij = left_i right_j K_ij``."""
@@ -138,8 +125,13 @@ class TiledKernel(KernelMatrix):
         Those of P, if given, add <P, C> to the value.
         """
         of, b = self.kernel, rows.stop - rows.start
-        cost = squared_distances(self._columns, rows, self._work[:2, :b])
-        slope, K = None, self._work[1, :b] if out is None else out
+        cost, gap = self._work[:2, :b]
+        first, *others = self._columns
+        torch.sub(first[rows, None], first, out=cost).square_()
+        for column in others:  # one difference each: no digit cancels
+            torch.sub(column[rows, None], column, out=gap)
+            cost.addcmul_(gap, gap)
+        slope, K = None, gap if out is None else out
         if not isinstance(of, Curve):
             if not of.flat:
                 slope = of.slope(cost)

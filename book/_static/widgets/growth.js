@@ -74,7 +74,7 @@
     }
     const dot = draw(svg, "circle", { r: 6, class: "drot-dot" });
     function update(mode, radius, value) {
-      for (const key in curves) set(curves[key], { "stroke-opacity": key === mode ? 1 : 0.25 });
+      for (const key in curves) set(curves[key], { "stroke-opacity": key === mode ? 1 : 0.5 });
       set(dot, { cx: across(radius), cy: up(value) });
     }
     return { node, update };

@@ -203,13 +203,14 @@ class Dual:
 
     def hessian_product(self, state: DualState, step: Tensor) -> Tensor:
         """The negative Hessian at ``state`` times a step (dg, dl), (2, n)."""
+        dg, dl = step[:1], step[1:].clone()  # a view that starts off a cache line rounds otherwise
 
         def product(rows: slice, tile: Tensor) -> Tensor:
             if state.kept is None:
                 d, b, a = _weights(tile, rows, state.gamma, state.lam)
             else:
                 d, b, a = state.kept[:, self.cost.local(rows)]
-            return torch.cat([step[:1] @ d.T, step[1:] @ a.T]).add_(step.flip(0) @ b.T).T
+            return torch.cat([dg @ d.T, dl @ a.T]).add_(step.flip(0) @ b.T).T
 
         self.products += 1
         return self.cost.map(product).T + times(state.sums, step)

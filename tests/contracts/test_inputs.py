@@ -248,7 +248,7 @@ drot.distributional_reduction(drot.gram(1e10 * torch.tensor(X).float()), 3, kern
 drot.srgw_barycenter(1e-300 * KERNEL, 2, loss="kl")
     | drot.semi_relaxed_gw(KERNEL, 1e-300 * KERNEL[:2, :2], loss="kl")
     | drot.distributional_reduction(1e-300 * KERNEL, 2)
-    | drot.kernel_kmeans(np.float32(1e-44 * KERNEL), 2)
+    | drot.kernel_kmeans(np.float32(1e-44 * KERNEL), 2) | drot.kernel_kmeans(5e-324 * KERNEL, 2)
     :: ^the entries of .* underflow; give them in smaller units$
 drot.plot.scatter(X, legend="no") | drot.plot.scatter(X, beside=1)
     | drot.costs.Factored(X, X[::-1], symmetric="no")

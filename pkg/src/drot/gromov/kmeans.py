@@ -123,7 +123,8 @@ def kernel_kmeans(
     kinds = as_init(init, w, k, get_args(HardInit))
     clusters = Clusters(cost, w, k, as_rng(random_state))
     problem = Means(Contraction(cost.centred(w)), w, k)
-    if 0 < problem.scale < torch.finfo(w.dtype).tiny:
+    own = problem.diagonal[w > 0].abs()  # not all 0 where even its mean is
+    if bool(own.any()) and float(w[w > 0] @ own) < torch.finfo(w.dtype).tiny:
         raise ValueError("the entries of similarity underflow; give them in smaller units")
     states = (problem.hard(T.argmax(dim=1)) for T in starts(kinds, n_starts, clusters.plan))
     lloyd = partial(reduced_descent, problem, tol=0.0, parts=False)

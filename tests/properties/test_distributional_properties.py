@@ -64,6 +64,33 @@ def test_points_without_weight_are_in_no_cluster(clustering):
     assert 2 <= int((few.q > 0).sum()) <= 45  # as many clusters as there are points
 
 
+def test_light_points_are_in_the_clusters_of_their_likes():
+    """However little they weigh: only those of no weight are left out."""
+    C, w = torch.block_diag(*[torch.ones(4, 4).double()] * 2), torch.tensor([1, 1, 1, 1e-6] * 2)
+    found = make_problem(C, 2, weights=w / w.sum()).cluster("spectral", np.random.default_rng(0))
+    labels = found.T.argmax(dim=1).view(2, 4)
+    assert bool((labels == labels[:, :1]).all()) and int(labels[0, 0] + labels[1, 0]) == 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "normalization", "least"),
+    [(0.0, "sum", 0), (0.0, "none", 1 / 3), (-1.0, "sum", 1), (-1.0, "none", 2)],
+)
+def test_similarities_of_which_nothing_pulls(entry, normalization, least):
+    """Under the square loss none of the entries need be positive: positions go far apart."""
+    ask = {"loss": "square", "normalization": normalization, "random_state": 0}
+    C = np.full((9, 9), entry)
+    found = drot.distributional_reduction(C, 3, clustering="kmeans", n_starts=1, **ask)
+    assert found.objective == pytest.approx(least, abs=2e-3) and found.Z.isfinite().all()
+
+
+def test_no_objective_is_below_0():
+    """It is a divergence: what rounding takes from 0 is none of it."""
+    ask = {"n_starts": 1, "clustering": "kmeans", "random_state": 0}
+    found = [drot.distributional_reduction(np.full((7, 7), c), 3, **ask) for c in (0.3, 3.1)]
+    assert [x.objective for x in found] == [0.0, 0.0]
+
+
 def test_callbacks_and_resuming():
     """A callback sees each round of each start and can stop; a result continues."""
     C, seen = affinity(), []

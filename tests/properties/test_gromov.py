@@ -294,3 +294,12 @@ def test_rounding_below_zero_under_kl(size, dtype):
                 drot.gw_objective(C, B, T, loss="kl")
         with pytest.raises(ValueError, match=r"cost_z without negative entries; entry \(0, 1"):
             drot.gw_objective(B, C.dense(), T, loss="kl")
+
+
+def test_a_search_spends_all_of_its_iterations():
+    """The descent and what comes after it share ``max_iter``, and use it to the last."""
+    A = np.random.default_rng(0).normal(size=(30, 30))
+    ask = {"n_starts": 1, "init": "random", "random_state": 1, "on_failure": "ignore"}
+    most = drot.srgw_barycenter(A @ A.T, 4, **ask).n_iter
+    found = (drot.srgw_barycenter(A @ A.T, 4, max_iter=m, **ask) for m in range(1, 1 + most))
+    assert [x.n_iter for x in found] == [*range(1, 1 + most)]

@@ -123,3 +123,16 @@ def test_a_column_with_mass_that_is_no_label():
     np.testing.assert_array_equal(model.transform(new), model.prototypes_[model.predict(new)])
     clusters = drot.SemiRelaxedGWClustering(4, init=T / 6, **ask).fit(C)
     assert clusters.weights_.sum() == pytest.approx(1) and len(clusters.structure_) == 3
+
+
+def test_a_similarity_of_0_is_no_copy():
+    """Precomputed rows are no distances: a row with zeros is placed by its other entries."""
+    C = np.kron(np.eye(2), np.ones((5, 5)))
+    model = SemiRelaxedGWClustering(2, similarity="precomputed", random_state=0).fit(C)
+    np.testing.assert_array_equal(model.predict(C[[5, 0]] / 2), model.labels_[[5, 0]])
+
+
+def test_inner_products_are_taken_from_the_mean():
+    """So a shift of all points changes nothing."""
+    here, far = (fitted(SemiRelaxedGWClustering, "gram", "square", 4).fit(x) for x in (X, X + 50))
+    assert far.objective_ == pytest.approx(here.objective_)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from drot._core.algebra import leading
 from drot.embeddings.descent import metric_of
+from drot.embeddings.kernel_matrix import TiledKernel
 from drot.embeddings.losses import BernoulliLoss, KernelLoss, SNEkhornLoss, SNELoss
 from drot.embeddings.plans import Plan
 from drot.embeddings.starts import random_start, spectral_start
@@ -45,6 +46,21 @@ def test_tiles_give_the_dense_numbers(name, block, scale):
     assert isinstance(dense.plan, torch.Tensor) and isinstance(tiled.plan, Plan)
     assert tiled.P.block <= block
     same_numbers(dense, tiled, scale * random_start(45))
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_passes_are_counted(name, monkeypatch):
+    """As often as the tiles of the kernel are computed, an evaluation says it met the kernel."""
+    loss, met, tile = objective(name, 45, 45), [], TiledKernel._tile
+    monkeypatch.setattr(TiledKernel, "_tile", lambda *told: met.append(1) or tile(*told))
+    assert loss.evaluate(random_start(45)).passes == len(met) > 0
+
+
+def test_a_kernel_that_is_met_once_is_not_kept():
+    """What normalises each pair alone asks for no row twice: beside the plan it needs no n x n."""
+    graph, Z = 0.1 - 0.1 * torch.eye(45).double(), torch.randn(45, 3).double()
+    pairs, sums = BernoulliLoss(graph, kernel="student"), SNELoss(graph, kernel="student")
+    assert pairs.kernel_at(Z).kept is None and sums.kernel_at(Z).kept is not None
 
 
 class Largest(TorchDispatchMode):

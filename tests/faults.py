@@ -224,7 +224,6 @@ NAMES = {
     "loss": ("square", "kl"),
     "prior": ("row", "binary", "edges"),
     "clustering": ("spectral", "kmeans"),
-    "normalization": ("sum", "rows", "doubly_stochastic", "none"),
 }
 NAMES_OF = {
     ("drot.LargeVis", "kernel"): ("student", "curve"),

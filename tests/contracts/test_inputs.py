@@ -227,9 +227,8 @@ drot.distributional_reduction(C, 3, init=None) | drot.srgw_barycenter(C, 3, init
 drot.srgw_barycenter(1e-170 * C, 3)
     | drot.semi_relaxed_gw(1e-170 * C, 1e-170 * C[:3, :3])
     | drot.gw_objective(1e-170 * C, 1e-170 * C, P / 8)
-    | drot.distributional_reduction(1e-170 * C, 3, kernel="gram", loss="square")
-    | drot.distributional_reduction(1e-18 * np.float32(KERNEL), 2, kernel="gram", loss="square")
-    | drot.distributional_reduction(1e-18 * np.float32(KERNEL), 2, loss="square")
+    | drot.distributional_reduction(1e-170 * C, 3, kernel="gram")
+    | drot.distributional_reduction(1e-18 * np.float32(KERNEL), 2, kernel="gram")
     | drot.distributional_reduction(1e-160 * KERNEL, 3)
     :: ^squares of these similarities underflow; give them in smaller units$
 drot.semi_relaxed_gw(1e200 * KERNEL, 1e200 * KERNEL) | drot.semi_relaxed_gw(KERNEL, 1e200 * KERNEL)

@@ -106,14 +106,11 @@ def test_callbacks_and_resuming():
     assert on.objective <= short.objective and on.converged
 
 
-@pytest.mark.parametrize(
-    ("normalization", "loss"), [("sum", "kl"), ("doubly_stochastic", "kl"), ("sum", "square")]
-)
-def test_plan_follows_the_factors_of_the_kernel(normalization, loss, monkeypatch):
+def test_plan_follows_the_factor_of_the_kernel(monkeypatch):
     """Until it is the best for its own: after one round it is the best for those before it."""
     rng = np.random.default_rng(4)
     C = torch.exp(-drot.sqeuclidean(torch.from_numpy(rng.normal(size=(14, 3)))).dense() / 3)
-    terms = make_problem(C, 4, normalization=normalization, loss=loss)
+    terms = make_problem(C, 4)
     Z, start = torch.from_numpy(rng.normal(size=(4, 2))), terms.hard_coupling(torch.arange(14) % 4)
     values = [terms.objective(Z, start)]
     for rounds in (1, 20):
@@ -124,12 +121,11 @@ def test_plan_follows_the_factors_of_the_kernel(normalization, loss, monkeypatch
     assert values[0] > values[1] > values[2]
 
 
-@pytest.mark.parametrize("normalization", ["sum", "doubly_stochastic"])
-def test_plans_of_single_precision_keep_their_mass(normalization):
+def test_plans_of_single_precision_keep_their_mass():
     """Thousands of small steps round the rows of a plan, and do not add up."""
     C = drot.sqeuclidean(cloud(12, 2).float()).dense()
     ask = dict(init="reduce_then_cluster", n_starts=1, max_iter=10)
-    found = quietly(C, 12, normalization=normalization, **ask)
+    found = quietly(C, 12, **ask)
     torch.testing.assert_close(found.plan.sum(dim=1), torch.full((12,), 1 / 12), rtol=3e-7, atol=0)
     assert torch.equal(found.structure, found.structure.T)
     value = drot.gw_objective(C, found.structure, found.plan, loss="kl")
@@ -142,16 +138,15 @@ def entropic() -> torch.Tensor:
     return drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=8.0).plan
 
 
-@pytest.mark.parametrize("normalization", ["sum", "rows", "doubly_stochastic"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_far_ones_leave_the_others_alone(normalization, dtype):
+def test_far_ones_leave_the_others_alone(dtype):
     """Objective, similarities and gradient are those of the prototypes with weight alone."""
     C, T = entropic().to(dtype), torch.zeros(36, 5, dtype=dtype)
     T[torch.arange(36), torch.arange(36) // 12] = 1 / 36
     Z = torch.tensor([[0, 0], [1, 0], [0, 2], [300, 0], [-4e3, 50]], dtype=dtype)
     every = []
     for k in (5, 3):
-        terms = make_problem(C, k, kernel="gaussian", normalization=normalization)
+        terms = make_problem(C, k, kernel="gaussian")
         c = terms.couple(T[:, :k])
         structure, seen = terms.structure(Z[:k], c)[0], terms.position_loss(c).evaluate(Z[:k])
         numbers = (terms.objective(Z[:k], c), seen.value, terms.plan_problem(Z[:k], c)[0].scale)
@@ -161,18 +156,11 @@ def test_far_ones_leave_the_others_alone(normalization, dtype):
     torch.testing.assert_close(*every, rtol=share, atol=share)
 
 
-@pytest.mark.parametrize(
-    ("normalization", "init"),
-    [
-        ("sum", "random"),
-        ("rows", "cluster_then_reduce"),
-        ("doubly_stochastic", "reduce_then_cluster"),
-    ],
-)
-def test_reductions_end_with_numbers(normalization, init):
+@pytest.mark.parametrize("init", ["random", "cluster_then_reduce", "reduce_then_cluster"])
+def test_reductions_end_with_numbers(init):
     """Zeros among the weights and random places far out: finite, falling, and said as it is."""
     w = (torch.arange(36) >= 3).double() / 33
-    ask = dict(kernel="gaussian", normalization=normalization, n_starts=1, max_iter=3)
+    ask = dict(kernel="gaussian", n_starts=1, max_iter=3)
     apart = drot.umap_membership(drot.sqeuclidean(entropic()), n_neighbors=6)
     alone = entropic()
     alone[:2] = alone[:, :2] = 0  # two points that know nobody
@@ -287,9 +275,7 @@ def far_blobs(box: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 MATCHES = [{}, {"similarity": "symmetrized_entropic"}, {"similarity": "umap"}]
-MATCHES += [{"normalization": name} for name in ("rows", "doubly_stochastic", "none")]
 MATCHES += [{"clustering": "kmeans"}, {"init": "random"}, {"kernel": "gaussian"}]
-MATCHES += [{"loss": "square"}, {"loss": "square", "normalization": "none"}]
 
 
 @pytest.mark.filterwarnings("error")

@@ -18,7 +18,6 @@ def binary() -> Loss:
         f1=lambda a: torch.xlogy(a, a) + torch.xlogy(1 - a, 1 - a),
         f2=lambda b: -torch.log1p(-b.clamp_max(1 - EPS)),
         h2=lambda b: torch.logit(b, EPS),
-        pull=lambda b: 1 / (1 - b.clamp_max(1 - EPS)),
         low=0.0,
         high=1.0,
     )
@@ -40,7 +39,7 @@ def graph(monkeypatch) -> torch.Tensor:
 
 
 def test_a_loss_is_one_entry(graph):
-    """Objective, semi-relaxed plans, barycentres and DistR of binary cross-entropy."""
+    """Objective, semi-relaxed plans and barycentres of binary cross-entropy."""
     C, n = graph, len(graph)
     B = torch.tensor([[0.9, 0.1, 0.2], [0.1, 0.8, 0.1], [0.2, 0.1, 0.5]]).double()
     found = drot.semi_relaxed_gw(C, B, loss="binary")
@@ -56,11 +55,9 @@ def test_a_loss_is_one_entry(graph):
     wrong = torch.full((n, n), 1.5).double()
     with pytest.raises(ValueError, match="none above 1"):
         drot.srgw_barycenter(wrong, 2, loss="binary")
-    # kernels of DistR have K(z, z) = 1, and L(a, 1) is infinite: of two points in one place too
+    # kernels have K(z, z) = 1, and L(a, 1) is infinite: of two points in one place too
     T, one = torch.full((n, 2), 0.5 / n).double(), torch.eye(2).double() * 0.5 + 0.5
     assert drot.gw_objective(C, one, T, loss="binary") == float("inf")
-    with pytest.raises(ValueError, match="range"):
-        drot.distributional_reduction(C, 3, loss="binary")
 
 
 class Rational(Kernel):

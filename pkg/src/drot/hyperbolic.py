@@ -24,7 +24,7 @@ from ._core.chance import Seed, as_rng
 from ._core.checks import as_count, as_points, as_positive, check_choice
 from ._core.options import takes_options_of
 from .costs.kernels import KERNELS, KernelName
-from .distributional.loss import value_and_forces
+from .distributional.loss import kernel_structure, value_at
 from .distributional.problem import ReductionProblem
 from .distributional.reduction import DistributionalReduction
 from .distributional.solve import SearchOptions, Start, solve
@@ -178,7 +178,7 @@ def distributional_reduction(
 
     Parameters
     ----------
-    similarity, n_prototypes, n_components, normalization, loss, weights
+    similarity, n_prototypes, n_components, weights
         As in :func:`drot.distributional_reduction`.
     kernel : {"student", "gaussian"}
     scale : float
@@ -249,9 +249,9 @@ class HyperbolicProblem(ReductionProblem):
             return Evaluation(value=math.inf, attraction=none, repulsion=none)
         log = self.log_kernel(to_lorentz(ends))
         M, q = c.M.to(log), c.q.to(log)
-        value, *forces = value_and_forces(
-            log.detach(), M, q, self.constant, self.normalization, self.loss
-        )
+        C, log_C = kernel_structure(log.detach(), M, q)
+        value = value_at(C, log_C, M, q, self.constant, self.loss)
+        forces = M, q[:, None] * q * C  # minus their difference is dE / d log K
         attract, repel = (torch.autograd.grad(log, x, -w, retain_graph=True)[0] for w in forces)
         return Evaluation(value=value, attraction=attract, repulsion=repel)
 

@@ -48,7 +48,7 @@ def cluster_then_reduce(
     centres : callable, optional
         Makes a similarity (k, k) of the plan (n, k), that of the centres of the clusters: they are
         embedded instead, all with the same weight, and the objective is still that of C and T.
-    n_components, kernel, normalization, loss, weights
+    n_components, kernel, weights
         As in :func:`distributional_reduction`.
     clustering : {"spectral", "kmeans"}
         Of C: spectral clustering as scikit-learn defines it, or k-means of the points, where the
@@ -115,7 +115,7 @@ def reduce_then_cluster(
 
     Parameters
     ----------
-    similarity, n_prototypes, n_components, kernel, normalization, loss, weights
+    similarity, n_prototypes, n_components, kernel, weights
         As in :func:`distributional_reduction`.
     clustering : {"spectral", "kmeans"}
         Of the similarity of the embedded points, or of their positions; of positions also where

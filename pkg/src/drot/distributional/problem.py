@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from itertools import islice
 from typing import NamedTuple, TypedDict, Unpack
 
@@ -22,18 +21,16 @@ from ..embeddings.plans import Plan
 from ..embeddings.starts import random_start, spectral_start
 from ..gromov.contraction import LEAST, Contraction, Coupling, Problem, State, hard_plan, with_rows
 from ..gromov.descent import row_moves
-from ..gromov.loss import LossName
 from ..gromov.reading import as_cost, as_weights, refuse_distances
 from ..gromov.search import end_of
 from ..gromov.starts import Clusters, spectral_labels
 from ..spectral.kernel_pca import coordinates
-from .loss import EntryLoss, Normalization, PrototypeLoss, kernel_structure, read_kernel, value_at
+from .loss import PrototypeLoss, kernel_structure, loss_of, value_at
 from .reduction import Clustering, OutputKernel
 
 _STEPS = 50  # of a plan, before its factors follow: mass of equal points would go round for long
 _ROUNDS = 20  # plans with the factors of the kernel following
 _CHANCE = 1e-3  # share of the mass that all pairs of prototypes exchange in a start
-_FINER = 1000  # of sums of rows that are iterated on, beside the residual of positions
 _SLACK = {torch.float64: 1e-10, torch.float32: 1e-6}  # a fall of E_L, as a share of its terms
 
 
@@ -41,8 +38,6 @@ class ProblemOptions(TypedDict, total=False):
     """What all methods take by name of the problem, as :func:`distributional_reduction` has it."""
 
     n_components: int
-    normalization: Normalization | None
-    loss: LossName | None
     weights: ArrayLike | None
 
 
@@ -70,12 +65,9 @@ class ReductionProblem:
         *,
         n_components: int = 2,
         kernel: OutputKernel = "student",
-        normalization: Normalization | None = None,
-        loss: LossName | None = None,
         weights: ArrayLike | None = None,
     ):
-        self.kernel = kernel
-        self.normalization, self.loss = read_kernel(kernel, normalization, loss)
+        self.kernel, self.loss = kernel, loss_of(kernel)
         self.cost = as_cost(similarity, "similarity", self.loss)
         cure = "of squared distances D pass drot.symmetric_entropic_affinity(D, perplexity=...)"
         refuse_distances(self.cost, "similarity", cure)
@@ -87,7 +79,7 @@ class ReductionProblem:
         self.couple = self.terms.couple
         self.constant, self.diagonal = self.terms.constant(self.w), self.cost.diagonal()
         self.data_scale = self.terms.scale(self.w, self.constant)
-        if self.loss.log and self.data_scale == 0:
+        if not self.loss.free and self.data_scale == 0:
             raise ValueError("similarity is zero everywhere; nothing holds the points together")
         info = torch.finfo(self.w.dtype)
         low = self.data_scale < max(LEAST, info.tiny / info.eps)  # descents square what E_L sums
@@ -169,7 +161,7 @@ class ReductionProblem:
     def structure(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
         """Cbar (k, k), and what h2 makes of it."""
         M, q = c.M.to(Z), c.q.to(Z)
-        return kernel_structure(self.log_kernel(Z), M, q, self.normalization, self.loss)
+        return kernel_structure(self.log_kernel(Z), M, q)
 
     def structure_at(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
         """The same, kept for the last Z and c: the very objects, which nobody changes in place."""
@@ -182,14 +174,12 @@ class ReductionProblem:
 
     def position_loss(self, c: Coupling) -> PrototypeLoss:
         """E_L as a function of the positions alone."""
-        kind = PrototypeLoss if self.loss.log else EntryLoss
-        return kind(c, self.constant, self.kernel, self.normalization, self.loss)
+        return PrototypeLoss(c, self.constant, self.kernel)
 
     def update_positions(self, Z: Tensor, c: Coupling, tol: float, max_iter: int) -> Tensor:
         """Better positions for a plan, by L-BFGS."""
         loss = self.position_loss(c)
-        evaluate = partial(loss.evaluate, tol=tol / _FINER)
-        steps = lbfgs(evaluate, _centred(Z), metric_of(loss.weights))
+        steps = lbfgs(loss.evaluate, _centred(Z), metric_of(loss.weights))
         for step in islice(steps, max_iter + 1):
             if step.found.residual(radius(step.Z), loss.mass) <= tol:
                 break

@@ -18,11 +18,9 @@ from .._core.threads import by_size
 from ..embeddings.descent import ONE_PLACE
 from ..embeddings.embed import MAP_TOL
 from ..gromov.contraction import Contraction
-from ..gromov.loss import LossName
 from ..gromov.objective import exact_objective
 from ..gromov.search import Callback, multistart
 from ..gromov.starts import as_init
-from .loss import Normalization
 from .problem import Iterate, ProblemOptions, ReductionProblem, make_problem
 from .reduction import Clustering, DistributionalReduction, OutputKernel
 
@@ -64,8 +62,6 @@ def distributional_reduction(
     *,
     n_components: int = 2,
     kernel: OutputKernel = "student",
-    normalization: Normalization | None = None,
-    loss: LossName | None = None,
     weights: ArrayLike | None = None,
     init: Start | Sequence[Start] | ArrayLike | DistributionalReduction = (
         "cluster_then_reduce",
@@ -96,18 +92,11 @@ def distributional_reduction(
 
     .. math::
 
-        \bar C_{kl} = u_k v_l K_{kl}, \qquad
-        \begin{cases}
-        u = v, \text{ constant} & \sum_{kl} q_k q_l \bar C_{kl} = \sum_{ij} w_i w_j C_{ij}
-        \quad \text{(sum)} \\
-        v = 1 & \sum_l q_l \bar C_{kl} = \sum_{il} T_{ik} C_{ij} w_j / q_k \quad \text{(rows)} \\
-        u = v & \text{the same sums} \quad \text{(doubly stochastic)},
-        \end{cases}
+        \bar C_{kl} = s K_{kl}, \qquad \sum_{kl} q_k q_l \bar C_{kl} = \sum_{ij} w_i w_j C_{ij},
 
-    the factors that are best for ``"kl"``. A prototype of weight 0 does not count, two at one place
-    count as one, and k = n with :math:`T = I / n` is t-SNE, SNE or SNEkhorn, the pairs
-    i = j kept: the objective is their divergence divided by n^2. With ``kernel="gram"`` that is
-    PCA.
+    by the factor that is best for ``"kl"``. A prototype of weight 0 does not count, two at one
+    place count as one, and k = n with :math:`T = I / n` is t-SNE, the pairs i = j kept: the
+    objective is its divergence divided by n^2. With ``kernel="gram"`` that is PCA.
 
     Source: (DistR) and its computation in section 4.1 of Van Assel et al. (2024), section 5.3
     of the thesis; book ``eq-distr``, ``thm-distr-split``, ``alg-distr`` and
@@ -116,20 +105,15 @@ def distributional_reduction(
     Parameters
     ----------
     similarity : Affinity, array_like, Pairwise or Factored, shape (n, n), symmetric
-        :math:`C`, non-negative for ``"kl"``: a symmetric entropic affinity, ``symmetrize`` of
-        another, ``fuzzy_union``, or ``gram`` of centred points.
+        :math:`C`, non-negative but for ``kernel="gram"``: a symmetric entropic affinity,
+        ``symmetrize`` of another, ``fuzzy_union``, or ``gram`` of centred points.
     n_prototypes : int
         :math:`k`, from 2 to n. Some may stay without weight.
     n_components : int
         :math:`q`, coordinates of the prototypes.
     kernel : {"student", "gaussian", "gram"}
         :math:`K_{kl} = 1 / (1 + \| z_k - z_l \|^2)`, :math:`e^{- \| z_k - z_l \|^2}` or
-        :math:`z_k^\top z_l`.
-    normalization : {"sum", "rows", "doubly_stochastic", "none"}, optional
-        Default ``"sum"``, and ``"none"`` for inner products. With ``"square"``, ``"sum"`` is the
-        single factor that is best for it.
-    loss : {"kl", "square"}, optional
-        Default ``"kl"``, and ``"square"`` for inner products.
+        :math:`z_k^\top z_l`. L is ``"square"`` for the last, else ``"kl"``.
     weights : array_like, shape (n,), optional
         :math:`w`, of sum 1. Default: uniform.
     init : str, several, plan, or result
@@ -164,8 +148,8 @@ def distributional_reduction(
     Raises
     ------
     ValueError
-        If the similarity is zero, not symmetric, out of range or holds distances, a name does
-        not exist, or a kernel, loss and normalisation do not go together.
+        If the similarity is zero, not symmetric, out of range or holds distances, or a name
+        does not exist.
     NotConverged
         If the best start did not reach ``tol`` and ``on_failure="raise"``.
 
@@ -186,9 +170,8 @@ def distributional_reduction(
     """
     return solve(
         "distributional_reduction", similarity, n_prototypes, init, n_components=n_components,
-        kernel=kernel, normalization=normalization, loss=loss, weights=weights, n_starts=n_starts,
-        clustering=clustering, tol=tol, max_iter=max_iter, random_state=random_state,
-        callback=callback, on_failure=on_failure,
+        kernel=kernel, weights=weights, n_starts=n_starts, clustering=clustering, tol=tol,
+        max_iter=max_iter, random_state=random_state, callback=callback, on_failure=on_failure,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from ..affinities.rows import entropic_affinity
 from ..affinities.umap import membership_rows, umap_membership
 from ..costs.distances import sqeuclidean
 from ..costs.factored import factored_sqeuclidean, gram
-from ..distributional.loss import Normalization, read_kernel
+from ..distributional.loss import loss_of
 from ..distributional.reduction import Clustering, DistributionalReduction, OutputKernel
 from ..distributional.solve import distributional_reduction
 from ..graphs.graph import fuzzy_union
@@ -274,9 +274,6 @@ class DistR(SimilarityEstimator, BaseEmbedding):
         Of ``"umap"``; see :func:`drot.umap_membership`.
     kernel : {"student", "gaussian", "gram"}, optional
         Of the prototypes. Default: the first, or ``"gram"`` where the similarity is.
-    normalization : {"sum", "rows", "doubly_stochastic", "none"}, optional
-    loss : {"kl", "square"}, optional
-        As :func:`drot.distributional_reduction` has them, defaults included.
     init : {"cluster_then_reduce", "reduce_then_cluster", "random"}, several, plan, or result
         Default: the first two.
     n_starts : int
@@ -315,8 +312,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     Raises
     ------
     ValueError
-        As in :class:`SemiRelaxedGWClustering`; or if kernel, loss and normalisation do not go
-        together.
+        As in :class:`SemiRelaxedGWClustering`.
     Interrupted
         As in :class:`SNE`.
 
@@ -341,8 +337,6 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     similarity: ReductionSimilarity | None = None
     n_neighbors: int = 15
     kernel: OutputKernel | None = None
-    normalization: Normalization | None = None
-    loss: LossName | None = None
     init: Any = ("cluster_then_reduce", "reduce_then_cluster")
     n_starts: int = 2
     clustering: Clustering = "spectral"
@@ -357,9 +351,9 @@ class DistR(SimilarityEstimator, BaseEmbedding):
         check_choice("clustering", self.clustering, get_args(Clustering))
         solve = partial(
             distributional_reduction, self._cost(points), self.n_prototypes, kernel=self._kernel(),
-            n_components=self.n_components, normalization=self.normalization, loss=self.loss,
-            init=self.init, n_starts=self.n_starts, clustering=self.clustering, tol=self.tol,
-            max_iter=self.max_iter, random_state=seed, on_failure="ignore",
+            n_components=self.n_components, init=self.init, n_starts=self.n_starts,
+            clustering=self.clustering, tol=self.tol, max_iter=self.max_iter, random_state=seed,
+            on_failure="ignore",
         )  # fmt: skip
         return self._solve("reduction", solve)
 
@@ -380,7 +374,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
         return "gram" if self._similarity() == "gram" else "student"
 
     def _loss(self) -> Loss:
-        return read_kernel(self._kernel(), self.normalization, self.loss)[1]
+        return loss_of(self._kernel())
 
     def _keep(self, found: DistributionalReduction) -> None:
         super()._keep(found)

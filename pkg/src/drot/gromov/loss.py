@@ -41,11 +41,9 @@ class Loss:
     f1: Function
     f2: Function
     h2: Function  # finite: a tiny number stands for an end of the range, where L is infinite
-    pull: Function  # b h2'(b), by which log b lowers L for each unit of a
     low: float = -math.inf  # the range of a and b
     high: float = math.inf
     free: bool = False  # whether a shift of both is
-    log: bool = False  # whether h2 is: E_L of a kernel is then a divergence as SNE's
 
     @property
     def bounds(self) -> list[float]:
@@ -67,15 +65,13 @@ def _twice(b: Tensor) -> Tensor:
 
 
 LOSSES = {
-    "square": Loss("square", torch.square, torch.square, _twice, _twice, free=True),
+    "square": Loss("square", torch.square, torch.square, _twice, free=True),
     "kl": Loss(
         "kl",
         f1=lambda a: torch.xlogy(a, a) - a,
         f2=lambda b: b,
         h2=lambda b: b.clamp_min(max(_TINY, torch.finfo(b.dtype).tiny)).log(),
-        pull=torch.ones_like,
         low=0.0,
-        log=True,
     ),
 }
 

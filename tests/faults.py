@@ -141,7 +141,6 @@ neighborhood_preservation :: X:ranked Z:ranked=plane n_neighbors=3<=8
 metrics.neighborhood_curve :: X:ranked Z:ranked=plane
 gw_objective gromov.gw_gradient :: cost_x cost_z=squares(3) plan:coupling
 gromov.gromov_monge :: cost_x=squares(5) cost_z=squares(5)
-gromov_wasserstein :: cost_x cost_z=squares(3) weights_x weights_z=even(3) init:start_plan
 semi_relaxed_gw :: cost_x cost_z=squares(3) weights_x init:start_plan {QUICK}
 srgw_barycenter :: similarity:symmetric n_clusters=3 weights init:start_plan {QUICK}
 kernel_kmeans :: similarity:symmetric n_clusters=3 weights init:start_plan=kmeans
@@ -650,7 +649,6 @@ NOT_HERE: dict[tuple[str, str, str], str] = {
 # Cells whose sentence is another one.
 SAYS = r"""
 drot.gromov.gromov_monge cost_z one point :: at most 7 points; got 5 and 1
-drot.gromov_wasserstein cost_z one point :: one number per point \(1\)
 drot.gw_objective cost_z one point :: plan must be a \(10, 1\) plan; got
 drot.gromov.gw_gradient cost_z one point :: plan must be a \(10, 1\) plan; got
 drot.graphs.mrf_log_density graph one point :: X has 10 points and the graph 1 nodes

@@ -27,7 +27,7 @@ NOISE = ("drot.spectral.kernel_pca", "drot.metrics.constraint_errors")  # number
 # Of double precision all the same: what a plan of it or no array decides, counts, POT, widths.
 DOUBLE = ("drot.embed", "drot.embeddings.attraction_repulsion", "drot.random_start")
 DOUBLE += ("drot.hyperbolic.wrapped_normal", "drot.metrics.neighborhood_curve")
-DOUBLE += ("drot.gromov_wasserstein", "drot.umap_membership")
+DOUBLE += ("drot.umap_membership",)
 
 
 @pytest.mark.parametrize(

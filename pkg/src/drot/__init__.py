@@ -38,7 +38,7 @@ from .graphs.graph import connected_components, fuzzy_union, laplacian
 from .graphs.priors import coupling_loss, expected_graph, sample_graph, sample_graphs
 from .gromov.barycenter import srgw_barycenter
 from .gromov.kmeans import kernel_kmeans
-from .gromov.objective import gromov_wasserstein, gw_objective
+from .gromov.objective import gw_objective
 from .gromov.semirelaxed import semi_relaxed_gw
 from .metrics import neighborhood_preservation
 from .spectral.connected import ccpca
@@ -52,7 +52,7 @@ __all__ = [
     "costs", "coupling_loss", "datasets", "distributional", "distributional_reduction",
     "doubly_stochastic_affinity", "embed", "embeddings", "entropic_affinity", "expected_graph",
     "factored_sqeuclidean", "fuzzy_union", "gaussian_affinity", "gram", "graphs", "gromov",
-    "gromov_wasserstein", "gw_objective", "hyperbolic", "kernel_kmeans", "kl_divergence",
+    "gw_objective", "hyperbolic", "kernel_kmeans", "kl_divergence",
     "laplacian", "largevis", "load", "metrics", "nearest", "neighborhood_preservation", "pairwise",
     "pca_start", "random_start", "reduce_then_cluster", "row_entropy", "row_perplexity",
     "sample_graph", "sample_graphs", "self_tuning_affinity", "semi_relaxed_gw", "show_versions",

@@ -18,7 +18,6 @@ from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
 from ..embeddings.embed import MAP_TOL
 from ..gromov.contraction import Unit, power_of_2
-from ..gromov.objective import from_pot
 from ..gromov.reading import as_weights
 from ..gromov.search import multistart
 from .reduction import DistributionalReduction
@@ -220,7 +219,11 @@ def coot_clustering(
     >>> found.labels.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
     True
     """
-    emd = from_pot("ot.lp", "emd", "coot_clustering")
+    try:
+        from ot.lp import emd
+    except ImportError:
+        says = "coot_clustering calls POT, which is not installed; pip install POT"
+        raise ImportError(says) from None
     X = as_points(X, "X")
     (n, p), dtype, X = X.shape, X.dtype, X.double()  # as POT's couplings are
     k = as_count("n_prototypes", n_prototypes, 1, n)

@@ -19,10 +19,10 @@ value falls.
 
 from .barycenter import SemiRelaxedBarycenter
 from .kmeans import Coarsening, KernelKMeans, coarsen
-from .objective import GromovMonge, GromovWasserstein, gromov_monge, gw_gradient
+from .objective import GromovMonge, gromov_monge, gw_gradient
 from .search import SemiRelaxedGW
 
 __all__ = [
-    "Coarsening", "GromovMonge", "GromovWasserstein", "KernelKMeans", "SemiRelaxedBarycenter",
+    "Coarsening", "GromovMonge", "KernelKMeans", "SemiRelaxedBarycenter",
     "SemiRelaxedGW", "coarsen", "gromov_monge", "gw_gradient",
 ]  # fmt: skip

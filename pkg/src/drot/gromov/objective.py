@@ -1,23 +1,18 @@
-"""Gromov-Wasserstein: objective, gradient, and the two classical distances (Chapter 11)."""
+"""Gromov-Wasserstein: objective, gradient, and the best matching (Chapter 11)."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._core.checks import check_choice
-from .._core.run import OnFailure, certify, read_limits
 from .._core.threads import by_size
-from .contraction import Contraction, Problem, in_double, power_of_2, standard
+from .contraction import Contraction, Problem, in_double, standard
 from .loss import Loss, LossName
-from .reading import as_coupling, as_terms, as_weights
+from .reading import as_coupling, as_terms
 
 
 @by_size
@@ -192,116 +187,3 @@ def gromov_monge(cost_x, cost_z, *, loss: LossName = "square") -> GromovMonge:
     values = terms.loss(C, matched).mean(dim=(1, 2))
     best = int(values.argmin())
     return GromovMonge(float(values[best]), orders[best])
-
-
-class GromovWasserstein(NamedTuple):
-    """A coupling of two measures that POT found."""
-
-    value: float  # E_L at the plan
-    plan: Tensor  # (n, k), total mass 1
-    residual: float  # what `tol` bounded: the last decrease of the objective
-    n_iter: int
-    converged: bool
-
-    def __repr__(self) -> str:
-        n, k = self.plan.shape
-        ended = f"value={self.value:.6g}, residual={self.residual:.1e}, n_iter={self.n_iter}"
-        return f"GromovWasserstein({n} x {k}, {ended})"
-
-
-@by_size
-def gromov_wasserstein(
-    cost_x,
-    cost_z,
-    *,
-    weights_x: ArrayLike | None = None,
-    weights_z: ArrayLike | None = None,
-    loss: LossName = "square",
-    init: ArrayLike | None = None,
-    max_iter: int = 10_000,
-    tol: float = 1e-9,
-    on_failure: OnFailure = "raise",
-) -> GromovWasserstein:
-    r"""Solve the Gromov-Wasserstein problem of two similarities, by POT.
-
-    .. math::
-
-        \mathrm{GW}_L = \min_{T \ge 0} E_L(C, \bar C, T) \quad \text{s.t.} \quad
-        T \mathbf 1 = w, \; T^\top \mathbf 1 = q.
-
-    Conditional gradient from one start finds a local minimum: an upper bound.
-
-    Source: (GW) in section 2.2 of Van Assel et al. (2024); book ``lem-srgw-weights``.
-
-    Parameters
-    ----------
-    cost_x, cost_z : array_like or Pairwise, shapes (n, n) and (k, k), symmetric
-    weights_x, weights_z : array_like, shapes (n,) and (k,), optional
-        :math:`w` and :math:`q`, of sum 1. Default: uniform.
-    loss : {"square", "kl"}
-    init : array_like, shape (n, k), optional
-        A plan with these marginals. Default: the product of the marginals.
-    max_iter : int
-        Iterations of POT's solver.
-    tol : float
-        Decrease of the objective at which it stops, as a share of it or of its terms.
-    on_failure : {"raise", "warn", "ignore"}
-
-    Returns
-    -------
-    GromovWasserstein
-        ``value``, computed by :func:`~drot.gw_objective`, ``plan``, and how the solver ended.
-
-    Raises
-    ------
-    ImportError
-        If POT is not installed.
-    ValueError
-        As :func:`~drot.gw_objective`; or if weights are negative or do not sum to 1, ``init`` has
-        other marginals, or POT ends at a plan where ``"kl"`` is infinite.
-    NotConverged
-        If the last step gained more than ``tol`` and ``on_failure="raise"``.
-
-    Examples
-    --------
-    >>> C = torch.tensor([[0.0, 1.0], [1.0, 0.0]]).double()
-    >>> gromov_wasserstein(C, C, init=torch.eye(2).double() / 2).value
-    0.0
-    """
-    terms = as_terms(cost_x, cost_z, loss)
-    check_choice("loss", terms.loss.name, ("square", "kl"))  # which POT knows
-    w = as_weights(weights_x, terms.n, terms.cost)
-    q = as_weights(weights_z, terms.k, terms.cost, "weights_z")
-    tol, max_iter = read_limits(tol, max_iter, on_failure, torch.float64)
-    # POT's least decrease has a unit, so it sees similarities that have none
-    seen, _ = standard(terms.cost, w, terms.loss, terms.structure)
-    C, structure = seen.dense().double(), seen.structure.double()
-    # nor has what it adds below a logarithm
-    largest = 0.5 if terms.loss.free else max(float(C.max()), float(structure.max()))
-    size = power_of_2(largest)
-    scale = Problem(seen, w).scale / size
-    # POT holds a start to its marginals closer than float32 can, or than is asked for here
-    w, q, start = w.double(), q.double(), None
-    if init is not None:
-        start = as_coupling(init, "init", terms.n, terms.k, w, rows=w, columns=q)
-        w, q = start.sum(dim=1), start.sum(dim=0)
-    solve = from_pot("ot.gromov", "gromov_wasserstein", "gromov_wasserstein")
-    ask = dict(
-        loss_fun=f"{terms.loss.name}_loss", max_iter=max_iter, tol_rel=tol, tol_abs=tol * scale
-    )
-    T, log = solve(C / size, structure / size, w, q, G0=start, symmetric=True, log=True, **ask)
-    *_, before, last = map(float, log["loss"])
-    residual, n_iter = abs(before - last) / max(scale, abs(last)), len(log["loss"]) - 1
-    found = certify("gromov_wasserstein", residual, n_iter, tol, on_failure)
-    T = T.to(terms.cost.dtype)
-    value = exact_objective(terms, T)
-    refuse_infinite(value, terms.loss)
-    return GromovWasserstein(value, T, **found)
-
-
-def from_pot(module: str, name: str, where: str) -> Callable[..., Any]:
-    """A function of POT, asked for by one of this package."""
-    try:
-        return getattr(import_module(module), name)
-    except ImportError:
-        raise ImportError(f"{where} calls POT, which is not installed; pip install POT") from None

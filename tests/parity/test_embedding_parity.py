@@ -2,10 +2,9 @@
 
 | peer: function                      | its convention                | in drot                   |
 | ----------------------------------- | ----------------------------- | ------------------------- |
-| sklearn: PCA, KernelPCA, Isomap     | signs                         | pca, kernel_pca, isomap   |
+| sklearn: PCA, KernelPCA             | signs                         | pca, kernel_pca           |
 | sklearn: KernelPCA of -C / 2        | signs                         | classical_mds             |
 | sklearn: SpectralEmbedding          | scale of each column          | laplacian_eigenmaps       |
-| sklearn: LocallyLinearEmbedding     | scale of each column          | locally_linear_embedding  |
 | sklearn: _t_sne._kl_divergence      | mass 1, condensed P, i != j   | SNELoss(P, "student") / n |
 | openTSNE: kl_divergence_bh, theta 0 | mass 1, sparse P, dF / 4      | SNELoss(P, "student") / n |
 | sklearn: TSNE(method="exact")       | exaggerates early, momentum   | tsne(P), a KL like theirs |
@@ -41,8 +40,6 @@ with pytest.MonkeyPatch.context() as patch:  # so few sums take less time than t
 DIGITS = drot.datasets.digits(300).X
 N = len(DIGITS)
 COSTS = drot.sqeuclidean(DIGITS).dense().numpy()
-t, h = np.random.default_rng(0).uniform(0, 4, size=(2, 250))
-ROLL = np.stack([(1 + t) * np.cos(t), (1 + t) * np.sin(t), h / 2], axis=1)
 kernels = partial(KernelPCA, kernel="precomputed")
 arpack = {"affinity": "precomputed", "eigen_solver": "arpack", "random_state": 0}
 
@@ -53,18 +50,13 @@ arpack = {"affinity": "precomputed", "eigen_solver": "arpack", "random_state": 0
         (spectral.pca, DIGITS, partial(PCA, svd_solver="full"), DIGITS.numpy(), 1e-8),
         (spectral.kernel_pca, np.exp(-COSTS / 500), kernels, np.exp(-COSTS / 500), 1e-8),
         (spectral.classical_mds, COSTS, kernels, -COSTS / 2, 1e-7),
-        (partial(spectral.isomap, n_neighbors=6), ROLL,
-         lambda q: manifold.Isomap(n_neighbors=6, n_components=q), ROLL, 1e-7),
         (spectral.laplacian_eigenmaps, np.exp(-COSTS / 500),
          partial(manifold.SpectralEmbedding, **arpack), np.exp(-COSTS / 500), 1e-5),
-        (partial(spectral.locally_linear_embedding, n_neighbors=15), ROLL,
-         lambda q: manifold.LocallyLinearEmbedding(
-             n_neighbors=15, n_components=q, eigen_solver="dense"), ROLL, 1e-4),
     ],
-    ids=["pca", "kernel", "scaling", "isomap", "eigenmaps", "locally linear"],
+    ids=["pca", "kernel", "scaling", "eigenmaps"],
 )  # fmt: skip
 def test_spectral_methods(ours, given, theirs, read, atol):
-    """Column by column, up to sign; the last two up to scale too."""
+    """Column by column, up to sign; the last up to scale too."""
     A, B = ours(given, 2).Z.numpy(), theirs(2).fit_transform(read)
     if atol >= 1e-5:
         A, B = A / np.linalg.norm(A, axis=0), B / np.linalg.norm(B, axis=0)

@@ -12,14 +12,12 @@ from .kernel_pca import SpectralEmbedding, kernel_pca
 from .methods import (
     classical_mds,
     diffusion_map,
-    isomap,
     laplacian_eigenmaps,
-    locally_linear_embedding,
 )
 from .principal import pca, precision_coupling_loss, precision_coupling_optimum
 
 __all__ = [
-    "ConnectedPCA", "SpectralEmbedding", "classical_mds", "diffusion_map", "isomap", "kernel_pca",
-    "laplacian_eigenmaps", "locally_linear_embedding", "pca", "precision_coupling_loss",
+    "ConnectedPCA", "SpectralEmbedding", "classical_mds", "diffusion_map", "kernel_pca",
+    "laplacian_eigenmaps", "pca", "precision_coupling_loss",
     "precision_coupling_optimum",
 ]  # fmt: skip

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, shortest_path
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from .._core.checks import (
     as_count,
     as_flag,
     as_number,
-    as_points,
     as_positive,
     as_symmetric,
     check_non_negative,
 )
 from .._core.threads import by_size
 from ..costs.array import as_pairwise
-from ..costs.distances import sqeuclidean
 from .kernel_pca import SpectralEmbedding, coordinates, kernel_pca
 
 _RESOLVED = 2.0**-41  # an eigenvalue below this share of the largest has fewer than three digits
-_RIDGE = 1e-3  # of a local Gram matrix, as a share of its trace: scikit-learn's
 
 
 @by_size
@@ -59,63 +55,13 @@ def classical_mds(cost, n_components: int = 2) -> SpectralEmbedding:
     return kernel_pca(-as_symmetric(as_pairwise(cost).dense(), "cost") / 2, n_components)
 
 
-@by_size
-def isomap(X, n_components: int = 2, *, n_neighbors: int = 5) -> SpectralEmbedding:
-    r"""Isomap: classical scaling of shortest paths through nearest neighbours.
-
-    Source: Tenenbaum et al. (2000), as in section 2.5.1 of the thesis (Van Assel, 2024); book
-    ``prp-kernel-pca``.
-
-    Parameters
-    ----------
-    X : array_like, shape (n, p)
-    n_components : int
-    n_neighbors : int
-        Each point is joined to so many others; an edge counts in both directions.
-
-    Returns
-    -------
-    SpectralEmbedding
-
-    Raises
-    ------
-    ValueError
-        If the neighbourhood graph falls into several parts: no path joins them.
-
-    Examples
-    --------
-    >>> t = torch.linspace(0, 3.0, 50, dtype=torch.float64)  # an arc of length 3
-    >>> Z = isomap(torch.stack([t.cos(), t.sin()], dim=1), 1, n_neighbors=2).Z[:, 0]
-    >>> round(float(Z.max() - Z.min()), 2)
-    3.0
-    """
-    X = as_points(X, "X")
-    columns, gaps = _neighbors(X, n_neighbors)
-    lengths = gaps.norm(dim=2).clamp_min(torch.finfo(X.dtype).tiny)  # SciPy reads 0 as no edge
-    (n, k), lengths = columns.shape, lengths.cpu().double().numpy()
-    graph = csr_array(
-        (lengths.ravel(), columns.cpu().numpy().ravel(), np.arange(0, n * k + 1, k)), shape=(n, n)
-    )
-    _check_connected(graph, "n_neighbors")
-    paths = torch.from_numpy(shortest_path(graph, directed=False)).to(X)
-    return kernel_pca(-paths.square() / 2, n_components)
-
-
-def _neighbors(X: Tensor, n_neighbors: int) -> tuple[Tensor, Tensor]:
-    """Numbers of the nearest other points, (n, k), and the differences to them, (n, k, p)."""
-    k = as_count("n_neighbors", n_neighbors, 1, X.shape[0] - 1)
-    cost = sqeuclidean(X).dense().fill_diagonal_(torch.inf)
-    columns = cost.topk(k, dim=1, largest=False).indices
-    return columns, X[columns] - X[:, None]
-
-
-def _check_connected(graph: csr_array, remedy: str) -> None:
+def _check_connected(graph: csr_array) -> None:
     number, labels = connected_components(graph, directed=False)
     if number > 1:
         raise ValueError(
             f"the graph falls into {number} connected components, which nothing places relative "
             f"to each other (no path joins the points 0 and {int((labels != labels[0]).argmax())})"
-            f"; embed them one by one, or raise {remedy}"
+            f"; embed them one by one, or raise the perplexity"
         )
 
 
@@ -182,7 +128,7 @@ def _connected_weights(graph) -> Tensor:
     """Symmetric weights of a connected graph, with their diagonal: a new array, (n, n)."""
     W = as_symmetric(graph, "graph")
     check_non_negative(W, "graph", "weight")
-    _check_connected(csr_array(W.cpu().numpy()), "the perplexity")
+    _check_connected(csr_array(W.cpu().numpy()))
     return W / 2 + W.T / 2
 
 
@@ -245,59 +191,6 @@ def diffusion_map(
     if not ((masses > 0) & (masses < torch.inf)).all():
         raise ValueError(f"the masses of these weights leave the range of {W.dtype}; rescale them")
     return coordinates(powers, vectors[:, order], masses, n_components)
-
-
-@by_size
-def locally_linear_embedding(
-    X, n_components: int = 2, *, n_neighbors: int = 5
-) -> SpectralEmbedding:
-    r"""Locally linear embedding (LLE): kernel PCA of a pseudo-inverse.
-
-    Each row of A reproduces its point from neighbours, :math:`x_i \approx \sum_j A_{ij} x_j` with
-    :math:`\sum_j A_{ij} = 1`, a thousandth of its trace added to the diagonal of each local Gram
-    matrix; K is the pseudo-inverse of :math:`(I - A)^\top (I - A)`.
-
-    Source: Roweis and Saul (2000), as in section 2.5.1 of the thesis (Van Assel, 2024); book
-    ``prp-kernel-pca``.
-
-    Parameters
-    ----------
-    X : array_like, shape (n, p)
-    n_components : int
-        At most n - 1.
-    n_neighbors : int
-
-    Returns
-    -------
-    SpectralEmbedding
-
-    Raises
-    ------
-    ValueError
-        If the neighbourhood graph falls into several parts.
-
-    Examples
-    --------
-    >>> t = torch.linspace(0, 3.0, 50, dtype=torch.float64)
-    >>> Z = locally_linear_embedding(torch.stack([t.cos(), t.sin()], 1), 1, n_neighbors=4).Z[:, 0]
-    >>> bool((Z.diff() > 0).all() or (Z.diff() < 0).all())
-    True
-    """
-    X = as_points(X, "X")
-    n, dtype = X.shape[0], X.dtype
-    X = X.double()  # the square below halves the digits
-    n_components = as_count("n_components", n_components, 1, n - 1)
-    columns, gaps = _neighbors(X, n_neighbors)
-    gram = gaps @ gaps.mT  # (n, k, k)
-    trace = gram.diagonal(dim1=1, dim2=2).sum(dim=1)
-    ridge = _RIDGE * torch.where(trace > 0, trace, 1.0)  # (n,)
-    gram = gram + ridge[:, None, None] * torch.eye(gram.shape[1]).to(gram)
-    mix = torch.linalg.solve(gram, torch.ones_like(gaps[:, :, 0]))
-    A = torch.zeros(n, n, dtype=X.dtype, device=X.device)
-    A.scatter_(1, columns, mix / mix.sum(dim=1, keepdim=True))
-    _check_connected(csr_array(A.cpu().numpy()), "n_neighbors")
-    rest = torch.eye(n, dtype=X.dtype, device=X.device) - A
-    return _slowest(rest.T @ rest, torch.ones_like(X[:, 0]), n_components, dtype)
 
 
 def _slowest(

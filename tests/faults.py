@@ -113,7 +113,6 @@ self_tuning_affinity :: cost:distances n_neighbors=3<=9
 doubly_stochastic_affinity :: cost:symmetric perplexity:average_perplexity
 symmetric_entropic_affinity :: cost:symmetric perplexity
 affinities.symmetric_dual_ascent :: cost:symmetric perplexity {QUICK}
-affinities.symmetric_alternating_projections :: cost:symmetric perplexity bandwidth=1.0 {QUICK}
 umap_membership :: cost:distances n_neighbors=4<=10
 umap_curve datasets.three_gaussians ::
 row_entropy row_perplexity :: plan:rows
@@ -148,7 +147,6 @@ gromov.coarsen :: similarity:symmetric membership weights
 distributional_reduction :: {REDUCE} weights init:start_plan
 cluster_then_reduce reduce_then_cluster :: {REDUCE}
 coot_clustering :: X:metric n_prototypes=3 weights n_components<=3
-metrics.constraint_errors :: plan=doubly perplexity:one_perplexity
 metrics.prototype_homogeneity :: plan:plan_of_prototypes y
 metrics.prototype_nmi :: Z=points(3,2) plan:plan_of_prototypes y n_clusters=2<=3
 metrics.weighted_silhouette :: Z:metric=points(3,2) plan:plan_of_prototypes=hard y
@@ -157,8 +155,6 @@ hyperbolic.distances hyperbolic.to_poincare :: Z:sheet
 hyperbolic.wrapped_normal :: n=3
 hyperbolic.distributional_reduction :: similarity n_prototypes=3 weights init:start_plan {QUICK}
 spectral.classical_mds :: cost:symmetric n_components<=10
-spectral.isomap :: X n_components<=10 n_neighbors<=9
-spectral.locally_linear_embedding :: X n_components<=9 n_neighbors<=9
 spectral.kernel_pca :: similarity:similarity weights:masses n_components<=10
 spectral.laplacian_eigenmaps spectral.diffusion_map :: graph:symmetric_plan n_components<=9
 datasets.available :: name:name_of_a_set=mnist
@@ -175,7 +171,6 @@ DistR :: n_prototypes=3 {PLAIN}=3.0 n_neighbors=4<=10 max_iter=50 tol=1.0 {FEW} 
 
 # Public names without a row, and why.
 ELSEWHERE = {
-    "drot.show_versions": "takes nothing",
     "drot.costs.Pairwise": "made by sqeuclidean, student_cost, pairwise and nearest, which check",
     "drot.costs.shard": "needs a group of processes: tests/properties/test_ranks.py",
     "drot.load": "takes a path: tests/contracts/test_results.py",
@@ -638,7 +633,6 @@ NOT_HERE: dict[tuple[str, str, str], str] = {
         for name in ("drot.BernoulliLoss", "drot.largevis", "drot.umap")
     },
     ("drot.sqeuclidean", "X", "too small"): "the other cloud of the row has a usual size",
-    ("drot.metrics.constraint_errors", "plan", "one point"): "one row is a plan",
     ("drot.semi_relaxed_gw", "cost_z", "one point"): "all points may share one place",
     **{
         (name, "graph", "one point"): "a graph may have one node"

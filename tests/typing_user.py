@@ -87,7 +87,6 @@ def prototypes(affinity: affinities.Affinity) -> None:
     found = drot.distributional_reduction(affinity, 4, n_starts=1, tol=1.0)
     assert_type(assert_type(found, DistributionalReduction).medoids(affinity.plan), Tensor)
     assert_type(metrics.prototype_nmi(found.Z, found.plan.numpy(), groups), float)
-    assert_type(metrics.constraint_errors(affinity.plan, perplexity=4.0), metrics.ConstraintErrors)
     assert_type(hyperbolic.distances(hyperbolic.wrapped_normal(8).tolist()), Tensor)
 
 

@@ -197,11 +197,7 @@ TOO_LARGE = {  # what needs the whole array, though it takes less
     "dense of tiles": lambda: TILED.dense(),
     "plan": lambda: drot.entropic_affinity(TILED, perplexity=5.0).plan,
     "symmetrize": lambda: drot.symmetrize(drot.entropic_affinity(TILED, perplexity=5.0)),
-    "projections": lambda: drot.affinities.symmetric_alternating_projections(
-        TILED, perplexity=5.0, bandwidth=1.0, max_iter=3, on_failure="ignore"
-    ),
     "scaling": lambda: drot.spectral.classical_mds(TILED),
-    "isomap": lambda: drot.spectral.isomap(X),
     "t-SNE": lambda: drot.TSNE(perplexity=5.0).fit(X),
     "UMAP": lambda: drot.UMAP(n_neighbors=5).fit(X),
     "DistR": lambda: drot.DistR(3, perplexity=5.0).fit(X),

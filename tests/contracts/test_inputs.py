@@ -27,7 +27,6 @@ P = C / C.sum(axis=1, keepdims=True)  # rows of sum 1, diagonal 0
 TIED = changed(changed(changed(C, 4, 0, 0.0), 4, 4, 0.0), 4, 7, 0.0)  # three cheapest in row 4
 FEW = np.array([[0, 1, 5, 6], [3, 0, 5, 6], [5, 5, 0, 1e9], [6, 6, 1e9, 0]])  # 1e9 rounds no other
 UNEVEN = np.array([[0, 1e9, 1], [1e9, 0, 0.5], [1.5, 0.9, 0]])
-APART = [[0.0], [1.0], [9.0], [9.5]]
 COPIES = X[[0, 1, 2, 3, 4, 5, 3, 7]]
 TWINS = points(20)[[*range(13), 17, *range(14, 20)]]
 KERNEL = np.exp(-C)
@@ -110,8 +109,6 @@ drot.spectral.laplacian_eigenmaps(UNEVEN, 1) :: entries \(0, 2\) and \(2, 0\) ar
 drot.spectral.laplacian_eigenmaps(np.eye(4)) :: no path joins the points 0 and 1
 drot.spectral.laplacian_eigenmaps(PAIRS) | drot.spectral.diffusion_map(PAIRS)
     :: 2 connected components
-drot.spectral.isomap(APART, n_neighbors=1) :: 2 con.* 0 and 2.*raise n_neigh
-drot.spectral.locally_linear_embedding(APART, n_neighbors=1) :: 2 connected comp
 drot.spectral.precision_coupling_loss(X[:4], X[:3]) :: X has 4 points
 drot.spectral.precision_coupling_optimum(np.eye(4), 4, gamma=2.0) :: X has 3 directions
 drot.neighborhood_preservation(X, X[:5], 2) :: X has 8 points and Z has 5
@@ -249,9 +246,9 @@ drot.srgw_barycenter(1e-300 * KERNEL, 2, loss="kl")
     | drot.distributional_reduction(1e-300 * KERNEL, 2)
     | drot.kernel_kmeans(np.float32(1e-44 * KERNEL), 2) | drot.kernel_kmeans(5e-324 * KERNEL, 2)
     :: ^the entries of .* underflow; give them in smaller units$
-drot.plot.scatter(X, legend="no") | drot.plot.scatter(X, beside=1)
+drot.plot.scatter(X, beside=1)
     | drot.costs.Factored(X, X[::-1], symmetric="no")
-    :: TypeError: ^(legend|beside|symmetric) must be True or False; got ('no'|1)$
+    :: TypeError: ^(beside|symmetric) must be True or False; got ('no'|1)$
 drot.cluster_then_reduce(KERNEL, 3, centres=lambda T: KERNEL)
     :: ^centres must return a \(3, 3\) array; got \(8, 8\)$
 drot.cluster_then_reduce(KERNEL, 3, centres="mean") :: TypeError: ^centres must be a function

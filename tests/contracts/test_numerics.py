@@ -23,7 +23,7 @@ REACH = (
     "drot.srgw_barycenter",
     "drot.hyperbolic.distributional_reduction",
 )
-NOISE = ("drot.spectral.kernel_pca", "drot.metrics.constraint_errors")  # numbers near 0
+NOISE = ("drot.spectral.kernel_pca",)  # numbers near 0
 # Of double precision all the same: what a plan of it or no array decides, counts, POT, widths.
 DOUBLE = ("drot.embed", "drot.embeddings.attraction_repulsion", "drot.random_start")
 DOUBLE += ("drot.hyperbolic.wrapped_normal", "drot.metrics.neighborhood_curve")

@@ -83,7 +83,6 @@ sne spectral.laplacian_eigenmaps spectral.diffusion_map :: f(graph(X))
 spectral_start :: f(drot.fuzzy_union(drot.umap_membership(cost(X), n_neighbors=count(len(X), 15))))
 pca_start spectral.pca spectral.precision_coupling_optimum :: f(X)
 spectral.classical_mds :: f(cost(X))
-spectral.isomap spectral.locally_linear_embedding :: f(X, n_neighbors=count(len(X), 5))
 spectral.kernel_pca :: f(drot.gram(X).dense())
 spectral.precision_coupling_loss :: f(X, X)
 gw_objective gromov.gw_gradient :: f(cost(X), cost(X[:10:2]), even(X))
@@ -107,9 +106,7 @@ FUNCTIONS = {
 ELSEWHERE = {
     "their estimators are": "ccpca srgw_barycenter distributional_reduction",
     "starts of DistR": "cluster_then_reduce reduce_then_cluster",
-    "baselines, shown not to arrive": (
-        "affinities.symmetric_dual_ascent affinities.symmetric_alternating_projections"
-    ),
+    "a baseline, shown not to arrive": "affinities.symmetric_dual_ascent",
     "of a map": (
         "embeddings.attraction_repulsion metrics.prototype_nmi metrics.weighted_silhouette"
     ),
@@ -117,7 +114,6 @@ ELSEWHERE = {
 
 # Who refuses what, and a word of the sentence.
 COPIES = "half the same; most the same; one place; zeros; rare counts"
-BLOBS = "apart; far; offset blobs; small blobs; large blobs; wide blobs; two far groups"
 REFUSED = [
     ("SNEkhorn TSNEkhorn DistR DistR-5 SemiRelaxedGWClustering drot.entropic_affinity "
      "drot.symmetric_entropic_affinity "
@@ -136,8 +132,6 @@ REFUSED = [
     ("CCPCA", "n = 3; n = 4", "graphs are connected"),
     ("CCPCA drot.pca_start drot.spectral.pca drot.spectral.precision_coupling_optimum",
      "one feature", "n_components"),
-    ("drot.spectral.isomap drot.spectral.locally_linear_embedding",
-     f"moons; units; uneven; {BLOBS}", "connected components"),
     ("drot.spectral.laplacian_eigenmaps drot.spectral.diffusion_map",
      "two far groups", "connected components"),
 ]  # fmt: skip
@@ -147,18 +141,7 @@ WORDS = {
     for name in names.split()
     for kind in kinds.split("; ")
 }
-# Which of many equal distances are the nearest differs between machines: so does what they join.
-TIED = (
-    "few integers; one-hot; three one-hots; binary; counts; ten the same; all twice; lattice; "
-    + COPIES
-).split("; ")
-NEAREST = ("drot.spectral.isomap", "drot.spectral.locally_linear_embedding")
-PAIRS = [
-    pytest.param(name, kind, id=f"{name}-{kind}")
-    for name in FUNCTIONS
-    for kind in SETS
-    if not (name in NEAREST and kind in TIED)
-]
+PAIRS = [pytest.param(name, kind, id=f"{name}-{kind}") for name in FUNCTIONS for kind in SETS]
 
 
 def finite(found) -> bool:

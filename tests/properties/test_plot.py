@@ -52,9 +52,6 @@ def test_each_class_stands_where_its_points_are_under_its_name(y, names):
         assert np.abs(here - text.get_position()).sum(axis=1).min() < 1e-9
         np.testing.assert_allclose(drawn(ax)[text.get_text()], here)
     assert not len(ax.get_xticks()) and not len(ax.get_yticks())
-    legend = scatter(Z, y, names=names, legend=True)
-    assert not legend.texts
-    assert {t.get_text() for t in legend.get_legend().get_texts()} == {"B cell", "T cell"}
 
 
 def test_names_beside_their_classes_hide_no_point():
@@ -129,8 +126,8 @@ def test_prototypes_are_discs_of_their_weight_in_the_class_of_their_points():
     np.testing.assert_allclose(areas / np.sum(areas), weight / np.sum(weight))
     pictures = scatter(model.result_, images=RNG.random((40, 5, 5)))
     assert sum(isinstance(a, AnnotationBbox) for a in pictures.artists) == used
-    named = scatter(Z, WORDS, images=RNG.random((40, 5, 5)), legend=True)  # which has no marker
-    assert named.get_legend() is None and {t.get_text() for t in named.texts} == set(WORDS)
+    named = scatter(Z, WORDS, images=RNG.random((40, 5, 5)))
+    assert {t.get_text() for t in named.texts} == set(WORDS)
 
 
 def test_points_with_weights_are_no_prototypes():

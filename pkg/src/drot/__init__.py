@@ -43,7 +43,6 @@ from .gromov.semirelaxed import semi_relaxed_gw
 from .metrics import neighborhood_preservation
 from .spectral.connected import ccpca
 from .spectral.principal import pca_start
-from .versions import show_versions
 
 __all__ = [
     "CCPCA", "SNE", "TSNE", "UMAP", "BernoulliLoss", "DistR", "Interrupted", "LargeVis",
@@ -55,7 +54,7 @@ __all__ = [
     "gw_objective", "hyperbolic", "kernel_kmeans", "kl_divergence",
     "laplacian", "largevis", "load", "metrics", "nearest", "neighborhood_preservation", "pairwise",
     "pca_start", "random_start", "reduce_then_cluster", "row_entropy", "row_perplexity",
-    "sample_graph", "sample_graphs", "self_tuning_affinity", "semi_relaxed_gw", "show_versions",
+    "sample_graph", "sample_graphs", "self_tuning_affinity", "semi_relaxed_gw",
     "sne", "snekhorn", "spectral", "spectral_start", "sqeuclidean", "srgw_barycenter",
     "student_cost", "symmetric_entropic_affinity", "symmetrize", "tsne", "umap", "umap_curve",
     "umap_membership",

@@ -5,11 +5,9 @@ How many neighbours an embedding keeps is counted at every scale, in tiles of ro
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,21 +18,18 @@ from ._core.chance import Seed, seed_number
 from ._core.checks import (
     as_count,
     as_points,
-    as_positive,
     as_real,
-    as_square,
     as_symmetric,
     check_finite,
     check_non_negative,
     check_squares,
 )
 from ._core.memory import slices
-from .affinities.entropies import row_entropy
 from .costs.array import Pairwise, as_pairwise, ranks_of, tile_rows
 from .costs.distances import sqeuclidean
 
 __all__ = [
-    "ConstraintErrors", "NeighborhoodCurve", "constraint_errors",
+    "NeighborhoodCurve",
     "neighborhood_curve", "neighborhood_preservation", "prototype_homogeneity", "prototype_nmi",
     "spectral_clustering_ari", "weighted_silhouette",
 ]  # fmt: skip
@@ -42,49 +37,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
-
-
-class ConstraintErrors(NamedTuple):
-    """Largest violation of each property that an affinity may have, all dimensionless."""
-
-    symmetry: float  # max |P - P^T|
-    row_sum: float  # max |P 1 - 1|
-    log_perplexity: float  # max |H(P_i:) - (log xi + 1)|
-
-
-def constraint_errors(plan, *, perplexity: float) -> ConstraintErrors:
-    r"""Largest violations of symmetry, unit row sums and row entropies of a plan.
-
-    Source: Table 1 of SNEkhorn (Van Assel et al., 2023); book ``prp-euclid-sym``.
-
-    Parameters
-    ----------
-    plan : Affinity or array_like, shape (n, n), non-negative
-    perplexity : float
-        :math:`\xi`, the perplexity that every row should have.
-
-    Returns
-    -------
-    ConstraintErrors
-        In max norm.
-
-    Raises
-    ------
-    ValueError
-        If the plan is not square, finite and non-negative, or the perplexity not positive.
-
-    Examples
-    --------
-    >>> constraint_errors([[0.5, 0.5], [0.5, 0.5]], perplexity=2.0).row_sum
-    0.0
-    """
-    plan = as_square(plan, "plan")
-    target = math.log(as_positive("perplexity", perplexity)) + 1
-    return ConstraintErrors(
-        float((plan - plan.T).abs().max()),
-        float((plan.sum(dim=1) - 1).abs().max()),
-        float((row_entropy(plan) - target).abs().max()),
-    )
 
 
 def spectral_clustering_ari(

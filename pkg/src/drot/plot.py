@@ -76,8 +76,6 @@ def draw_graph(
     *,
     color=None,
     cmap: str = "viridis",
-    vmin: float | None = None,
-    vmax: float | None = None,
 ) -> PathCollection:
     """Draw a weighted graph in the plane: points, and edges as dark as their weight.
 
@@ -89,7 +87,7 @@ def draw_graph(
         Read as symmetric: an edge shows the mean of its two directions. The darkest edge is
         the heaviest one off the diagonal; edges below a thousandth of it are left out.
     color : array_like, shape (n,), optional
-        One value per point, shown through ``cmap`` between ``vmin`` and ``vmax``.
+        One value per point, shown through ``cmap``.
 
     Returns
     -------
@@ -125,7 +123,7 @@ def draw_graph(
     ax.add_collection(LineCollection(list(edges), colors=shades, linewidths=0.9, zorder=1))
     shown: dict[str, Any] = {"c": COLORS[0]}
     if color is not None:
-        shown = {"c": np.asarray(color), "cmap": cmap, "vmin": vmin, "vmax": vmax}
+        shown = {"c": np.asarray(color), "cmap": cmap}
     points = ax.scatter(
         X[:, 0], X[:, 1], s=26, edgecolors="white", linewidths=0.5, zorder=2, **shown
     )
@@ -216,7 +214,6 @@ def scatter(
     names: Mapping | Sequence[str] | None = None,
     ax: Axes | None = None,
     title: str | None = None,
-    legend: bool = False,
     beside: bool = False,
     size: float | None = None,
     images=None,
@@ -241,8 +238,6 @@ def scatter(
     ax : matplotlib Axes, optional
         Default: a new figure.
     title : str, optional
-    legend : bool
-        Names in a legend below the map instead of on it; of pictures they stay there.
     beside : bool
         Names where no point lies, each with a thin line to its class, so that they hide none.
     size : float, optional
@@ -272,8 +267,7 @@ def scatter(
     >>> plt.close(ax.figure)
     """
     Z, weights, plan = _map_of(model)
-    legend, beside = as_flag("legend", legend), as_flag("beside", beside)
-    legend = legend and images is None  # pictures have no marker that it could show
+    beside = as_flag("beside", beside)
     if ax is None:
         with style():
             ax = plt.subplots(figsize=(4.2, 4.2))[1]
@@ -298,12 +292,7 @@ def scatter(
     else:
         other = COLORS[0] if y is None else "#9a9a9a"
         _place_classes(ax, Z[seen], areas[seen], index[seen], classes, other, look)
-    if not legend:
-        _write_names(ax, Z[seen], index[seen], classes, beside, weights is not None)
-    elif classes:
-        below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0)}
-        below |= {"handletextpad": 0.2, "columnspacing": 0.8, "ncols": 2 + (len(classes) > 8)}
-        ax.legend(fontsize=font, frameon=False, **below)
+    _write_names(ax, Z[seen], index[seen], classes, beside, weights is not None)
     if title is not None:
         ax.set_title(title, fontsize=font)
     ax.set_axis_on()

@@ -25,8 +25,9 @@ each = pytest.mark.parametrize(("estimator", "similarity", "loss"), CLUSTERINGS 
 
 
 def fitted(estimator, similarity, loss, k):
-    model = estimator(k, similarity=similarity, perplexity=6.0, random_state=0)
-    model.set_params(loss=loss, **({"n_neighbors": 6} if similarity == "umap" else {}))
+    more = {"n_neighbors": 6} if similarity == "umap" else {}
+    more |= {"loss": loss} if loss else {}
+    model = estimator(k, similarity=similarity, perplexity=6.0, random_state=0, **more)
     return model.fit(rbf_kernel(X) if similarity == "precomputed" else X)
 
 

@@ -194,7 +194,6 @@ NAMED = {
     "perplexities": "perplexity",
     "scales": "spreads radii",
     "not_negative": "noise min_dist",
-    "rank": "local_connectivity",
     "share": "p_within p_between alpha damping",
     "count": "n n_components n_clusters n_neighbors n_prototypes n_samples n_starts max_iter "
     "n_per_cluster n_per_circle n_trials n_high dimension",

@@ -114,7 +114,7 @@ def sound(name: str, parameter: str, given: dict):
 
 
 EARLY = ("name", "count", "positive", "not_negative", "flag")
-OF_AFFINITIES = ("similarity", "n_neighbors", "local_connectivity")
+OF_AFFINITIES = ("similarity", "n_neighbors")
 
 
 @pytest.mark.parametrize(

@@ -196,9 +196,7 @@ drot.SNELoss(np.zeros((3, 3))) :: zero everywhere
 drot.SNEkhornLoss(changed(changed(EVEN, 1, 3, 0.12501), 0, 2, 0.125001)) :: \(1, 3\) and \(3, 1\)
 drot.SNEkhornLoss(2 * EVEN) :: row \d+ sums to 2; pass
 drot.SNELoss(1 - np.eye(4)).latent_plan(np.full((4, 2), np.nan)) :: Z has a non
-drot.umap_curve(0.0, 1e-300) | drot.umap_curve(0.0, 1e300)
-    :: spread=1e[+-]300 is out of range: a of the curve
-drot.umap_curve(2.0, 1.0) :: min_dist must be from 0 to spread=1; got 2
+drot.umap_curve(2.0) :: min_dist must be from 0 to 1; got 2
 drot.BernoulliLoss(changed(P, 2, 5, 1.5)) :: 1.5.*row 2, column 5.*repulsion=1.*probabilities
 shared(np.triu(np.ones((5, 5))))
     :: similarity must be symmetric.*entries \(0, 1\) and \(1, 0\) are 1 and 0

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.algebra import FAR, RANGE, exp
-from .._core.checks import as_count, as_number, as_positive, refuse_entries
+from .._core.algebra import FAR, exp
+from .._core.checks import as_count, as_number, refuse_entries
 from .._core.run import OnFailure, certify, read_limits
 from .._core.threads import by_size
 from ..costs.array import Nearest, WithoutDiagonal, as_pairwise, smallest
@@ -43,7 +43,6 @@ def umap_membership(
     cost,
     *,
     n_neighbors: int = 15,
-    local_connectivity: int = 1,
     tol: float | None = None,
     max_iter: int = 100,
     on_failure: OnFailure = "raise",
@@ -71,9 +70,6 @@ def umap_membership(
         :math:`C`, squared distances. For points pass ``drot.sqeuclidean(X)``.
     n_neighbors : int
         :math:`k`, from 2 to n, the point itself among them.
-    local_connectivity : int
-        Which neighbour :math:`\rho_i` is the distance of, duplicates of the point not counted; 0
-        sets :math:`\rho_i = 0`.
     tol : float, optional
         Largest accepted :math:`\max_i | \sum_j P_{ij} - \log_2 k |`. Default 1e-9 in float64,
         1e-4 in float32.
@@ -116,36 +112,32 @@ def umap_membership(
     tol, max_iter = read_limits(tol, max_iter, on_failure, whole.dtype)
     n = whole.shape[0]
     k = as_count("n_neighbors", n_neighbors, 2, n)
-    rank = as_count("local_connectivity", local_connectivity, 0)
     values, columns = smallest(whole, k - 1)
     least, most = values[:, 0], values[:, -1]
     refuse_entries(least < 0, least, NEGATIVE)
     says = f"{{at}} of the cost has fewer than {k - 1} finite entries for neighbours"
     refuse_entries(~most.isfinite(), most, says)
-    rho, sigma, floored, gap, trace = _bandwidths(values, k, rank, tol, max_iter)
+    rho, sigma, floored, gap, trace = _bandwidths(values, k, tol, max_iter)
     found = certify("umap_membership", gap, len(trace), tol, on_failure, trace=trace)
     near = Nearest(values, columns, n, whole.block, ranks=whole.ranks)
     return UMAPMembership(cost=near, rho=rho, sigma=sigma, floored=floored, passes=1.0, **found)
 
 
 def _bandwidths(
-    values: Tensor, k: int, rank: int, tol: float, max_iter: int, mean_sum: float | None = None
+    values: Tensor, k: int, tol: float, max_iter: int
 ) -> tuple[Tensor, Tensor, Tensor, float, list[float]]:
     """rho, sigma and where sigma is the floor, (b,); the largest error of a sum, by iteration too.
 
-    From the costs of the k - 1 nearest other points, ascending; ``mean_sum`` is the mean of the
-    rows' sums of distances, where these are not all rows.
+    From the costs of the k - 1 nearest other points.
     """
     distances = values.sqrt()
-    # the positive distance of that rank, the last if there are too few
-    place = (distances == 0).sum(dim=1, keepdim=True) + rank
-    padded = torch.cat([torch.zeros_like(place).to(distances), distances], dim=1)
-    rho = padded.gather(1, place.clamp_max(k - 1) if rank else torch.zeros_like(place)).squeeze(1)
+    rho = distances.masked_fill(distances == 0, torch.inf).amin(dim=1)
+    rho = torch.where(rho < torch.inf, rho, 0)  # of copies alone
     excess = (distances - rho[:, None]).clamp_min_(0.0)
     sigma, trace = _sigmas(excess, math.log2(k), tol / 2, max_iter)  # sums below round anew
     # means over k entries: the distance of a point to itself counts, as in umap-learn
     sums = distances.sum(dim=1)
-    floor = _FLOOR * torch.where(rho > 0, sums, sums.mean() if mean_sum is None else mean_sum) / k
+    floor = _FLOOR * torch.where(rho > 0, sums, sums.mean()) / k
     floor = floor.clamp_min(torch.finfo(floor.dtype).tiny)
     floored = sigma < floor
     sigma = sigma.maximum(floor)
@@ -154,17 +146,13 @@ def _bandwidths(
     return rho, sigma, floored, float(gap.max()), trace
 
 
-def membership_rows(
-    cost: Tensor, n_neighbors: int, local_connectivity: int, mean_sum: float | None = None
-) -> Tensor:
-    """Rows (b, n) of :func:`umap_membership` for new points, from their costs to n others.
-
-    ``mean_sum`` is that of the fitted rows' distances to neighbours; needed where rho can be 0.
+def membership_rows(cost: Tensor, n_neighbors: int) -> Tensor:
+    """Rows (b, n) of :func:`umap_membership` for new points, from their costs to n others, none of
+    which they are a copy of.
     """
     values, columns = torch.topk(cost, n_neighbors - 1, largest=False)
     tol, max_iter = read_limits(None, 100, "raise", cost.dtype)
-    found = _bandwidths(values, n_neighbors, local_connectivity, tol, max_iter, mean_sum)
-    rho, sigma, _, gap, trace = found
+    rho, sigma, _, gap, trace = _bandwidths(values, n_neighbors, tol, max_iter)
     certify("rows of new points", gap, len(trace), tol, "raise")
     return torch.zeros_like(cost).scatter_(1, columns, _logs(values, rho, sigma).exp_())
 
@@ -190,18 +178,18 @@ def _sigmas(excess: Tensor, target: float, tol: float, max_iter: int) -> tuple[T
     return sigma, errors
 
 
-def umap_curve(min_dist: float = 0.1, spread: float = 1.0) -> tuple[float, float]:
+def umap_curve(min_dist: float = 0.1) -> tuple[float, float]:
     r"""The two numbers of UMAP's curve of the embedding, from the distance of its neighbours.
 
     .. math::
 
         \min_{a, b} \sum_x \Bigl( \frac{1}{1 + a x^{2 b}} - \psi(x) \Bigr)^2, \qquad
-        \psi(x) = \exp \Bigl( - \frac{\max(0, x - m)}{s} \Bigr),
+        \psi(x) = e^{- \max(0, x - m)},
 
-    over 300 distances x evenly spaced from 0 to 3 s, by SciPy's least squares from a = b = 1 in
-    units of s: in others b is the same, and a is divided by :math:`s^{2b}`.
+    over 300 distances x evenly spaced from 0 to 3, by SciPy's least squares from a = b = 1.
     :math:`\psi` is the membership of :func:`umap_membership` with :math:`\rho = m` and
-    :math:`\sigma = s`; the curve is its smooth stand-in.
+    :math:`\sigma = 1`; the curve is its smooth stand-in. A map of another spread s is this one,
+    enlarged: b is the same, and a is divided by :math:`s^{2b}`.
 
     Source: UMAP (McInnes et al., 2018), section 4, definition 11; its software fits on the
     same grid; book ``cor-curve-cpd``.
@@ -209,9 +197,7 @@ def umap_curve(min_dist: float = 0.1, spread: float = 1.0) -> tuple[float, float
     Parameters
     ----------
     min_dist : float
-        :math:`m`, at least 0 and at most ``spread``, in units of the embedding.
-    spread : float
-        :math:`s > 0`.
+        :math:`m`, from 0 to 1, in units of the embedding.
 
     Returns
     -------
@@ -220,29 +206,20 @@ def umap_curve(min_dist: float = 0.1, spread: float = 1.0) -> tuple[float, float
     Raises
     ------
     ValueError
-        If a number is out of range, or s so small or large that a is.
+        If the number is out of range.
 
     Examples
     --------
     >>> [round(number, 3) for number in umap_curve()]
     [1.577, 0.895]
     """
-    a, b = unit_curve(min_dist, spread)
-    power = -2 * b * math.log(spread)
-    if abs(math.log(a) + power) > RANGE:
-        raise ValueError(f"spread={spread:g} is out of range: a of the curve would be e^{power:g}")
-    return a * math.exp(power), b
-
-
-def unit_curve(min_dist: float, spread: float) -> tuple[float, float]:
-    """a and b of :func:`umap_curve` in units of the spread: those of ``min_dist / spread``."""
     from scipy.optimize import curve_fit
 
-    spread, min_dist = as_positive("spread", spread), as_number("min_dist", min_dist)
-    if not 0 <= min_dist <= spread:
-        raise ValueError(f"min_dist must be from 0 to spread={spread:g}; got {min_dist}")
+    min_dist = as_number("min_dist", min_dist)
+    if not 0 <= min_dist <= 1:
+        raise ValueError(f"min_dist must be from 0 to 1; got {min_dist}")
     x = np.linspace(0, 3, 300)
-    wanted = np.exp(-np.maximum(0, x - min_dist / spread))
+    wanted = np.exp(-np.maximum(0, x - min_dist))
 
     def curve(x: np.ndarray, a: float, b: float) -> np.ndarray:
         return 1 / (1 + a * x ** (2 * b))

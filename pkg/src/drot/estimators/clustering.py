@@ -65,7 +65,7 @@ SIMILARITIES = {
     "gram": (lambda model, X: gram(X - X.mean(dim=0)), _products_to),
     "symmetric_entropic": (_symmetric, Estimator._new_rows),
     "symmetrized_entropic": (_symmetrized, Estimator._new_rows),
-    "umap": (_fuzzy, lambda model, cost, rows: membership_rows(cost, model.n_neighbors, 1)),
+    "umap": (_fuzzy, lambda model, cost, rows: membership_rows(cost, model.n_neighbors)),
     "precomputed": (lambda model, X: as_precomputed(X, "similarity"), _costs_to),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import ClassVar, get_args
 
@@ -16,7 +16,7 @@ from .._core.checks import as_count, as_flag, check_choice, check_finite, check_
 from .._core.run import read_limits
 from ..affinities.base import symmetrize
 from ..affinities.rows import entropic_affinity
-from ..affinities.umap import membership_rows, umap_membership, unit_curve
+from ..affinities.umap import membership_rows, umap_curve, umap_membership
 from ..costs.array import Pairwise, as_pairwise, check_symmetric
 from ..costs.distances import sqeuclidean
 from ..costs.kernels import KernelName
@@ -80,11 +80,6 @@ class EmbeddingEstimator(BaseEmbedding):
         tags.input_tags.pairwise = tags.input_tags.positive_only = self.metric == "precomputed"
         return tags
 
-    @property
-    def _unit(self) -> float:
-        """Of ``embedding_``: the objective, and all that leads to it, has a kernel of length 1."""
-        return 1.0
-
     def _plan(self, cost: Pairwise):
         raise NotImplementedError
 
@@ -92,7 +87,6 @@ class EmbeddingEstimator(BaseEmbedding):
         raise NotImplementedError
 
     def _keep(self, found: Embedding) -> None:
-        found = replace(found, Z=found.Z * self._unit)
         self.result_: Embedding = found
         self.embedding_ = found.Z.cpu().numpy()
         self.kl_divergence_ = found.kl / len(found.Z)
@@ -108,8 +102,8 @@ class EmbeddingEstimator(BaseEmbedding):
 
     def _init(self, points: Tensor, cost: Pairwise, seed: int):
         if not isinstance(self.init, str):
-            Z = read_positions(self.init, len(points), self.n_components) / self._unit
-            return replace(self.init, Z=Z) if isinstance(self.init, Embedding) else Z
+            read_positions(self.init, len(points), self.n_components)  # which refuses others
+            return self.init
         check_choice("init", self.init, ("spectral", "pca", "random", "ccpca"))
         if self.metric == "precomputed" and self.init in ("pca", "ccpca"):
             raise ValueError(
@@ -168,9 +162,8 @@ class EmbeddingEstimator(BaseEmbedding):
         dual = None if result.dual is None else result.dual.to(P.device, torch.float64)
         repulsion = getattr(self, "repulsion", None)
         # the forces of a map in float32 round to more than its points may be off
-        Z = Z.double() / self._unit
-        found = place(P.double(), Z, self._profile, repulsion=repulsion, dual=dual)
-        return found.Z.to(P) * self._unit, float(found.residual.max())
+        found = place(P.double(), Z.double(), self._profile, repulsion=repulsion, dual=dual)
+        return found.Z.to(P), float(found.residual.max())
 
 
 @dataclass(eq=False, repr=False)
@@ -409,22 +402,18 @@ class UMAP(EmbeddingEstimator):
     n_neighbors : int
         :math:`k`, from 2 to n, the point itself among them; also the perplexity of a start by
         ``"ccpca"``, which needs k < n - 1.
-    min_dist, spread : float
-        Of the curve; see :func:`drot.umap_curve`. The embedding at another spread, for the same
-        ``min_dist / spread``, is the same one enlarged.
-    local_connectivity : int
-        Neighbours that are joined for certain; see :func:`drot.umap_membership`.
+    min_dist : float
+        Of the curve, from 0 to 1; see :func:`drot.umap_curve`.
     repulsion : float
         :math:`\gamma`, at least 1: the weight of the repulsion.
     init, metric, random_state, max_iter, tol, solver, device, dtype, verbose, callback,
     keep_affinity
-        As in :class:`SNE`; ``tol`` is 0.005 by default, and the callback's Z in units of the
-        spread.
+        As in :class:`SNE`; ``tol`` is 0.005 by default.
 
     Attributes
     ----------
     embedding_ : ndarray, shape (n, q)
-        Centred, in the unit of ``min_dist`` and ``spread``.
+        Centred, in the unit of ``min_dist``.
     affinity_ : ndarray, shape (n, n)
         :math:`\widetilde P`, symmetric, entries from 0 to 1, diagonal 0.
     kl_divergence_ : float
@@ -454,27 +443,17 @@ class UMAP(EmbeddingEstimator):
     n_neighbors: int = 15
     _: KW_ONLY
     min_dist: float = 0.1
-    spread: float = 1.0
-    local_connectivity: int = 1
     repulsion: float = 1.0
 
     def _plan(self, cost):
-        found = umap_membership(
-            cost, n_neighbors=self.n_neighbors, local_connectivity=self.local_connectivity
-        )
-        self._sums = float(found.cost.values.sqrt().sum(dim=1).mean())  # for rows without rho
-        return fuzzy_union(found)
+        return fuzzy_union(umap_membership(cost, n_neighbors=self.n_neighbors))
 
     def _objective(self, plan):
-        a, b = unit_curve(self.min_dist, self.spread)
+        a, b = umap_curve(self.min_dist)
         return BernoulliLoss(plan, "curve", a=a, b=b, repulsion=self.repulsion)
 
-    @property
-    def _unit(self):
-        return self.spread
-
     def _new_rows(self, cost, rows):
-        return membership_rows(cost, self.n_neighbors, self.local_connectivity, self._sums)
+        return membership_rows(cost, self.n_neighbors)
 
 
 @dataclass(eq=False, repr=False)

@@ -156,7 +156,7 @@ def test_options_set_after_the_fit_wait_for_the_next():
     """New points are compared as the fitted ones were."""
     new, most = X[:3] + 0.1, {"max_iter": 2, "tol": 1e9, "random_state": 0}
     for model, later in (
-        (drot.UMAP(n_neighbors=6, **most), {"n_neighbors": 200, "spread": 3.0}),
+        (drot.UMAP(n_neighbors=6, **most), {"n_neighbors": 200, "metric": "cosine"}),
         (drot.TSNE(perplexity=5, **most), {"perplexity": 20, "metric": "cosine"}),
         (drot.DistR(5, perplexity=5, **most), {"perplexity": 20}),
     ):

@@ -39,7 +39,7 @@ def symmetric_sinkhorn(
 
 
 def balance(
-    what: str, row_sums: Callable[[Tensor], Tensor], f: Tensor, tol: float
+    row_sums: Callable[[Tensor], Tensor], f: Tensor, tol: float
 ) -> tuple[Tensor, Tensor, int]:
     """f (n,) at which the ``row_sums`` of a plan are 1 within ``tol``; those sums; products."""
     tol = max(tol, _FLOOR[f.dtype])
@@ -51,6 +51,6 @@ def balance(
         if products >= _MOST or not math.isfinite(residual):
             break
     raise NotConverged(
-        f"{what}: row sums are {residual:.1e} off after {products} products; the embedding has "
-        "points that are not finite or too far apart"
+        f"the plan of the embedding: row sums are {residual:.1e} off after {products} products; "
+        "the embedding has points that are not finite or too far apart"
     )

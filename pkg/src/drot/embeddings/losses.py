@@ -343,7 +343,7 @@ class SNEkhornLoss(KernelLoss):
             scale = f.exp()
             return scale * (K @ scale)
 
-        f, sums, more = balance("the plan of the embedding", row_sums, f, tol)
+        f, sums, more = balance(row_sums, f, tol)
         # the concave function that f maximises: its error is of second order
         dual = float((2 * f - sums).sum(dtype=torch.float64)) + self.n
         scale, products = f.exp(), products + more

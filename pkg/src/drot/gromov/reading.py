@@ -66,25 +66,22 @@ def as_weights(weights, n: int, like: Pairwise | Tensor, name: str = "weights_x"
 
 
 def as_coupling(
-    plan, name: str, n: int, k: int, like: Pairwise | Tensor, *, rows: Tensor | None = None,
-    columns: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """A plan of mass 1, with given sums of its rows, made exact, and of its columns."""
+    plan, name: str, n: int, k: int, like: Pairwise | Tensor, *, rows: Tensor | None = None
+) -> Tensor:
+    """A plan of mass 1, with given sums of its rows, made exact."""
     T = as_real(plan, name).to(like.device, like.dtype)
     if T.shape != (n, k):
         cure = f"; of labels numpy.eye({k})[labels] / {n} is one" if T.shape == (n,) else ""
         raise ValueError(f"{name} must be a ({n}, {k}) plan; got shape {tuple(T.shape)}{cure}")
     check_finite(T, name)
     refuse_entries(T < 0, T, f"{name} has negative entries, {{entry}} at {{at}}")
-    for line, dim, wanted in (("row", 1, rows), ("column", 0, columns)):
-        if wanted is None:
-            continue
-        found = T.sum(dim=dim)
-        i = int((found - wanted).abs().argmax())
-        if float((found - wanted).abs()[i]) > _MASS * float(wanted.max()):
+    if rows is not None:
+        found = T.sum(dim=1)
+        i = int((found - rows).abs().argmax())
+        if float((found - rows).abs()[i]) > _MASS * float(rows.max()):
             raise ValueError(
-                f"{name} must be a plan whose {line} sums are the weights; {line} {i} sums to "
-                f"{float(found[i]):g}, not {float(wanted[i]):g}"
+                f"{name} must be a plan whose row sums are the weights; row {i} sums to "
+                f"{float(found[i]):g}, not {float(rows[i]):g}"
             )
     if abs(total(T) - 1) > _MASS:
         raise ValueError(f"{name} must have total mass 1; got {total(T):g}. Divide by the sum")

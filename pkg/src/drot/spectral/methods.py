@@ -49,7 +49,7 @@ def classical_mds(cost, n_components: int = 2) -> SpectralEmbedding:
 
     Examples
     --------
-    >>> classical_mds(sqeuclidean([[0.0], [1.0], [5.0]]), 1).Z.round(decimals=9).tolist()
+    >>> classical_mds([[0.0, 1, 25], [1, 0, 16], [25, 16, 0]], 1).Z.round(decimals=9).tolist()
     [[-2.0], [-1.0], [3.0]]
     """
     return kernel_pca(-as_symmetric(as_pairwise(cost).dense(), "cost") / 2, n_components)

@@ -74,7 +74,7 @@ METHODS = {
 def objective(name: str, n: int = 12, block: int | None = None, like=None) -> KernelLoss:
     """Of the plan that belongs to it, or of ``like(plan)``, a change of its array."""
     plan, loss = OBJECTIVES[name]
-    return loss(like(loss(plan(n)).plan) if like else plan(n, block))
+    return loss(like(loss(plan(n)).P.matrix) if like else plan(n, block))
 
 
 def run(name: str, n: int = 40, block: int | None = None, **options) -> drot.embeddings.Embedding:

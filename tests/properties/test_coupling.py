@@ -63,7 +63,7 @@ def test_two_routes(name, scale, q):
     and the gradient and its attraction by autograd. The same Z gives the same after any other."""
     loss, Z = objective(name), scale * random_start(12, n_components=q) + 3.0
     z = Z.clone().requires_grad_()
-    c, P = log_kernel(loss, z), loss.plan
+    c, P = log_kernel(loss, z), loss.P.matrix
     if isinstance(loss, BernoulliLoss):
         g = loss.repulsion
         dense = g * drot.coupling_loss(P / g, c, prior="binary")
@@ -72,7 +72,7 @@ def test_two_routes(name, scale, q):
         # at the optimal f the value is stationary, so f may be held
         dense = -(P * c).sum() - 2 * f.sum() + torch.exp(f[:, None] + f + c).sum() - loss.n
     else:
-        prior, loops = "row" if loss.normalization == "rows" else "edges", loss.diagonal
+        prior, loops = "row" if loss.normalization == "rows" else "edges", loss.self_pairs
         share = loss.n / loss.mass if prior == "edges" else 1.0
         dense = drot.coupling_loss(P * share, c, prior=prior, diagonal="keep" if loops else "drop")
         dense = dense * (loss.mass / loss.n)
@@ -96,7 +96,7 @@ def test_two_routes(name, scale, q):
 def test_the_constant_makes_a_divergence(name):
     """F + constant is KL(P | Q), for Bernoulli gamma KL(P / gamma | Q) edge by edge."""
     loss, Z = objective(name), random_start(12)
-    P, Q = loss.plan, loss.latent_plan(Z, tol=1e-12)
+    P, Q = loss.P.matrix, loss.latent_plan(Z, tol=1e-12)
     assert torch.equal(Q, loss.latent_plan(Z.numpy(), tol=1e-12))
     if name in BERNOULLI:
         P, Q = P[OFF] / loss.repulsion, Q[OFF]

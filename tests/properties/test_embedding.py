@@ -240,7 +240,7 @@ def test_other_starts_stay_as_they_are():
         Z = Z - Z.mean(dim=0)
         assert with_noise(Z, loss.weights, 0) is Z
     loss = SNEkhornLoss(clusters().plan, "student")
-    start = spectral_start(loss.plan)
+    start = spectral_start(loss.P)
     ended = dataclasses.replace(embed(loss, start, max_iter=1, **LOOSE), Z=start, dual=None)
     first = embed(loss, ended, max_iter=1, **LOOSE).values[0]
     assert first == pytest.approx(loss.evaluate(start, tol=2e-5).value, rel=1e-12)

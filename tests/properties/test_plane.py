@@ -31,7 +31,7 @@ def test_loops_are_the_sweeps(name, scale, dtype, digits, monkeypatch):
     for n in (5, 300):  # 300 rows are shared by three threads
         loss, Z = loss_of(name, n, dtype), scale * random_start(n).to(dtype)
         Z[1] = Z[0]
-        assert suits(Z, loss.plan)
+        assert suits(Z, loss.P.matrix)
         with monkeypatch.context() as patch:
             patch.setattr(drot.embeddings.losses, "suits", lambda *_: False)
             wanted = loss.evaluate(Z, tol=1e-12)
@@ -51,7 +51,7 @@ def test_loops_are_the_sweeps(name, scale, dtype, digits, monkeypatch):
 @pytest.mark.parametrize("kind", [SNELoss, SNEkhornLoss])
 def test_a_curve_that_is_not_students_has_no_loop_of_sums(kind, monkeypatch):
     """The loops of sums and products know Student's kernel; that of single pairs any curve."""
-    P, Z = objective("t-snekhorn", 20).plan, random_start(20)
+    P, Z = objective("t-snekhorn", 20).P.matrix, random_start(20)
     found = []
     for curve in (STUDENT, Curve(2.0, 0.8, 1e-3)):
         monkeypatch.setitem(KERNELS, "curve", curve)

@@ -43,7 +43,7 @@ def same_numbers(dense: KernelLoss, tiled: KernelLoss, Z: torch.Tensor) -> None:
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_tiles_give_the_dense_numbers(name, block, scale):
     dense, tiled = objective(name, 45), objective(name, 45, block)
-    assert isinstance(dense.plan, torch.Tensor) and isinstance(tiled.plan, Plan)
+    assert dense.P.matrix is not None and tiled.P.matrix is None
     assert tiled.P.block <= block
     same_numbers(dense, tiled, scale * random_start(45))
 
@@ -84,13 +84,13 @@ def test_nothing_is_kept(name):
     n, b = 400, 8
     loss, Z = objective(name, n, b), random_start(n)
     with Largest() as made:
-        assert (loss.plan @ Z).shape == (n, 2)
+        assert (loss.P @ Z).shape == (n, 2)
         loss.evaluate(Z)
         metric_of(loss.weights)(Z)
         assert isinstance(loss.constant, float)
     assert made.entries <= 4 * b * n < n * n / 10
     with Largest() as made:
-        spectral_start(loss.plan)
+        spectral_start(loss.P)
     assert made.entries <= 20 * 11 * n  # a space of 20 blocks of 11 vectors
     assert "memory" not in vars(loss)
 

@@ -65,7 +65,7 @@ class PrototypeLoss(KernelLoss):
     def __init__(self, c: Coupling, constant: float, kernel: str):
         self.M, self.q, self.offset = c.M, c.q, constant
         own = Plan(c.M, symmetric=True)  # the solver's: nothing is looked for in it
-        super().__init__(own, kernel, symmetric=True, diagonal=True)
+        super().__init__(own, kernel, symmetric=True, self_pairs=True)
 
     def normalize(self, K: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
         log_s, mass = log_factor(K, self.q, self.M), total(self.M)

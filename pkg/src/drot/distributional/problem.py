@@ -200,9 +200,8 @@ class ReductionProblem:
         if not (k > q + 2 and bool((c.q > 0).all())):
             return self.random_positions(k, rng)
         seed = int(rng.integers(2**31))
-        plan = self.position_loss(c).plan
-        chance = _CHANCE * total(plan) * torch.outer(c.q, c.q)  # clusters may exchange next to none
-        own = Plan(plan + chance, symmetric=True)
+        chance = _CHANCE * total(c.M) * torch.outer(c.q, c.q)  # clusters may exchange next to none
+        own = Plan(c.M + chance, symmetric=True)
         return spectral_start(own, n_components=q, random_state=seed)
 
     def random_positions(self, k: int, rng: np.random.Generator) -> Tensor:

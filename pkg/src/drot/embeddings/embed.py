@@ -182,7 +182,7 @@ def embed(
     check_choice("solver", solver, get_args(MapSolver))
     rate = as_positive("learning_rate", objective.rate if learning_rate is None else learning_rate)
     tol = MAP_TOL if tol is None else tol
-    tol, max_iter = read_limits(tol, max_iter, on_failure, objective.plan.dtype)
+    tol, max_iter = read_limits(tol, max_iter, on_failure, objective.P.dtype)
     passes, products = [], []  # of each evaluation, line search included
     values: list[float] = []
 

@@ -85,15 +85,15 @@ class TiledKernel(KernelMatrix):
     """A kernel whose rows are computed whenever they are met, or met once and ``kept``.
 
     ``kept``, memory for K (n, n), is given where the plan is kept too, and the slope is K or 1.
-    ``diagonal`` says whether the pairs i = j count, ``symmetric`` whether P and Q are.
+    ``self_pairs`` says whether the pairs i = j count, ``symmetric`` whether P and Q are.
     """
 
     def __init__(
-        self, Z: Tensor, P: Plan, kernel: Kernel, kept: Tensor | None, *,
-        diagonal: bool, symmetric: bool,
+        self, Z: Tensor, P: Plan, profile: Kernel, kept: Tensor | None, *,
+        self_pairs: bool, symmetric: bool,
     ):  # fmt: skip
-        self.Z, self.P, self.kernel, self.kept = Z, P, kernel, kept
-        self.diagonal, self.symmetric = diagonal, symmetric
+        self.Z, self.P, self.profile, self.kept = Z, P, profile, kept
+        self.self_pairs, self.symmetric = self_pairs, symmetric
         self.passes = 0.0 if kept is None else 1.0
         self.shift: Tensor = torch.zeros_like(Z[:, 0])
         self.value = torch.zeros((), dtype=torch.float64, device=Z.device)  # <P, C_Z>
@@ -124,7 +124,7 @@ class TiledKernel(KernelMatrix):
 
         Those of P, if given, add <P, C> to the value.
         """
-        of, b = self.kernel, rows.stop - rows.start
+        of, b = self.profile, rows.stop - rows.start
         cost, gap = self._work[:2, :b]
         first, *others = self._columns
         torch.sub(first[rows, None], first, out=cost).square_()
@@ -137,7 +137,7 @@ class TiledKernel(KernelMatrix):
                 slope = of.slope(cost)
                 cost.copy_(of.cost(cost))
             torch.neg(cost, out=K)
-            if not self.diagonal:
+            if not self.self_pairs:
                 K.diagonal(rows.start).fill_(-torch.inf)
                 self.shift[rows] = -K.amax(dim=1)
                 K.add_(self.shift[rows, None])
@@ -150,7 +150,7 @@ class TiledKernel(KernelMatrix):
                 slope.mul_(of.b)
             elif P is not None:  # the kernel is 1 / (guard + d^2), the slope too
                 cost.log_()
-            if not self.diagonal:
+            if not self.self_pairs:
                 K.diagonal(rows.start).zero_()
         if P is not None:
             self.value += cost.mul_(P).sum(dtype=torch.float64)
@@ -166,7 +166,7 @@ class TiledKernel(KernelMatrix):
                 slope, K = self._tile(rows, P)
             else:  # Student's slope is the kernel
                 K = self.kept[rows]
-                slope = None if self.kernel.flat else K
+                slope = None if self.profile.flat else K
             pull, push = self._work[0, : len(P)], self._work[3, : len(P)]
             Q, more = normalizer.rows(K, rows, push)
             self.value += more

@@ -136,12 +136,12 @@ def _join(start, stop, P, x, y, a, b, guard, values, odds, out):
         out[0, i], out[1, i], out[2, i], out[3, i] = ax, ay, rx, ry
 
 
-def suits(Z: Tensor, plan) -> bool:
+def suits(Z: Tensor, P: Tensor) -> bool:
     """Whether the loops take these points: on a CPU, in the plane, beside a plan that is kept."""
-    if not isinstance(plan, Tensor) or Z.device.type != "cpu" or Z.shape[1] != 2:
+    if Z.device.type != "cpu" or Z.shape[1] != 2:
         return False
     small = torch.finfo(Z.dtype).tiny ** -0.25 / 4  # no square of a kernel vanishes
-    return plan.is_contiguous() and bool(Z.abs().max() < small)
+    return P.is_contiguous() and bool(Z.abs().max() < small)
 
 
 def _over_rows(loop: Callable, n: int, *arguments) -> None:
@@ -161,7 +161,7 @@ class StudentPairs(KernelMatrix):
     ``kept``, memory for K (n, n) if products with it will be needed, may have no rows instead.
     """
 
-    def __init__(self, Z: Tensor, P: Tensor, kept: Tensor, *, diagonal: bool):
+    def __init__(self, Z: Tensor, P: Tensor, kept: Tensor, *, self_pairs: bool):
         self.n, self.kept = len(Z), kept
         self.columns = Z.detach().T.contiguous().numpy()  # (2, n)
         values = np.empty(self.n)
@@ -170,7 +170,7 @@ class StudentPairs(KernelMatrix):
         _over_rows(_student_rows, self.n, *arguments)
         self.value = float(values.sum())  # <P, C_Z>
         self.attraction, self._push = 4 * out[1:3].T, out[3:]  # its derivative, (n, q)
-        self.sums = out[0].add_(1) if diagonal else out[0]
+        self.sums = out[0].add_(1) if self_pairs else out[0]
 
     def row_sums(self) -> Tensor:
         return self.sums
@@ -193,10 +193,10 @@ class CurvePairs(KernelMatrix):
     edge, w = a (|z_i - z_j|^2 + guard)^b, of points Z (n, 2): each pair is normalised alone.
     """
 
-    def __init__(self, Z: Tensor, P: Tensor, kernel: Curve):
+    def __init__(self, Z: Tensor, P: Tensor, profile: Curve):
         columns, values = Z.detach().T.contiguous().numpy(), np.empty((2, len(Z)))
         self.out = torch.empty(4, len(Z), dtype=Z.dtype)
-        of = astuple(kernel)  # a, b, guard
+        of = astuple(profile)  # a, b, guard
         _over_rows(_join, len(Z), P.numpy(), *columns, *of, *values, self.out.numpy())
         self.value, self.apart = values.sum(axis=1)
 

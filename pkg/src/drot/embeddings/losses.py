@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import astuple
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -60,10 +60,8 @@ class KernelLoss:
     ----------
     n : int
         Points.
-    plan : Tensor or Plan
-        P, (n, n); its dtype and device are the embedding's.
     P : Plan
-        The same, with what one pass over it told.
+        (n, n), with what one pass over it told; its dtype and device are the embedding's.
     mass : float
         Of the plan, to which values and residuals are in proportion.
     kernel, profile : str, Kernel
@@ -76,16 +74,15 @@ class KernelLoss:
     needs: Literal["pairs", "sums", "products"] = "products"  # of the kernel, to normalise it
 
     def __init__(
-        self, plan, kernel: str, *, symmetric: bool, diagonal: bool,
+        self, plan, kernel: str, *, symmetric: bool, self_pairs: bool,
         kernels: Mapping[str, Kernel] = KERNELS,
     ):  # fmt: skip
         check_choice("kernel", kernel, kernels)
         self.profile = kernels[kernel]
         self.P = P = as_plan(plan)
-        self.plan: Any = P if P.matrix is None else P.matrix
         if symmetric:
             P.check_symmetric()
-        self.kernel, self.diagonal, self.symmetric = kernel, diagonal, symmetric
+        self.kernel, self.self_pairs, self.symmetric = kernel, self_pairs, symmetric
         self.n, self.mass = P.shape[0], P.mass
         if self.mass == 0:
             raise ValueError("the plan is zero everywhere; nothing holds the points together")
@@ -95,7 +92,7 @@ class KernelLoss:
                 f"the plan has the mass {self.mass:g}, and squares of forces leave the range of "
                 f"{P.dtype}; scale it to mass n"
             )
-        if not diagonal and (P.diagonal() != 0).any():
+        if not self_pairs and (P.diagonal() != 0).any():
             raise ValueError(
                 "the plan has mass on its diagonal; compute the affinity with diagonal='drop' (SNE "
                 "and t-SNE can count the pairs i = j of the embedding too: pass diagonal='keep')"
@@ -139,12 +136,13 @@ class KernelLoss:
 
     def kernel_at(self, Z: Tensor) -> KernelMatrix:
         """The kernel of Z (n, q): by a compiled loop where there is one."""
-        if self.symmetric and isinstance(self.profile, Curve) and suits(Z, self.plan):
+        P = self.P.matrix
+        if P is not None and self.symmetric and isinstance(self.profile, Curve) and suits(Z, P):
             if self.needs == "pairs":
-                return CurvePairs(Z, self.plan, self.profile)
+                return CurvePairs(Z, P, self.profile)
             if self.profile == STUDENT:
                 kept = self.memory if self.needs == "products" else Z.new_empty(0, len(Z))
-                return StudentPairs(Z, self.plan, kept, diagonal=self.diagonal)
+                return StudentPairs(Z, P, kept, self_pairs=self.self_pairs)
         return self._tiled_kernel_at(Z)
 
     def _tiled_kernel_at(self, Z: Tensor) -> TiledKernel:
@@ -152,12 +150,12 @@ class KernelLoss:
         keeps = known and self.needs != "pairs" and self.P.matrix is not None
         return TiledKernel(
             Z, self.P, self.profile, self.memory if keeps else None,
-            diagonal=self.diagonal, symmetric=self.symmetric,
+            self_pairs=self.self_pairs, symmetric=self.symmetric,
         )  # fmt: skip
 
     def latent_plan(self, Z: Tensor, *, tol: float = 1e-9) -> Tensor:
         """Q, the plan of the embedding Z (n, q): shape (n, n), of the mass of P."""
-        Z = as_real(Z, "Z").to(self.plan.device, self.plan.dtype)
+        Z = as_real(Z, "Z").to(self.P.device, self.P.dtype)
         self.check_size(Z)
         check_finite(Z, "Z")
         K = self._tiled_kernel_at(Z)
@@ -170,9 +168,9 @@ class KernelLoss:
 
     def check_size(self, Z: Tensor) -> None:
         """Refuse positions (n, q) of other points than the plan's, or of another kind."""
-        if not isinstance(Z, Tensor) or Z.dtype != self.plan.dtype:
+        if not isinstance(Z, Tensor) or Z.dtype != self.P.dtype:
             has = str(Z.dtype) if isinstance(Z, Tensor) else type(Z).__name__
-            raise TypeError(f"Z must be a tensor of {self.plan.dtype}, as the plan; got {has}")
+            raise TypeError(f"Z must be a tensor of {self.P.dtype}, as the plan; got {has}")
         if Z.ndim != 2 or len(Z) != self.n:
             has = f"{len(Z)} points" if Z.ndim == 2 else f"shape {tuple(Z.shape)}"
             raise ValueError(f"Z has {has} and the plan {self.n} points")
@@ -180,8 +178,8 @@ class KernelLoss:
     @cached_property
     def memory(self) -> Tensor:
         """Kept for the kernel, (n, n)."""
-        check_fits((self.n, 2 * self.n), self.plan.dtype, self.plan.device)
-        return self.plan.new_empty(self.n, self.n)
+        check_fits((self.n, 2 * self.n), self.P.dtype, self.P.device)
+        return torch.empty(self.n, self.n, dtype=self.P.dtype, device=self.P.device)
 
 
 class SNELoss(KernelLoss):
@@ -251,7 +249,7 @@ class SNELoss(KernelLoss):
         if symmetric and isinstance(plan, EntropicAffinity):
             few = isinstance(plan.cost, Nearest)  # of others' neighbours: known as a whole only
             plan = symmetrize(plan) if few else plan.symmetrized()
-        super().__init__(plan, kernel, symmetric=symmetric, diagonal=diagonal == "keep")
+        super().__init__(plan, kernel, symmetric=symmetric, self_pairs=diagonal == "keep")
 
     @property
     def constant(self) -> float:
@@ -334,7 +332,7 @@ class SNEkhornLoss(KernelLoss):
                     f"plan must be symmetric with rows of sum 1; {line} {i} sums to {sums[i]:g}; "
                     "pass drot.symmetric_entropic_affinity or drot.doubly_stochastic_affinity"
                 )
-        super().__init__(P, kernel, symmetric=True, diagonal=True)
+        super().__init__(P, kernel, symmetric=True, self_pairs=True)
 
     def normalize(self, K: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
         f, products = (-K.row_sums().log() / 2, 1) if warm is None else (warm, 0)
@@ -436,7 +434,7 @@ class BernoulliLoss(KernelLoss):
         P, self.repulsion = as_plan(plan), as_positive("repulsion", repulsion)
         a, b = as_positive("a", a), as_positive("b", b)
         kernels = {"student": Curve(), "curve": Curve(a, b, GUARD)}
-        super().__init__(P, kernel, symmetric=P.symmetric, diagonal=False, kernels=kernels)
+        super().__init__(P, kernel, symmetric=P.symmetric, self_pairs=False, kernels=kernels)
         at = self.profile
         # its inverse times b / guard is a number too
         if math.log(at.a) + at.b * math.log(at.guard) < 0.9 * math.log(torch.finfo(P.dtype).tiny):
@@ -529,6 +527,6 @@ def attraction_repulsion(objective: KernelLoss, Z, *, tol: float = 1e-9) -> tupl
     ([1.2, -1.2], [-1.2, 1.2])
     """
     objective, tol = as_objective(objective), as_positive("tol", tol)
-    Z = as_points(Z, "Z").to(objective.plan.device, objective.plan.dtype)
+    Z = as_points(Z, "Z").to(objective.P.device, objective.P.dtype)
     found = objective.evaluate(Z, tol=tol)
     return -found.attraction, found.repulsion

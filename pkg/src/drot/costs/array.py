@@ -205,6 +205,32 @@ class Pairwise:
         rest = mean - w @ mean
         return self.derive(lambda rows: (self.rows(rows) - mean[rows, None]).sub_(rest))
 
+    def columns_times(self, index: Tensor, Y: Tensor) -> Tensor:
+        """A[:, index] Y, (n, k), of a symmetric array, for Y (b, k)."""
+        n = self.shape[0]
+        if 4 * len(index) > n:  # a product is cheaper than a copy of so many rows
+            return self @ Y.new_zeros(n, Y.shape[1]).index_copy_(0, index, Y)
+        step = self.block or max(1, len(index))  # of an array in tiles, a tile at a time
+        parts = zip(index.split(step), Y.split(step), strict=True)
+        return sum((self.rows(some).T @ part for some, part in parts), Y.new_zeros(()))
+
+    def shifted(self, w: Tensor) -> tuple[Pairwise, float, float]:
+        """A - m, the mean m = w^T A w, and a number that no entry of the first exceeds in size."""
+        ends = self.map(lambda _, t: torch.stack([t @ w, t.amax(dim=1), t.amin(dim=1)], dim=1))
+        m = float(w @ ends[:, 0])
+        largest = float((ends[:, 1:].double() - m).abs().max())
+        return self.derive(lambda rows: self.rows(rows) - m), m, largest
+
+    def divided(self, size: float) -> Pairwise:
+        """A / size; of a dense A, which need not be kept, it alone is."""
+        return self.derive(lambda rows: self._evaluate(rows) / size)
+
+    def in_double(self, *, zeros: bool = False) -> Pairwise:
+        """The same numbers in float64, in tiles; with the ``zeros`` that rounding hides."""
+        fine = self.derive(lambda rows: self.with_zeros(self.rows(rows)).double())
+        fine.dtype, fine.block = torch.float64, self.block or tile_rows(self)
+        return fine
+
     @property
     def rounding(self) -> float:
         """What a zero may come to: more than 0 where entries are products of factors."""
@@ -277,13 +303,18 @@ class WithoutDiagonal(Pairwise):
 
     def __init__(self, cost: Pairwise):
         block, symmetric, ranks = cost.block, cost.symmetric, cost.ranks
-        super().__init__(cost.rows, cost.shape, cost, block=block, symmetric=symmetric, ranks=ranks)
+        evaluate, shape = partial(_bare, cost), cost.shape
+        super().__init__(evaluate, shape, cost, block=block, symmetric=symmetric, ranks=ranks)
         if cost.stored is not None:
             self.stored = {**cost.stored, "without_diagonal": torch.tensor(1)}
 
     def rows(self, index: slice | Tensor) -> Tensor:
-        # a copy: the other cost may have kept its array
-        return fill_diagonal(self._evaluate(index).clone(), index, torch.inf)
+        return self._evaluate(index)  # not kept: the other cost may have kept its array
+
+
+def _bare(cost: Pairwise, index: slice | Tensor) -> Tensor:
+    """A copy of some rows of a square cost, infinite on the diagonal."""
+    return fill_diagonal(cost.rows(index).clone(), index, torch.inf)
 
 
 def fill_diagonal(tile: Tensor, rows: slice | Tensor, value: float) -> Tensor:

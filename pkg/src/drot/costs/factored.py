@@ -80,8 +80,11 @@ class Factored(Pairwise):
             self.left - w @ self.left, None if same else self.right - w @ self.right
         )
 
-    def shifted(self, w: Tensor) -> tuple[Factored, float]:
-        """C - m and m, the mean w^T C w.
+    def columns_times(self, index: Tensor, Y: Tensor) -> Tensor:
+        return self.left @ (self.right[index].T @ Y)
+
+    def shifted(self, w: Tensor) -> tuple[Factored, float, float]:
+        """As of any array, and by the factors.
 
         With a and b the means of the factors and A and B what they leave, C is
         A B^T + (A b) 1^T + 1 (B a)^T + a^T b, whose last term is m: it is left out, not cancelled.
@@ -90,7 +93,8 @@ class Factored(Pairwise):
         A, B, one = self.left - a, self.right - b, torch.ones_like(self.left[:, :1])
         left = torch.cat([A, (A @ b)[:, None], one], dim=1)
         right = torch.cat([B, one, (B @ a)[:, None]], dim=1)
-        return self.with_factors(left, right), float(a.double() @ b.double())
+        rest = self.with_factors(left, right)
+        return rest, float(a.double() @ b.double()), rest.bound
 
     @property
     def bound(self) -> float:
@@ -103,8 +107,12 @@ class Factored(Pairwise):
         return 8 * torch.finfo(self.dtype).eps * self.left.shape[1] ** 0.5 * self.bound
 
     def divided(self, size: float) -> Factored:
-        """C / size."""
         return self.with_factors(self.left / size**0.5, self.right / size**0.5)
+
+    def in_double(self, *, zeros: bool = False) -> Pairwise:
+        if zeros:
+            return super().in_double(zeros=True)
+        return self.with_factors(self.left.double(), self.right.double())
 
 
 def gram(X, *, block: Block = None) -> Factored:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from .._core.algebra import ratio, total
-from ..costs.array import Pairwise, tile_rows
+from ..costs.array import Pairwise
 from ..costs.factored import Factored
 from .loss import SQUARE, Loss
 
@@ -100,13 +100,7 @@ class Contraction:
     def columns(self, index: Tensor, Y: Tensor) -> Tensor:
         """C[:, index] Y, (n, k), for Y (b, k)."""
         self.products += len(index) / self.n
-        if isinstance(self.cost, Factored):
-            return self.cost.left @ (self.cost.right[index].T @ Y)
-        if 4 * len(index) > self.n:  # a product is cheaper than a copy of so many rows
-            return self.cost @ Y.new_zeros(self.n, Y.shape[1]).index_copy_(0, index, Y)
-        step = self.cost.block or max(1, len(index))  # of an array in tiles, a tile at a time
-        parts = zip(index.split(step), Y.split(step), strict=True)
-        return sum((self.cost.rows(some).T @ part for some, part in parts), Y.new_zeros(()))
+        return self.cost.columns_times(index, Y)
 
     def f1_times(self, w: Tensor) -> Tensor:
         """f1(C) w, (n,)."""
@@ -182,13 +176,7 @@ def standard(
     """
     if not loss.free:
         return Contraction(cost, structure, loss), SAME
-    if isinstance(cost, Factored):
-        cost, m = cost.shifted(w)
-        largest = cost.bound
-    else:
-        ends = cost.map(lambda _, t: torch.stack([t @ w, t.amax(dim=1), t.amin(dim=1)], dim=1))
-        m = float(w @ ends[:, 0])
-        largest = float((ends[:, 1:].double() - m).abs().max())
+    rest, m, largest = cost.shifted(w)
     other = structure.double() - m if structure is not None else w.new_zeros(1, 1)
     largest = max(largest, float(other.abs().max()))
     limits = torch.finfo(cost.dtype)
@@ -197,21 +185,7 @@ def standard(
     if 0 < largest < LEAST:
         raise ValueError("squares of these similarities underflow; give them in smaller units")
     unit = Unit(m, power_of_2(max(largest, limits.tiny)))
-    seen = (
-        cost.divided(unit.size)
-        if isinstance(cost, Factored)
-        else cost.derive(lambda rows: (cost.rows(rows) - m).div_(unit.size))
-    )
-    return Contraction(seen, (other / unit.size).to(w), loss), unit
-
-
-def in_double(cost: Pairwise, loss: Loss) -> Pairwise:
-    """The same numbers in float64, in tiles: single precision may leave a last value no digit."""
-    if isinstance(cost, Factored) and loss.free:
-        return cost.with_factors(cost.left.double(), cost.right.double())
-    fine = cost.derive(lambda rows: cost.with_zeros(cost.rows(rows)).double())
-    fine.dtype, fine.block = torch.float64, cost.block or tile_rows(cost)
-    return fine
+    return Contraction(rest.divided(unit.size), (other / unit.size).to(w), loss), unit
 
 
 def hard_plan(labels: Tensor, w: Tensor, k: int) -> Tensor:

@@ -17,7 +17,7 @@ from .._core.checks import as_count, as_real
 from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
 from .barycenter import Fitted, Reduced, reassign, reduced_descent
-from .contraction import EMPTY, SAME, Contraction, hard_plan, in_double
+from .contraction import EMPTY, SAME, Contraction, hard_plan
 from .reading import as_cost, as_coupling, as_weights, refuse_distances
 from .search import SemiRelaxedGW, in_turn, multistart
 from .starts import Clusters, HardInit, as_init, starts
@@ -137,7 +137,7 @@ def kernel_kmeans(
     ended = found.certify(tol, on_failure)
     far = problem.half_gradient(found.state).masked_fill(found.state.q == 0, torch.inf)
     labels = torch.where(mass > 0, labels, far.argmin(dim=1))
-    fine = Contraction(in_double(problem.terms.cost, problem.terms.loss))
+    fine = Contraction(problem.terms.cost.in_double())
     exact = Means(fine, w.double(), k).hard(labels).value
     values = (exact, *SAME.objectives(found.ends, found.state.value, exact))
     value, *ends = (x if x < -_ROUNDINGS * rounding else max(x, 0.0) for x in values)

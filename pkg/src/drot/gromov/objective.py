@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .._core.threads import by_size
-from .contraction import Contraction, Problem, in_double, standard
+from .contraction import Contraction, Problem, standard
 from .loss import Loss, LossName
 from .reading import as_coupling, as_terms
 
@@ -73,7 +73,7 @@ def exact_objective(terms: Contraction, T: Tensor) -> float:
     """E_L(T), of what C and Cbar differ by and in float64; infinite as :func:`gw_objective` is."""
     T = T.double()
     w, z = T.sum(dim=1), terms.structure.double()
-    seen, unit = standard(in_double(terms.cost, terms.loss), w, terms.loss, z)
+    seen, unit = standard(terms.cost.in_double(zeros=not terms.loss.free), w, terms.loss, z)
     if bool((seen.forbidden(T) & (T > 0)).any()):
         return math.inf
     return unit.objectives([Problem(seen, w).state(T).value])[0]

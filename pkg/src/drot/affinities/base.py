@@ -17,9 +17,8 @@ from torch import Tensor
 from .._core.algebra import FAR, exp, log_sum_exp
 from .._core.checks import as_square, check_fits, check_non_negative
 from .._core.saving import Saved
-from ..costs.array import Nearest, Pairwise, WithoutDiagonal, as_pairwise, tile_rows
-from ..costs.distances import sqeuclidean, student_cost
-from ..costs.factored import Factored
+from ..costs.array import Pairwise, tile_rows
+from ..costs.stored import restore
 
 AffinityCallback = Callable[[int, float], bool | None]
 NEGATIVE = "{at} of the cost has a negative entry, {entry}; for points pass drot.sqeuclidean(X)"
@@ -141,24 +140,6 @@ def _less(tile: Tensor, rows: slice | Tensor, base: Tensor) -> Tensor:
     tile = tile - (base[rows, None] + base)
     # what is left of a copy's cost is rounding: copies are at 0, as without a shift
     return tile.masked_fill_(tile.abs() <= rounding[rows, None] + rounding, 0.0)
-
-
-def restore(parts: dict[str, Any], block: int | None) -> Pairwise:
-    """Build a cost again from the arrays that a saved result holds."""
-    match parts:
-        case {"without_diagonal": _, **rest}:
-            return WithoutDiagonal(restore(rest, block))
-        case {"values": values, "columns": columns, "m": m}:
-            return Nearest(values, columns, int(m), block)
-        case {"sqeuclidean": x, **rest}:
-            return sqeuclidean(x, rest.get("other"), block=block)
-        case {"student": x, **rest}:
-            return student_cost(x, rest.get("other"), block=block)
-        case {"left": left, **rest}:
-            return Factored(left, block=block, **rest)
-        case {"matrix": matrix}:
-            return as_pairwise(matrix, square=False)
-    raise ValueError(f"no cost is made of the arrays {', '.join(sorted(parts))}")
 
 
 def symmetrize(plan) -> Tensor:

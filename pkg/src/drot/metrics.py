@@ -25,7 +25,7 @@ from ._core.checks import (
     check_squares,
 )
 from ._core.memory import slices
-from .costs.array import Pairwise, as_pairwise, ranks_of, tile_rows
+from .costs.array import UNKEPT, Pairwise, as_pairwise, ranks_of, tile_rows
 from .costs.distances import sqeuclidean
 
 __all__ = [
@@ -421,7 +421,7 @@ def _read(X, Z) -> tuple[Pairwise, Pairwise]:
     x, z = (
         as_pairwise(cloud, name)
         if isinstance(cloud, Pairwise)
-        else sqeuclidean(_as_cloud(cloud, name), block=2**20)
+        else sqeuclidean(_as_cloud(cloud, name), block=UNKEPT)
         for cloud, name in ((X, "X"), (Z, "Z"))
     )
     if x.shape != z.shape:

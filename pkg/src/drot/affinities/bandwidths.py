@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .._core.algebra import FAR, exp
 from .._core.checks import as_positive
-from ..costs.array import Pairwise, tile_rows
+from ..costs.array import Pairwise
 
 Derivatives = tuple[Tensor, Tensor, Tensor]  # values, slopes and curvatures, (b,) each
 Function = Callable[[Tensor, Tensor, Tensor], Derivatives]
@@ -82,7 +82,7 @@ def mean_bandwidth(
     def mean(rows: Callable[[Tensor], Iterable[Tensor]], count: int) -> Tensor:
         """Means over the points of ``count`` numbers of each row, from its costs less the least."""
         total = torch.zeros(count, dtype=torch.float64, device=cost.device)
-        for _, tile in cost.tiles(tile_rows(cost)):
+        for _, tile in cost.working_tiles():
             excess = tile - tile.amin(dim=1, keepdim=True)
             total += torch.stack([part.sum(dtype=torch.float64) for part in rows(excess)])
         return cost.ranks.total(total) / n

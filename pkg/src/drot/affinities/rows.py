@@ -22,7 +22,6 @@ from ..costs.array import (
     as_pairwise,
     check_symmetric,
     fill_diagonal,
-    tile_rows,
 )
 from ..costs.distances import nearest
 from .bandwidths import mean_bandwidth, one_bandwidth, solve_rows
@@ -196,7 +195,7 @@ def entropic_affinity(
     trace: list[float] = []  # largest error over all rows, by iteration
     evaluations = 0
     solved = torch.empty(3, cost.own.stop - cost.own.start, dtype=cost.dtype, device=cost.device)
-    for rows, tile in cost.packed_tiles(tile_rows(cost)):
+    for rows, tile in cost.packed_tiles():
         cheapest, numbers = tile.amin(dim=1), torch.arange(n, device=tile.device)[rows]  # (b,)
         log_eps, log_z, gap, errors, work = solve_rows(tile, xi[rows], numbers, tol, max_iter)
         trace = [max(pair) for pair in zip_longest(trace, errors, fillvalue=0.0)]

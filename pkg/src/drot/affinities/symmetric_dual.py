@@ -25,7 +25,7 @@ from torch import Tensor
 from .._core.algebra import FAR, exp
 from .._core.checks import as_perplexity
 from .._core.run import OnFailure, read_limits
-from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
+from ..costs.array import Pairwise, as_pairwise, check_symmetric
 from .base import less_base
 
 _RANGE = -8.0, 20.0  # log2 of a largest cost that is taken as it is; below, 1 / s^2 overflows
@@ -129,7 +129,7 @@ class Dual:
         alone = torch.arange(len(least), device=least.device)
         if (least >= -rounding).all() and (self.group == alone).all():
             return
-        for rows, tile in self.cost.tiles(tile_rows(self.cost)):
+        for rows, tile in self.cost.working_tiles():
             together = self.group[rows, None] == self.group
             wrong = ((tile <= 0) != together) | (tile < -rounding[rows, None])
             if wrong.any():

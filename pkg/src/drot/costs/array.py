@@ -31,6 +31,7 @@ from .._core.memory import automatic_block, rows_per_tile, slices
 from .._core.ranks import ALONE, Processes, Ranks
 
 Block = int | Literal["auto"] | None
+UNKEPT = 2**31  # the block of an array that is never kept: more rows than any has
 Diagonal = Literal["keep", "drop"]  # the pairs i = j
 
 
@@ -163,6 +164,10 @@ class Pairwise:
         for rows in slices(self.own, min(self.block or n, most or n)):
             yield rows, self.rows(rows)
 
+    def working_tiles(self) -> Iterator[tuple[slice, Tensor]]:
+        """The same in tiles that a core's own cache holds, or that fill a GPU."""
+        return self.tiles(tile_rows(self))
+
     def local(self, rows: slice) -> slice:
         """Where some rows of this process stand among its own."""
         return slice(rows.start - self.own.start, rows.stop - self.own.start, rows.step)
@@ -240,9 +245,9 @@ class Pairwise:
         """Some entries of an array that is not negative, rounding taken for zeros."""
         return entries.masked_fill(entries <= self.rounding, 0) if self.rounding else entries
 
-    def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor]]:
+    def packed_tiles(self) -> Iterator[tuple[slice, Tensor]]:
         """Yield ``(rows, entries)``: (b, k) entries of some rows, all finite ones among them."""
-        return self.tiles(most)
+        return self.working_tiles()
 
 
 def gather(parts: Iterable[Tensor], count: int) -> Tensor:
@@ -268,7 +273,7 @@ def smallest(cost: Pairwise, k: int) -> tuple[Tensor, Tensor]:
     own = cost.own.stop - cost.own.start
     values = torch.empty(own, k, dtype=cost.dtype, device=cost.device)
     columns = torch.empty(own, k, dtype=torch.long, device=cost.device)
-    for rows, tile in cost.tiles(tile_rows(cost)):
+    for rows, tile in cost.working_tiles():
         here = cost.local(rows)
         torch.topk(tile, k, largest=False, out=(values[here], columns[here]))
     return cost.join([values]), cost.join([columns])
@@ -286,8 +291,8 @@ class Nearest(Pairwise):
         super().__init__(evaluate, shape, values, block=block, stored=stored, ranks=ranks)
         self.values, self.columns = values, columns
 
-    def packed_tiles(self, most: int) -> Iterator[tuple[slice, Tensor]]:
-        for rows in slices(self.own, most):
+    def packed_tiles(self) -> Iterator[tuple[slice, Tensor]]:
+        for rows in slices(self.own, tile_rows(self)):
             yield rows, self.values[rows]
 
 

@@ -35,7 +35,7 @@ from .._core.threads import by_size, threads_for
 from ..affinities.base import Affinity
 from ..affinities.rows import entropic_rows
 from ..affinities.symmetric import SymmetricEntropicAffinity, symmetric_entropic_affinity
-from ..costs.array import Pairwise
+from ..costs.array import UNKEPT, Pairwise
 from ..costs.distances import sqeuclidean
 from ..embeddings.place import PLACED
 
@@ -276,7 +276,7 @@ class Estimator(BaseEstimator):
     def _tiles_to(self, points: Tensor, fitted: Tensor) -> Callable[[slice], Tensor]:
         """Tiles of what new points are compared by: here squared distances to the fitted ones."""
         pair = points.expand(2, -1) if len(points) == 1 else points  # of a cost
-        return sqeuclidean(pair, fitted, block=1).rows
+        return sqeuclidean(pair, fitted, block=UNKEPT).rows
 
     def _copies(self, tile: Tensor) -> tuple[Tensor, Tensor]:
         """Which rows are copies of a fitted point, and of which one."""

@@ -17,7 +17,7 @@ from .._core.run import read_limits
 from ..affinities.base import symmetrize
 from ..affinities.rows import entropic_affinity
 from ..affinities.umap import membership_rows, umap_curve, umap_membership
-from ..costs.array import Pairwise, as_pairwise, check_symmetric
+from ..costs.array import UNKEPT, Pairwise, as_pairwise, check_symmetric
 from ..costs.distances import sqeuclidean
 from ..costs.kernels import KernelName
 from ..embeddings.embed import Embedding, MapInit, MapSolver, embed, read_positions
@@ -619,8 +619,7 @@ class CCPCA(BaseEmbedding):
         """Draw the graphs of X (n, p) and embed their components; ``y`` is not used."""
         points, seed = self._read(X), self._drawn_number()
         self._points = points.cpu().numpy()
-        # with a block, tiles are computed when met: nothing of size n x n is kept
-        cost = sqeuclidean(points, block=len(points))
+        cost = sqeuclidean(points, block=UNKEPT)
         affinity = entropic_affinity(cost, perplexity=self.perplexity, diagonal="drop")
         solve = partial(
             ccpca, points, affinity, n_components=self.n_components, prior=self.prior,

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .._core.algebra import total
 from .._core.checks import as_real, check_finite, check_same_device, holds_distances, refuse_entries
-from ..costs.array import Pairwise, as_pairwise, check_symmetric, tile_rows
+from ..costs.array import Pairwise, as_pairwise, check_symmetric
 from .contraction import Contraction, with_rows
 from .loss import SQUARE, Loss, LossName, as_loss
 
@@ -36,7 +36,7 @@ def as_cost(cost, name: str, loss: Loss = SQUARE, *, least: int = 2) -> Pairwise
     cost = as_pairwise(getattr(cost, "plan", cost), name, least=least)
     check_symmetric(cost, name)
     largest, info = 0.0, torch.finfo(cost.dtype)
-    for rows, tile in cost.tiles(tile_rows(cost)) if loss.bounds else ():
+    for rows, tile in cost.working_tiles() if loss.bounds else ():
         out = (tile < loss.low - cost.rounding) | (tile > loss.high + cost.rounding)
         if bool(out.any()):
             i, j = out.nonzero()[0].tolist()

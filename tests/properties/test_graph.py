@@ -9,6 +9,7 @@ import scipy.stats
 import torch
 from drot import expected_graph, sample_graph, sample_graphs
 from drot.graphs import graph_log_normalizer, graph_log_probability, mrf_log_density
+from drot.graphs.priors import log_weights as weights_of
 
 PRIORS = ("binary", "row", "edges")
 
@@ -91,3 +92,11 @@ def test_no_possible_edge(function):
         function(np.full((3, 3), -np.inf), prior="edges")
     assert function(np.full((3, 3), -np.inf), prior="binary") is not None
     assert function(logs, prior="edges") is not None
+
+
+def test_log_weights_are_met_by_row_numbers_too():
+    """As of any array of pairs: the diagonal is at the rows' own numbers."""
+    whole = weights_of(log_weights(4), "row", "drop")
+    some = torch.tensor([3, 1])
+    assert torch.equal(whole.rows(some), whole.dense()[some])
+    assert bool((whole.rows(some)[[0, 1], some] == -math.inf).all())

@@ -26,7 +26,7 @@ from .._core.checks import (
 )
 from .._core.threads import by_size
 from ..affinities.base import Affinity, read_plan
-from ..costs.array import Diagonal, Pairwise, tile_rows
+from ..costs.array import UNKEPT, Diagonal, Pairwise, fill_diagonal, tile_rows
 from .graph import Graph, as_graph
 
 Prior = Literal["binary", "row", "edges"]
@@ -53,18 +53,16 @@ def log_weights(log_kernel, prior: Prior, diagonal: Diagonal) -> Pairwise:
                 "pass the affinity itself, or the logarithm of the weights"
             )
         shape = len(matrix), len(matrix)
-        array = Pairwise(lambda rows: matrix[rows].clone(), shape, matrix, block=1)
+        array = Pairwise(lambda rows: matrix[rows].clone(), shape, matrix, block=UNKEPT)
 
     def evaluate(rows) -> Tensor:
         tile = array.rows(rows)
         if diagonal == "drop":
-            tile.diagonal(rows.start).fill_(-torch.inf)
-        lonely = tile.amax(dim=1) == -torch.inf
-        if prior == "row" and lonely.any():
-            raise ValueError(
-                f"row {rows.start + int(lonely.nonzero()[0])} has no possible edge, but "
-                "prior='row' gives each row one"
-            )
+            fill_diagonal(tile, rows, -torch.inf)
+        lonely = (tile.amax(dim=1) == -torch.inf).nonzero()[:, 0].tolist()
+        if prior == "row" and lonely:
+            i = int(torch.arange(len(tile.T))[rows][lonely[0]])
+            raise ValueError(f"row {i} has no possible edge, but prior='row' gives each row one")
         return tile
 
     return Pairwise(evaluate, array.shape, array, block=tile_rows(array), ranks=array.ranks)

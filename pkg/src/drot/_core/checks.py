@@ -63,7 +63,7 @@ def refuse_other_forms(value, name: str) -> None:
 
 def holds_distances(value) -> bool:
     """Whether it is a cost that this package made of distances."""
-    return bool({"sqeuclidean", "student"} & {*(getattr(value, "stored", None) or ())})
+    return getattr(value, "of_distances", False)
 
 
 def _native(value) -> np.ndarray:

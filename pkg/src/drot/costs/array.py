@@ -76,6 +76,7 @@ class Pairwise:
     """
 
     points: Tensor | None = None
+    of_distances = False  # small where points are near
 
     def __init__(
         self,
@@ -312,6 +313,7 @@ class WithoutDiagonal(Pairwise):
         super().__init__(evaluate, shape, cost, block=block, symmetric=symmetric, ranks=ranks)
         if cost.stored is not None:
             self.stored = {**cost.stored, "without_diagonal": torch.tensor(1)}
+        self.of_distances = cost.of_distances
 
     def rows(self, index: slice | Tensor) -> Tensor:
         return self._evaluate(index)  # not kept: the other cost may have kept its array

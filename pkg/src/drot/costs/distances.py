@@ -171,7 +171,7 @@ def _of_distances(kind: str, X, Y, block: Block) -> Pairwise:
     stored = {kind: x} if y is x else {kind: x, "other": y}
     shape = len(x), len(y)
     cost = Pairwise(evaluate, shape, x, block=block, symmetric=y is x, stored=stored)
-    cost.points = x if y is x else None
+    cost.points, cost.of_distances = x if y is x else None, True
     return cost
 
 

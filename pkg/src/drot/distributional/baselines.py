@@ -260,7 +260,7 @@ def coot_clustering(
 
     found = multistart("coot_clustering", couplings(), descend, lambda at: (at.fall,), max_iter)
     Z = (found.state.Z * unit.size + centre).to(dtype)
-    objective = unit.objectives([found.state.value])[0]
+    objective = unit.objective(found.state.value)
     return found.conclude(
         DistributionalReduction, tol, on_failure, objective, unit,
         Z=Z, plan=found.state.T.to(dtype), structure=Z @ Z.T, products=0.0,

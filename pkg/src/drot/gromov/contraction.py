@@ -152,14 +152,13 @@ class Unit(NamedTuple):
     def entries(self, seen: Tensor) -> Tensor:
         return (seen.double() * self.size + self.offset).to(seen)
 
-    def objectives(self, values: Iterable[float], last=math.nan, exact=0.0) -> tuple[float, ...]:
-        """E_L in the unit of C, size^2 times each of the ``values`` that a descent saw.
+    def objective(self, seen: float, least: float = 0.0) -> float:
+        """E_L in the unit of C, size^2 times what a descent saw; below ``least`` it is rounding."""
+        return max(seen * self.size * self.size, least)
 
-        Of the ``last`` the ``exact`` value is known: it stands in its place, and for smaller ones,
-        which only rounding made so.
-        """
-        seen = ((x, x * self.size * self.size) for x in values)
-        return tuple(exact if x == last else max(value, exact) for x, value in seen)
+    def trace(self, values: Iterable[float], last: float, exact: float) -> tuple[float, ...]:
+        """The same of many, of which the ``last`` is known, ``exact``, and the least."""
+        return tuple(exact if x == last else self.objective(x, exact) for x in values)
 
 
 SAME = Unit()

@@ -139,7 +139,7 @@ def kernel_kmeans(
     labels = torch.where(mass > 0, labels, far.argmin(dim=1))
     fine = Contraction(problem.terms.cost.in_double())
     exact = Means(fine, w.double(), k).hard(labels).value
-    values = (exact, *SAME.objectives(found.ends, found.state.value, exact))
+    values = (exact, *SAME.trace(found.ends, found.state.value, exact))
     value, *ends = (x if x < -_ROUNDINGS * rounding else max(x, 0.0) for x in values)
     return found.course.give(KernelKMeans(labels, value, ends=tuple(ends), **ended))
 

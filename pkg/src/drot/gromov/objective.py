@@ -76,7 +76,7 @@ def exact_objective(terms: Contraction, T: Tensor) -> float:
     seen, unit = standard(terms.cost.in_double(zeros=not terms.loss.free), w, terms.loss, z)
     if bool((seen.forbidden(T) & (T > 0)).any()):
         return math.inf
-    return unit.objectives([Problem(seen, w).state(T).value])[0]
+    return unit.objective(Problem(seen, w).state(T).value)
 
 
 def refuse_infinite(objective: float, loss: Loss) -> None:

@@ -19,7 +19,7 @@ from ..embeddings.descent import ONE_PLACE
 from ..embeddings.embed import MAP_TOL
 from ..gromov.contraction import Contraction
 from ..gromov.objective import exact_objective
-from ..gromov.search import Callback, multistart
+from ..gromov.search import PlanCallback, multistart
 from ..gromov.starts import as_init
 from .problem import Iterate, ProblemOptions, ReductionProblem, make_problem
 from .reduction import Clustering, DistributionalReduction, OutputKernel
@@ -47,7 +47,7 @@ class SearchOptions(SolverOptions, total=False):
     n_starts: int
     tol: float | None
     max_iter: int
-    callback: Callback | None
+    callback: PlanCallback | None
 
 
 TOL = 1e-3  # of positions: few points come to rest
@@ -72,7 +72,7 @@ def distributional_reduction(
     tol: float | None = None,
     max_iter: int = 100,
     random_state: Seed = 0,
-    callback: Callback | None = None,
+    callback: PlanCallback | None = None,
     on_failure: OnFailure = "raise",
 ) -> DistributionalReduction:
     r"""Distributional reduction (DistR): few weighted prototypes in few dimensions.
@@ -179,7 +179,7 @@ def solve(
     where: str, similarity, n_prototypes: int, init, *,
     make: Callable[..., ReductionProblem] = make_problem, descend: bool = True,
     kernel: OutputKernel, n_starts: int, clustering: Clustering, tol: float | None, max_iter: int,
-    random_state: Seed, callback: Callback | None = None, on_failure: OnFailure,
+    random_state: Seed, callback: PlanCallback | None = None, on_failure: OnFailure,
     **options: Unpack[ProblemOptions],
 ) -> DistributionalReduction:  # fmt: skip
     """The lowest end of the descents from all starts; without descents, the lowest start."""
@@ -187,7 +187,7 @@ def solve(
     tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
     # without descents a start is the result: tolerance and iterations are its own
     points_tol, steps = (max(tol, MAP_TOL), _EMBED) if descend else (tol, max_iter)
-    states = starts(
+    states = initial_states(
         problem, init, n_starts, clustering, random_state, descend=descend, tol=tol,
         points_tol=points_tol, steps=steps,
     )  # fmt: skip
@@ -231,7 +231,7 @@ def accept(problem: ReductionProblem, now: Iterate, **block) -> Iterate:
     return new if new.value <= now.value else now
 
 
-def starts(
+def initial_states(
     problem: ReductionProblem, init, n_starts: int, clustering: Clustering, random_state: Seed, *,
     descend: bool, tol: float, points_tol: float, steps: int,
 ) -> Iterator[Iterate]:  # fmt: skip

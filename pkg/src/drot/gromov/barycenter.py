@@ -39,7 +39,7 @@ from .descent import row_moves
 from .loss import LossName, as_loss
 from .objective import exact_objective
 from .reading import as_cost, as_weights
-from .search import Callback, Iterates, SemiRelaxedGW, end_of, in_turn, lower_by, multistart
+from .search import Iterates, PlanCallback, SemiRelaxedGW, end_of, in_turn, lower_by, multistart
 from .starts import Clusters, HardInit, as_init, shuffled, starts
 
 _PAYS = 0.3  # of the best gain of one row: what the moves of several together have to gain
@@ -71,7 +71,7 @@ def srgw_barycenter(
     tol: float | None = None,
     max_iter: int = 1000,
     random_state: Seed = 0,
-    callback: Callback | None = None,
+    callback: PlanCallback | None = None,
     on_failure: OnFailure = "raise",
 ) -> SemiRelaxedBarycenter:
     r"""Solve for the semi-relaxed Gromov-Wasserstein barycentre of a similarity with k points.

@@ -19,7 +19,7 @@ from .._core.saving import Saved
 from .contraction import SAME, SMALL, PlanProblem, Unit
 
 Iterates = Iterator[Any]  # the start first, no gain at the end
-Callback = Callable[[int, float, Tensor], bool | None]
+PlanCallback = Callable[[int, float, Tensor], bool | None]
 
 _STEPS = 500  # that follow a trial, at most
 
@@ -95,7 +95,7 @@ def lower_by(
 
 
 @dataclass
-class Descent:
+class Track:
     """How far a path has come: its last state, and the value of each."""
 
     state: Any = None
@@ -132,7 +132,7 @@ class Multistart:
     ) -> Kind:  # fmt: skip
         """The result: ``objective`` is exact at this end, ``unit`` that of the values."""
         last = self.state.value
-        trace, ends = (unit.objectives(x, last, objective) for x in (self.trace, self.ends))
+        trace, ends = (unit.trace(x, last, objective) for x in (self.trace, self.ends))
         fields |= self.certify(tol, on_failure)
         return self.course.give(kind(objective=objective, trace=trace, ends=ends, **fields))
 
@@ -152,22 +152,22 @@ def multistart(
     ``callback(k, residual, ...)`` hears of each state, once, k counted on over the starts. If it
     returns true, or at an interrupt, the lowest end so far is kept.
     """
-    ends: list[Descent] = []
-    searched: list[Descent] = []
+    ends: list[Track] = []
+    searched: list[Track] = []
 
-    def reach(descent: Descent, state: Any) -> None:
-        descent.state = state
-        descent.trace.append(state.value)
+    def reach(track: Track, state: Any) -> None:
+        track.state = state
+        track.trace.append(state.value)
         course.tell(*report(state))
 
     with Course(where, callback) as course:
         for start in starts:
-            ends.append(Descent())
+            ends.append(Track())
             for state in islice(descend(start), 1 + max_iter):
                 reach(ends[-1], state)
         if search is not None:
             low = min(ends, key=_VALUE)
-            searched.append(Descent(low.state, [*low.trace]))
+            searched.append(Track(low.state, [*low.trace]))
             for state in islice(search(low.state), 1, 2 + max_iter - len(low.trace)):
                 reach(searched[0], state)
     ends = [end for end in ends if end.trace]  # one that was interrupted may have no state yet

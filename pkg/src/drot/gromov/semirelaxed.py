@@ -19,7 +19,7 @@ from .descent import conditional_gradient, mirror_descent, row_moves
 from .loss import LossName
 from .objective import exact_objective, refuse_infinite
 from .reading import as_terms, as_weights
-from .search import Callback, Iterates, SemiRelaxedGW, end_of, in_turn, lower_by, multistart
+from .search import Iterates, PlanCallback, SemiRelaxedGW, end_of, in_turn, lower_by, multistart
 from .starts import ROUGH, Clusters, Init, as_init, match, shuffled, soft_start, starts
 
 Solver = Literal["conditional_gradient", "mirror_descent"]
@@ -44,7 +44,7 @@ def semi_relaxed_gw(
     tol: float | None = None,
     max_iter: int = 10_000,
     random_state: Seed = 0,
-    callback: Callback | None = None,
+    callback: PlanCallback | None = None,
     on_failure: OnFailure = "raise",
 ) -> SemiRelaxedGW:
     r"""Solve the semi-relaxed Gromov-Wasserstein problem of two similarities.

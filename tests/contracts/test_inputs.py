@@ -218,7 +218,7 @@ drot.ccpca(X[:, :1], 2) | drot.umap_membership(C[:2, :2], n_neighbors=3)
 drot.umap_membership(drot.nearest(C, n_neighbors=3), n_neighbors=5)
     :: row 0.*fewer than 4 finite entries
 drot.distributional_reduction(C, 3, init=None) | drot.srgw_barycenter(C, 3, init=None)
-    :: TypeError: ^init is a NoneType; pass '.*, a plan or a res
+    :: TypeError: ^init is of type NoneType; pass '.*, a plan or a res
 drot.srgw_barycenter(1e-170 * C, 3)
     | drot.semi_relaxed_gw(1e-170 * C, 1e-170 * C[:3, :3])
     | drot.gw_objective(1e-170 * C, 1e-170 * C, P / 8)

@@ -480,7 +480,7 @@ def as_objective(objective) -> KernelLoss:
     """Refuse what is no loss, such as the plan that one is made of."""
     if not isinstance(objective, KernelLoss):
         raise TypeError(
-            f"objective is a {type(objective).__name__}, and must be a loss, such as "
+            f"objective is of type {type(objective).__name__}, and must be a loss, such as "
             "drot.SNELoss(plan); of a plan drot.tsne, drot.umap and others make their own"
         )
     return objective

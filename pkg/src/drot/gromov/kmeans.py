@@ -227,7 +227,7 @@ def coarsen(similarity, membership, *, weights: ArrayLike | None = None) -> Coar
     T = as_real(membership, "membership").to(w.device)
     if T.ndim != 2:
         if T.shape != (n,) or not bool(((T >= 0) & (T.frac() == 0)).all()):
-            raise ValueError(f"membership must be {n} whole labels from 0, or an ({n}, k) plan")
+            raise ValueError(f"membership must be {n} whole labels from 0, or a plan of shape ({n}, k)")
         if int(T.max()) >= n:
             raise ValueError(f"membership has the label {int(T.max())}; {n} points have fewer")
         T = hard_plan(T.long(), w, int(T.max()) + 1)

@@ -46,7 +46,7 @@ def as_init(
     plan = getattr(init, "plan", init)
     if not hasattr(plan, "__len__") and not type(plan).__module__.startswith("drot."):
         says = f"pass {', '.join(map(repr, names))}, a plan or a result"
-        raise TypeError(f"init is a {type(init).__name__}; {says}")
+        raise TypeError(f"init is of type {type(init).__name__}; {says}")
     return as_coupling(plan, "init", len(w), k, w, rows=w)
 
 

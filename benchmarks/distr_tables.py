@@ -220,7 +220,7 @@ def problem(name: str, n: int, kind: str, perplexity: int, components: int) -> R
 
 def reduction(C: Tensor, k: int, kind: str, components: int) -> ReductionProblem:
     if kind == "hyperbolic":
-        return HyperbolicProblem(C, k, n_components=components, gamma=SCALE)
+        return HyperbolicProblem(C, k, n_components=components, scale=SCALE)
     return make_problem(C, k, n_components=components, kernel=KERNEL.get(kind, "student"))
 
 

@@ -31,7 +31,7 @@ def test_gradient_and_value(kernel):
     C, w = affinity(10), weights(10)
     T, v = soft(w, 4, 1), 1.5 * cloud(4, 2, 2)
     v[3] = v[2]  # two at one place
-    terms = HyperbolicProblem(C, 4, kernel=kernel, weights=w, gamma=0.7)
+    terms = HyperbolicProblem(C, 4, kernel=kernel, weights=w, scale=0.7)
     c = terms.couple(T)
     found = terms.around(v, c, torch.zeros_like(v))
     Z = to_lorentz(v).numpy()
@@ -132,7 +132,7 @@ def test_no_bandwidth_gives_a_false_certificate(kernel, scale):
         NEAR, 4, n_starts=1, max_iter=10, on_failure="ignore", **options
     )
     assert math.isfinite(found.objective) and bool(hyperbolic.to_poincare(found.Z).isfinite().all())
-    terms = HyperbolicProblem(NEAR, 4, kernel=kernel, gamma=scale)
+    terms = HyperbolicProblem(NEAR, 4, kernel=kernel, scale=scale)
     c = terms.couple(found.plan)
     assert terms.objective(found.Z, c) == pytest.approx(found.objective)
     if found.converged:
@@ -157,7 +157,7 @@ def test_a_narrow_kernel_sees_a_plane():
 @pytest.mark.parametrize("radius, finite", [(170.0, True), (180.0, False), (1e3, False)])
 def test_heights_out_of_range_are_worth_infinity(radius, finite):
     """A line search steps back from there; their means would overflow."""
-    terms = HyperbolicProblem(NEAR, 4, gamma=0.5)
+    terms = HyperbolicProblem(NEAR, 4, scale=0.5)
     x = torch.zeros(4, 2, dtype=torch.float64)
     x[0, 0] = radius / 0.5  # bandwidths
     T = torch.eye(4, dtype=torch.float64).repeat_interleave(5, dim=0) / 20

@@ -211,7 +211,7 @@ def distributional_reduction(
     torch.Size([2, 3])
     """
     check_choice("kernel", kernel, KERNELS)
-    make = partial(HyperbolicProblem, gamma=as_positive("scale", scale))
+    make = partial(HyperbolicProblem, scale=as_positive("scale", scale))
     if not _NARROW <= scale <= _WIDE:
         raise ValueError(
             f"scale={scale:g} must lie from {_NARROW:.0e} to {_WIDE:.0f}: squares of narrower "
@@ -229,12 +229,12 @@ class HyperbolicProblem(ReductionProblem):
     ``residual_at`` (in bandwidths, by ``size``) is small. k-means takes ``cloud``, ``centroids``.
     """
 
-    def __init__(self, *arguments: Any, gamma: float = 1.0, **options: Any):
+    def __init__(self, *arguments: Any, scale: float = 1.0, **options: Any):
         super().__init__(*arguments, **options)
-        self.gamma = gamma
+        self.scale = scale
 
     def log_kernel(self, Z: Tensor) -> Tensor:
-        return -KERNELS[self.kernel].cost(squared_distances(Z[:, 1:]) / self.gamma**2)
+        return -KERNELS[self.kernel].cost(squared_distances(Z[:, 1:]) / self.scale**2)
 
     def around(self, v: Tensor, c: Coupling, x: Tensor, warm: Tensor | None = None) -> Evaluation:
         """E_L by normal coordinates x (k, q) around the space-like parts v; ``warm`` is idle.
@@ -243,7 +243,7 @@ class HyperbolicProblem(ReductionProblem):
         exact by the logarithm of the kernel, then by the chain of the distance.
         """
         x = x.detach().requires_grad_()
-        ends = exponential_map(self.gamma * x, v)
+        ends = exponential_map(self.scale * x, v)
         if not float(ends.detach().norm(dim=1).max()) <= math.sinh(_FAR):
             none = torch.full_like(v, math.nan)  # no residual
             return Evaluation(value=math.inf, attraction=none, repulsion=none)
@@ -267,9 +267,9 @@ class HyperbolicProblem(ReductionProblem):
             for step in lbfgs(objective, torch.zeros_like(v), metric, reach=math.inf):
                 count += 1
                 done = step.found.residual(size, mass) <= tol or count > max_iter
-                if done or (past := self.gamma * float(step.Z.norm(dim=1).max()) > _REACH):
+                if done or (past := self.scale * float(step.Z.norm(dim=1).max()) > _REACH):
                     break
-            v = exponential_map(self.gamma * step.Z, v)
+            v = exponential_map(self.scale * step.Z, v)
             if done or not past:  # where L-BFGS itself ended, nothing is left but rounding
                 return to_lorentz(v)
 
@@ -280,13 +280,13 @@ class HyperbolicProblem(ReductionProblem):
 
     def size(self, Z: Tensor) -> float:
         """Root mean square distance of two points over the square root of 2, as of a plane."""
-        return float((squared_distances(Z[:, 1:]).mean() / 2).sqrt()) / self.gamma
+        return float((squared_distances(Z[:, 1:]).mean() / 2).sqrt()) / self.scale
 
     def initial_positions(self, c: Coupling, rng: np.random.Generator) -> Tensor:
         return self.random_positions(len(c.q), rng)
 
     def random_positions(self, k: int, rng: np.random.Generator) -> Tensor:
-        near = min(1.0, self.gamma)  # of narrower kernels the space is flat
+        near = min(1.0, self.scale)  # of narrower kernels the space is flat
         Z = wrapped_normal(k, n_components=self.n_components, scale=near, random_state=rng)
         return Z.to(self.w.device)
 

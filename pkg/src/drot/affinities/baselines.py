@@ -90,35 +90,35 @@ def symmetric_dual_ascent(
     none = torch.zeros_like(start.eps, dtype=torch.bool)  # no row is pinned
     unit = float(start.eps.mean())
     theta = (start.eps / unit).sqrt().requires_grad_()
-    level = (start.lam / unit).requires_grad_()
+    scaled = (start.lam / unit).requires_grad_()
     seen: list[DualState] = []  # evaluated since the last step
 
     def loss() -> Tensor:
         """Minus the dual function, in units of ``unit``, with its derivatives in place."""
         with torch.no_grad():
-            state = dual.at(theta.square() * unit, level * unit, none)
+            state = dual.at(theta.square() * unit, scaled * unit, none)
             dual.measured(state)
             seen.append(state)
             theta.grad = -2 * theta * (dual.target - state.entropy)
-            level.grad = state.row_sum - 1
+            scaled.grad = state.row_sum - 1
             value, first = state.value, seen[0].value  # of this step
             fair = value >= min(0.0, first) and math.isfinite(state.residual)
             if optimizer == "lbfgs" and not fair:
                 # PyTorch's line search steps back from a wall; it breaks at what is not finite, and
                 # from what is far worse it interpolates a step of next to nothing
                 theta.grad.zero_()
-                level.grad.zero_()
-                return level.new_tensor(torch.finfo(level.dtype).max ** 0.25)
-        return level.new_tensor(-value / unit)
+                scaled.grad.zero_()
+                return scaled.new_tensor(torch.finfo(scaled.dtype).max ** 0.25)
+        return scaled.new_tensor(-value / unit)
 
     engine: torch.optim.Optimizer
     if optimizer == "lbfgs":  # of which a step is several evaluations
         engine = torch.optim.LBFGS(
-            [theta, level], history_size=10, line_search_fn="strong_wolfe",
+            [theta, scaled], history_size=10, line_search_fn="strong_wolfe",
             tolerance_grad=0, tolerance_change=0,
         )  # fmt: skip
     else:
-        engine = torch.optim.Adam([theta, level], lr=learning_rate)
+        engine = torch.optim.Adam([theta, scaled], lr=learning_rate)
 
     def steps() -> Iterator[tuple[DualState, float]]:
         best: DualState | None = None

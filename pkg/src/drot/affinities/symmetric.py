@@ -242,7 +242,7 @@ class _Newton:
 
     def _clipped(self, damping: float) -> Tensor:
         """Newton's step or a damped one, with no gamma falling by more than 70 %."""
-        state, free, least = self.state, self._free(), -_FALL * self.state.gamma
+        state, free, least = self.state, self._movable(), -_FALL * self.state.gamma
         # of the linear solve: convergence of order 1.6, no digit beyond tol
         forcing = min(0.3, max(state.residual**0.6, 0.1 * self.tol / state.residual))
         aim = self._aim() if damping == 0 else self._gradient(state)
@@ -265,13 +265,13 @@ class _Newton:
         dl = torch.where(held, level * dg + (state.gamma + dg) * turn, dl)
         return torch.stack([torch.maximum(dg, least), dl])
 
-    def _free(self) -> Tensor:
+    def _movable(self) -> Tensor:
         """Which gammas and which lams may move, (2, n)."""
         return torch.stack([self.state.gamma > 0, ~self.pinned])
 
     def _gradient(self, state: DualState) -> Tensor:
         slopes = torch.stack([self.dual.target - state.entropy, 1 - state.row_sum])
-        return torch.where(self._free(), slopes, 0.0)
+        return torch.where(self._movable(), slopes, 0.0)
 
     def _gap(self) -> Tensor:
         """Missing log perplexity of each row, made to sum to 1."""

@@ -204,9 +204,6 @@ class Reduced(PlanProblem):
         value = self.constant - total(self.kept(c.M, torch.outer(c.q, c.q)))
         return Fitted(**vars(c), structure=c.means, value=value)
 
-    def hard(self, labels: Tensor) -> Fitted:
-        return self.state(hard_plan(labels, self.w, self.k))
-
     def kept(self, M: Tensor, mass: Tensor) -> Tensor:
         """mass f1(M / mass), entry by entry; 0 for an empty cluster."""
         loss = self.terms.loss
@@ -251,7 +248,7 @@ class Reduced(PlanProblem):
         return torch.where(source == b, 0, 2 * change.sum(dim=(0, 2)) - corners)
 
 
-def reduced_descent(problem: Reduced, state: Fitted, tol: float, parts: bool = True) -> Iterates:
+def reduced_descent(problem: Any, state: Any, tol: float, parts: bool = True) -> Iterates:
     """Conditional gradient: all of the way where that pays, as it does where it is concave.
 
     Otherwise by the best length at the fixed structure, whose objective lies above the reduced
@@ -272,7 +269,7 @@ def reduced_descent(problem: Reduced, state: Fitted, tol: float, parts: bool = T
         state = new
 
 
-def reassign(problem: Reduced, state: Fitted, tol: float) -> Iterates:
+def reassign(problem: Any, state: Any, tol: float) -> Iterates:
     """Move single rows between clusters, the structure following, while that pays.
 
     The change of the reduced objective has a closed form, O(k) for each of the n k candidates.

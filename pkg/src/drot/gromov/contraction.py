@@ -230,9 +230,10 @@ class Known(TypedDict, total=False):
 
 
 class PlanProblem:
-    """A function of the (n, k) plans with row sums w, made of E_L; it has ``half_gradient``."""
+    """A function of the (n, k) plans with row sums w, made of E_L; it has these two."""
 
     half_gradient: Callable[[Any], Tensor]
+    state: Callable[..., Any]  # of a plan
 
     def __init__(self, terms: Contraction, w: Tensor, k: int = 0, **known: Unpack[Known]):
         self.terms, self.w = terms, w
@@ -257,6 +258,10 @@ class PlanProblem:
         slope = total(g * state.T) - total(self.w * least)
         gap = max(2 * slope / self.scale, 0.0)  # in this order what is not a number stays so
         return g, least, labels, gap
+
+    def hard(self, labels: Tensor) -> Any:
+        """Of the plan that sends all of each point to its label."""
+        return self.state(hard_plan(labels, self.w, self.k))
 
     def gap(self, state: Any) -> float:
         """Frank-Wolfe gap max <dE/dT, T - S> over plans S, in units of the scale."""

@@ -16,8 +16,8 @@ from .._core.chance import Seed, as_rng
 from .._core.checks import as_count, as_real
 from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
-from .barycenter import Fitted, Reduced, reassign, reduced_descent
-from .contraction import EMPTY, SAME, Contraction, hard_plan
+from .barycenter import reassign, reduced_descent
+from .contraction import EMPTY, SAME, Contraction, PlanProblem, hard_plan
 from .reading import as_cost, as_coupling, as_weights, refuse_distances
 from .search import SemiRelaxedGW, in_turn, multistart
 from .starts import Clusters, HardInit, as_init, starts
@@ -144,7 +144,17 @@ def kernel_kmeans(
     return found.course.give(KernelKMeans(labels, value, ends=tuple(ends), **ended))
 
 
-class Means(Reduced):
+class Grouped(NamedTuple):
+    """A plan of clusters, with what their means tell of it."""
+
+    T: Tensor  # (n, k)
+    CT: Tensor  # (n, k)
+    q: Tensor  # (k,) column sums
+    squares: Tensor  # (k,) of the means' distances from the origin
+    value: float
+
+
+class Means(PlanProblem):
     """The objective of kernel k-means: for a barycentre's squares, the trace."""
 
     def __init__(self, terms: Contraction, w: Tensor, k: int):
@@ -152,18 +162,17 @@ class Means(Reduced):
         scale = float(w @ own.abs()) or 1.0  # 0 of points in one place
         super().__init__(terms, w, k, constant=float(w @ own), scale=scale, diagonal=own)
 
-    def state(self, T: Tensor, CT: Tensor | None = None) -> Fitted:
-        """Of M and of the structure, the diagonal is all that counts."""
+    def state(self, T: Tensor, CT: Tensor | None = None) -> Grouped:
         CT = self.terms.times(T) if CT is None else CT
-        q, M = T.sum(dim=0), (T * CT).sum(dim=0)
-        return Fitted(T, CT, M, q, ratio(M, q.square()), self.constant - total(ratio(M, q)))
+        q, kept = T.sum(dim=0), (T * CT).sum(dim=0)
+        return Grouped(T, CT, q, ratio(kept, q.square()), self.constant - total(ratio(kept, q)))
 
     def half_gradient(self, state: Any) -> Tensor:
         """Half the squared distances to the means, but for a term of the row, (n, k)."""
         share = ratio(torch.ones_like(state.q), state.q)
-        return state.structure / 2 - state.CT * share
+        return state.squares / 2 - state.CT * share
 
-    def changes(self, state: Fitted, source: Tensor, mass: Tensor) -> Tensor:
+    def changes(self, state: Grouped, source: Tensor, mass: Tensor) -> Tensor:
         """By each move of one point, means following (Hartigan), (n, k)."""
         far = self.diagonal[:, None] + 2 * self.half_gradient(state)
         d, here = mass[:, None], state.q[source, None]
@@ -227,7 +236,9 @@ def coarsen(similarity, membership, *, weights: ArrayLike | None = None) -> Coar
     T = as_real(membership, "membership").to(w.device)
     if T.ndim != 2:
         if T.shape != (n,) or not bool(((T >= 0) & (T.frac() == 0)).all()):
-            raise ValueError(f"membership must be {n} whole labels from 0, or a plan of shape ({n}, k)")
+            raise ValueError(
+                f"membership must be {n} whole labels from 0, or a plan of shape ({n}, k)"
+            )
         if int(T.max()) >= n:
             raise ValueError(f"membership has the label {int(T.max())}; {n} points have fewer")
         T = hard_plan(T.long(), w, int(T.max()) + 1)

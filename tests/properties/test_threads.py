@@ -150,7 +150,7 @@ def test_first_argument_by_name_or_place():
 
 
 def test_every_solver_decides():
-    """What iterates up to a `max_iter`, and each estimator's `fit`."""
+    """What iterates up to a `max_iter`, each estimator's `fit`, and passes over all pairs."""
     solvers = [
         getattr(faults.thing(name), "fit", faults.thing(name))
         for name in faults.ROWS
@@ -159,3 +159,10 @@ def test_every_solver_decides():
     assert len(solvers) > 25
     deciders = by_size(len).__code__, drot.tsne.__code__
     assert [f.__qualname__ for f in solvers if f.__code__ not in deciders] == []
+    passes = (
+        drot.expected_graph, drot.coupling_loss, drot.nearest, drot.neighborhood_preservation,
+        drot.graphs.graph_log_probability, drot.graphs.graph_log_normalizer,
+        drot.metrics.neighborhood_curve, drot.embeddings.attraction_repulsion,
+        drot.hyperbolic.distances,
+    )  # fmt: skip
+    assert [f.__qualname__ for f in passes if f.__code__ not in deciders] == []

@@ -23,6 +23,7 @@ from ._core.algebra import ratio
 from ._core.chance import Seed, as_rng
 from ._core.checks import as_count, as_points, as_positive, check_choice
 from ._core.options import takes_options_of
+from ._core.threads import by_size
 from .costs.kernels import KERNELS, KernelName
 from .distributional.loss import kernel_structure, value_at
 from .distributional.problem import ReductionProblem
@@ -40,6 +41,7 @@ _OFF = 1e-4  # the sheet, in squares of the height
 _REACH = 8.0  # of normal coordinates, before new ones: each time L-BFGS forgets its pairs
 
 
+@by_size
 def distances(Z) -> Tensor:
     r"""Hyperbolic distances between points in Lorentz coordinates.
 

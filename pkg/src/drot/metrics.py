@@ -25,6 +25,7 @@ from ._core.checks import (
     check_squares,
 )
 from ._core.memory import slices
+from ._core.threads import by_size
 from .costs.array import UNKEPT, Pairwise, as_pairwise, ranks_of, tile_rows
 from .costs.distances import sqeuclidean
 
@@ -295,6 +296,7 @@ class NeighborhoodCurve:
         return float((weights * self.values).sum() / weights.sum())
 
 
+@by_size
 def neighborhood_preservation(X, Z, n_neighbors: int) -> float:
     r"""Neighbourhood preservation: share of K nearest neighbours kept, with chance at 0.
 
@@ -355,6 +357,7 @@ def neighborhood_preservation(X, Z, n_neighbors: int) -> float:
     return _rescale(int(ranks_of(x, z).total(common)) / (n * K), K, n)
 
 
+@by_size
 def neighborhood_curve(X, Z) -> NeighborhoodCurve:
     r"""Neighbourhood preservation at every scale: :math:`R_n(K)` for all K at once.
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_count, as_points, check_finite, check_same_device, check_squares
+from .._core.threads import by_size
 from .array import Block, Nearest, Pairwise, as_pairwise, fill_diagonal, smallest
 
 PairFunction = Callable[[Tensor, Tensor], Tensor]
@@ -217,6 +218,7 @@ def _tile(
     return tile.log1p_() if kind == "student" else tile
 
 
+@by_size
 def nearest(cost, *, n_neighbors: int) -> Pairwise:
     r"""Nearest neighbours: keep the cheapest entries of each row, the others cost infinity.
 

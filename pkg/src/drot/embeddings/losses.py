@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from .._core.checks import as_points, as_positive, as_real, check_choice, check_finite, check_fits
+from .._core.threads import by_size
 from ..affinities.base import symmetrize
 from ..affinities.rows import EntropicAffinity
 from ..affinities.sinkhorn import balance
@@ -486,6 +487,7 @@ def as_objective(objective) -> KernelLoss:
     return objective
 
 
+@by_size
 def attraction_repulsion(objective: KernelLoss, Z, *, tol: float = 1e-9) -> tuple[Tensor, Tensor]:
     r"""Split the forces on the points of an embedding into attraction and repulsion.
 

@@ -83,6 +83,7 @@ def _rates(tile: Tensor, most: float) -> Tensor:
     return torch.nn.functional.softplus(tile.double(), 1, _SURE).clamp_max_(most)
 
 
+@by_size
 def expected_graph(log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop") -> Tensor:
     r"""Expected adjacency matrix of the random graph, entry by entry.
 
@@ -126,6 +127,7 @@ def expected_graph(log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "dr
     return weights.map(lambda rows, tile: (tile.double() - shift[rows]).exp().to(weights.dtype))
 
 
+@by_size
 def graph_log_normalizer(log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop") -> float:
     r"""Log normalising constant: sum of :math:`\Omega(W) \prod w_{ij}^{W_{ij}}` over all graphs.
 
@@ -170,6 +172,7 @@ def _log_normalizer(weights: Pairwise, prior: Prior) -> float:
     return float(totals.sum())
 
 
+@by_size
 def graph_log_probability(
     graph, log_kernel, *, prior: Prior = "row", diagonal: Diagonal = "drop"
 ) -> float:
@@ -384,6 +387,7 @@ def _heads(weights: Pairwise, prior: Prior, tails: np.ndarray, chances: np.ndarr
     return weights.ranks.total(torch.from_numpy(heads).to(device)).cpu().numpy()
 
 
+@by_size
 def coupling_loss(plan, log_kernel, *, prior: Prior, diagonal: Diagonal = "drop") -> Tensor:
     r"""Graph-coupling loss: the cross-entropy of the random graphs of two clouds.
 

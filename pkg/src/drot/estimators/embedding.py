@@ -34,7 +34,7 @@ METRICS = (
     "euclidean", "precomputed", "manhattan", "cosine", "correlation", "chebyshev", "canberra",
     "braycurtis", "hamming",
 )  # fmt: skip
-_ANY = 1 - torch.eye(2)  # a plan; times next to nothing, one for any weight of the repulsion
+_ANY = 1 - torch.eye(2)  # a plan of two points
 
 
 @dataclass(eq=False, repr=False)
@@ -63,7 +63,7 @@ class EmbeddingEstimator(BaseEmbedding):
         tol = self._tol if self.tol is None else self.tol
         read_limits(tol, self.max_iter, "ignore", points.dtype)
         as_count("n_components", self.n_components, 1)
-        self._objective(_ANY.to(points) * (1e-12 if hasattr(self, "repulsion") else 1))
+        self._check_options(points)
         self._points = points.cpu().numpy()
         cost = self._distances(points)
         init, plan = self._init(points, cost, seed), self._plan(cost)
@@ -85,6 +85,12 @@ class EmbeddingEstimator(BaseEmbedding):
 
     def _objective(self, plan) -> KernelLoss:
         raise NotImplementedError
+
+    def _check_options(self, like: Tensor) -> None:
+        """Refuse options of the objective before there is a plan: with the weights of two points,
+        next to nothing where a repulsion must be above them.
+        """
+        self._objective(_ANY.to(like) * (1e-12 if hasattr(self, "repulsion") else 1))
 
     def _keep(self, found: Embedding) -> None:
         self.result_: Embedding = found

@@ -67,7 +67,7 @@ class Unrolled(SNEkhornLoss):
             if residual <= tol:
                 break
             f = (f + image) / 2
-        pull, push = (self.plan * C).sum(), 2 * f.sum()
+        pull, push = (self.P.matrix * C).sum(), 2 * f.sum()
         attract, repel = (torch.autograd.grad(x, leaf, retain_graph=True)[0] for x in (pull, push))
         return Evaluation(
             value=float(pull - push),

@@ -575,7 +575,7 @@ unknown name :: AnyError: NAME :: "nonsense"
 unknown name :: NAME='nonsense' cannot be used :: "nonsense"
 no float64 :: NAME='mps' has no float64, .*; pass None for the CPU :: "mps"
 [objective]
-no loss :: TypeError: NAME is a \w+Affinity, and must :: drot.gaussian_affinity(COST, bandwidth=1)
+no loss :: TypeError: NAME is of type \w+Affinity, and :: drot.gaussian_affinity(COST, bandwidth=1)
 [function]
 no function :: TypeError: NAME must be a function of two .*; got (3|None) :: 3 | None
 [callback]

@@ -72,18 +72,6 @@ def test_light_points_are_in_the_clusters_of_their_likes():
     assert bool((labels == labels[:, :1]).all()) and int(labels[0, 0] + labels[1, 0]) == 1
 
 
-@pytest.mark.parametrize(
-    ("entry", "normalization", "least"),
-    [(0.0, "sum", 0), (0.0, "none", 1 / 3), (-1.0, "sum", 1), (-1.0, "none", 2)],
-)
-def test_similarities_of_which_nothing_pulls(entry, normalization, least):
-    """Under the square loss none of the entries need be positive: positions go far apart."""
-    ask = {"loss": "square", "normalization": normalization, "random_state": 0}
-    C = np.full((9, 9), entry)
-    found = drot.distributional_reduction(C, 3, clustering="kmeans", n_starts=1, **ask)
-    assert found.objective == pytest.approx(least, abs=2e-3) and found.Z.isfinite().all()
-
-
 def test_no_objective_is_below_0():
     """It is a divergence: what rounding takes from 0 is none of it."""
     ask = {"n_starts": 1, "clustering": "kmeans", "random_state": 0}

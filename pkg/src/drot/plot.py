@@ -76,6 +76,8 @@ def draw_graph(
     *,
     color=None,
     cmap: str = "viridis",
+    vmin: float | None = None,
+    vmax: float | None = None,
 ) -> PathCollection:
     """Draw a weighted graph in the plane: points, and edges as dark as their weight.
 
@@ -87,7 +89,7 @@ def draw_graph(
         Read as symmetric: an edge shows the mean of its two directions. The darkest edge is
         the heaviest one off the diagonal; edges below a thousandth of it are left out.
     color : array_like, shape (n,), optional
-        One value per point, shown through ``cmap``.
+        One value per point, shown through ``cmap`` between ``vmin`` and ``vmax``.
 
     Returns
     -------
@@ -123,7 +125,7 @@ def draw_graph(
     ax.add_collection(LineCollection(list(edges), colors=shades, linewidths=0.9, zorder=1))
     shown: dict[str, Any] = {"c": COLORS[0]}
     if color is not None:
-        shown = {"c": np.asarray(color), "cmap": cmap}
+        shown = {"c": np.asarray(color), "cmap": cmap, "vmin": vmin, "vmax": vmax}
     points = ax.scatter(
         X[:, 0], X[:, 1], s=26, edgecolors="white", linewidths=0.5, zorder=2, **shown
     )

@@ -460,7 +460,7 @@ not symmetric :: must be symmetric;.*entries \(\d, \d\) and \(\d, \d\) :: lopsid
 drot graph :: TypeError: NAME is of type Graph, no array; pass its dense\(\)$ :: DRAWN
 negative :: NAME.*negative :: put(v, -0.25)
 [graph < cost]
-a cost :: NAME holds distances, small where :: COST
+a cost :: NAME holds distances, small where .*; pass an affinity of it$ :: COST
 negative :: (NAME.* negative.*-0\.25.*|it has -0.25 at )(row 2, column 1|\(2, 1\)) :: put(v, -0.25)
 [symmetric_plan < cost]
 a cost :: AnyError: NAME (holds|is of type).*; pass an affinity of it\b :: COST

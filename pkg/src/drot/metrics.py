@@ -278,8 +278,8 @@ def _joint(T: np.ndarray, classes: np.ndarray) -> np.ndarray:
 class NeighborhoodCurve:
     """:math:`R_n(K)` for every K, and its area."""
 
-    overlap: Tensor  # (n - 2,) Q_n(K) for K = 1, ..., n - 2, between 0 and 1
-    values: Tensor  # (n - 2,) R_n(K)
+    overlap: Tensor  #: (n - 2,) Q_n(K) for K = 1, ..., n - 2, between 0 and 1
+    values: Tensor  #: (n - 2,) R_n(K)
 
     def __repr__(self) -> str:
         return f"NeighborhoodCurve({len(self.values) + 2} points, area={self.area:.3f})"

@@ -132,10 +132,8 @@ def check_square(matrix: Tensor, name: str, least: int = 1) -> None:
 def as_square(value, name: str, least: int = 1) -> Tensor:
     """A finite (n, n) array that is no cost: a matrix, or what has one as ``dense()``."""
     if holds_distances(value):
-        says = (
-            "holds distances, small where points are near; pass an affinity of it, or drot.gram(X)"
-        )
-        raise ValueError(f"{name} {says}")
+        says = f"{name} holds distances, small where points are near; pass an affinity of it"
+        raise ValueError(says + ", or drot.gram(X)" * (name == "similarity"))
     matrix = as_real(value.dense() if hasattr(value, "dense") else value, name)
     check_square(matrix, name, least)
     check_finite(matrix, name)

@@ -121,10 +121,10 @@ class Estimator(BaseEstimator):
         if isinstance(X, Affinity) and getattr(self, "similarity", None) == "precomputed":
             X = X.plan
         if isinstance(X, Pairwise | Affinity):
+            cure = "drot.tsne" if isinstance(X, Affinity) else "drot.entropic_affinity"
             raise TypeError(
                 f"{type(self).__name__} takes an array of points, and makes its cost itself; got "
-                f"{X!r}; pass the points, or give it to a function such as "
-                "drot.entropic_affinity or drot.tsne"
+                f"{X!r}; pass the points, or give it to a function such as {cure}"
             )
         refuse_other_forms(X, "X")
         check_callback(self.callback)

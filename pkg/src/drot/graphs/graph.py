@@ -39,8 +39,8 @@ class Graph:
     """
 
     n: int  #: Number of nodes.
-    edges: Tensor  #: (2, m) int64, each edge once: from ``edges[0]`` to ``edges[1]``.
-    weights: Tensor  #: (m,) positive, float: the number of times the edge counts.
+    edges: Tensor  #: (2, m) int64, each edge once, from ``edges[0]`` to ``edges[1]``.
+    weights: Tensor  #: (m,) positive, float; the number of times the edge counts.
 
     def __post_init__(self):
         n = as_count("n", self.n, 1)

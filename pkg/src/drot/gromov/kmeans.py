@@ -28,12 +28,12 @@ _ROUNDINGS = 16  # of the terms, below 0: where these take an objective it is 0
 class KernelKMeans(NamedTuple):
     """Clusters in the space where the similarity is an inner product."""
 
-    labels: Tensor  # (n,) int64
-    objective: float  # sum_i w_i |phi_i - mean of its cluster|^2
-    n_iter: int  # of the best start
-    ends: tuple[float, ...]  # the objective reached from each start
-    residual: float  # what `tol` bounded: the most that one point's move would gain, as a share
-    converged: bool
+    labels: Tensor  #: (n,) int64
+    objective: float  #: sum of the squared distances to the mean of the cluster, by weight
+    n_iter: int  #: iterations of the best start
+    ends: tuple[float, ...]  #: the objective reached from each start
+    residual: float  #: what ``tol`` bounded, the share that one point's move would gain at most
+    converged: bool  #: whether it is within ``tol``
 
 
 @by_size
@@ -186,9 +186,9 @@ class Means(PlanProblem):
 class Coarsening(NamedTuple):
     """A graph whose nodes are clusters of another's."""
 
-    structure: Tensor  # (k, k) Cbar, the weighted mean of C between clusters
-    weights: Tensor  # (k,) q, mass of each cluster
-    normalized: Tensor  # (k, k) diag(q)^1/2 Cbar diag(q)^1/2
+    structure: Tensor  #: (k, k) Cbar, the weighted mean of C between clusters
+    weights: Tensor  #: (k,) q, mass of each cluster
+    normalized: Tensor  #: (k, k) diag(q)^1/2 Cbar diag(q)^1/2
 
 
 @by_size

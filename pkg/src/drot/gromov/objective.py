@@ -137,8 +137,8 @@ def gw_gradient(cost_x, cost_z, plan, *, loss: LossName = "square") -> Tensor:
 class GromovMonge(NamedTuple):
     """The best one-to-one matching."""
 
-    value: float  # mean of L over the n^2 pairs: E_L at the plan P_sigma / n
-    permutation: Tensor  # (n,) point i of cost_x goes to point permutation[i] of cost_z
+    value: float  #: mean of L over the n^2 pairs, which is E_L at the plan P_sigma / n
+    permutation: Tensor  #: (n,) point i of cost_x goes to point permutation[i] of cost_z
 
 
 @by_size

@@ -24,10 +24,10 @@ from .principal import pca, pca_start
 class ConnectedPCA(Saved):
     """A PCA of component means, averaged over random graphs."""
 
-    Z: Tensor  # (n, q) principal components of the averaged means, in the unit of X
-    means: Tensor  # (n, p) average over the graphs of each point's component mean
-    n_connected: Tensor  # (N,) int64, components of each graph
-    standard_error: float  # of `means`: root mean square, as a share of their spread
+    Z: Tensor  #: (n, q) principal components of the averaged means, in the unit of X
+    means: Tensor  #: (n, p) average over the graphs of each point's component mean
+    n_connected: Tensor  #: (N,) int64, components of each graph
+    standard_error: float  #: of ``means``, the root mean square as a share of their spread
 
     def __repr__(self) -> str:
         n, q = self.Z.shape

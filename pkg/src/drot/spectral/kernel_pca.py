@@ -17,9 +17,9 @@ from .._core.threads import by_size
 class SpectralEmbedding:
     """Coordinates from the leading eigenvectors of a kernel."""
 
-    Z: Tensor  # (n, q), centred; column k has the k-th largest eigenvalue as squared length
-    eigenvalues: Tensor  # (q,) of the centred kernel, decreasing; negative ones count as 0 in Z
-    weights: Tensor  # (n,) the point masses in which lengths and means are taken
+    Z: Tensor  #: (n, q), centred; column k has the k-th largest eigenvalue as squared length
+    eigenvalues: Tensor  #: (q,) of the centred kernel, decreasing; negative ones count as 0 in Z
+    weights: Tensor  #: (n,) the point masses in which lengths and means are taken
 
     def __repr__(self) -> str:
         values = ", ".join(f"{value:.3g}" for value in self.eigenvalues)

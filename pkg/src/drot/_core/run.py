@@ -43,9 +43,10 @@ def read_limits(
 class Course:
     """An iteration as it goes, and where it ended.
 
-    Who looks on hears of each iterate, and may end the run, as the keyboard may: either leaves the
-    ``with`` block that it is in. The start is number ``first``: 1 where it counts as one. At an
-    interrupt before there is a start, nothing is kept; else :meth:`give` sends it on.
+    It is a ``with`` block: :meth:`tell` reports each iterate to the callback, which ends the run,
+    and so leaves the block, if it returns true. An interrupt from the keyboard leaves it, too, and
+    is raised again with the result by :meth:`give`; before the start it passes through. The start
+    has the number ``first``: 1 where it counts as an iteration.
     """
 
     state: Any  # the last

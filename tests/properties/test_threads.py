@@ -68,7 +68,7 @@ def test_the_numbers_are_given_back(three, error):
             raise error
 
     with pytest.raises(error):
-        drot.snekhorn(plan, callback=callback)
+        drot.embed(drot.SNEkhornLoss(plan), callback=callback)
     assert set(seen) == {(1,) * len(three)} and now() == three
 
 
@@ -158,7 +158,8 @@ def test_every_solver_decides():
     ]
     assert len(solvers) > 25
     deciders = by_size(len).__code__, drot.tsne.__code__
-    assert [f.__qualname__ for f in solvers if f.__code__ not in deciders] == []
+    others = [f.__qualname__ for f in solvers if f.__code__ not in deciders]
+    assert others == ["embed"]  # which has no frame for it: its callback heard one thread above
     passes = (
         drot.expected_graph, drot.coupling_loss, drot.nearest, drot.neighborhood_preservation,
         drot.graphs.graph_log_probability, drot.graphs.graph_log_normalizer,

@@ -2,7 +2,7 @@ r"""Embeddings: minimise an objective over the positions of points (Chapter 5 an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypedDict, get_args
 
@@ -11,10 +11,10 @@ from torch import Tensor
 
 from .._core.algebra import radius
 from .._core.chance import Seed
-from .._core.checks import as_count, as_points, as_positive, check_choice
+from .._core.checks import as_count, as_points, as_positive, check_callback, check_choice
 from .._core.run import OnFailure, iterate, read_limits
 from .._core.saving import Saved
-from .._core.threads import by_size
+from .._core.threads import threads_for
 from .descent import ONE_PLACE, Evaluation, Step, adam, lbfgs, metric_of
 from .losses import KernelLoss, as_objective
 from .starts import START_SPREAD, at_scale, random_start, spectral_start, with_noise
@@ -72,7 +72,6 @@ class Options(TypedDict, total=False):
     on_failure: OnFailure
 
 
-@by_size
 def embed(
     objective: KernelLoss,
     init: MapInit = "spectral",
@@ -183,6 +182,7 @@ def embed(
     rate = as_positive("learning_rate", objective.rate if learning_rate is None else learning_rate)
     tol = MAP_TOL if tol is None else tol
     tol, max_iter = read_limits(tol, max_iter, on_failure, objective.P.dtype)
+    check_callback(callback)
     passes, products = [], []  # of each evaluation, line search included
     values: list[float] = []
 
@@ -194,7 +194,12 @@ def embed(
         products.append(found.products)
         return found
 
-    def steps() -> Iterator[tuple[Step, float, Tensor, float]]:
+    def measured(step: Step) -> tuple[Step, float, Tensor, float]:
+        values.append(step.found.value)
+        residual = step.found.residual(radius(step.Z), objective.mass)
+        return step, residual, step.Z, values[-1]
+
+    with threads_for(objective.n**2):  # as by_size does, without its frame
         Z = _start(objective, init, n_components, random_state)
         if not isinstance(init, Embedding) or radius(Z) <= ONE_PLACE:
             Z = at_scale(Z, lambda Z: evaluate(Z, None).value)
@@ -203,17 +208,13 @@ def embed(
             path = adam(evaluate, Z, rate)
         else:
             path = lbfgs(evaluate, Z, metric_of(objective.weights))
-        for step in path:
-            values.append(step.found.value)
-            residual = step.found.residual(radius(step.Z), objective.mass)
-            yield step, residual, step.Z, values[-1]
-
-    run = iterate("embed", steps(), tol, max_iter, callback, on_failure)
+        run = iterate("embed", map(measured, path), tol, max_iter, callback, on_failure)
+        constant = objective.constant
     Z, found = run.state.Z - run.state.Z.mean(dim=0), run.state.found
     result = Embedding(
         Z=Z,
         value=found.value,
-        kl=found.value + objective.constant,
+        kl=found.value + constant,
         dual=found.dual,
         growth=-float((found.gradient * Z).sum()) / objective.mass,
         passes=float(sum(passes)),

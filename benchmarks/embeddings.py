@@ -56,7 +56,7 @@ class Unrolled(SNEkhornLoss):
     def evaluate(self, Z: Tensor, *, warm: Tensor | None = None, tol: float = 1e-6) -> Evaluation:
         leaf = Z.clone().requires_grad_()
         D = (leaf[:, None] - leaf).square().sum(dim=2)
-        C = D if self.kernel == "gaussian" else torch.log1p(D)
+        C = D if self.kernel.flat else torch.log1p(D)
         f = torch.zeros_like(Z[:, 0]) if warm is None else warm
         products = 0
         while True:

@@ -20,11 +20,9 @@ OFF = ~torch.eye(12, dtype=torch.bool)
 def log_kernel(loss, Z: torch.Tensor) -> torch.Tensor:
     """-C, dense and differentiable, as the formulas say."""
     d2 = (Z[:, None] - Z[None]).square().sum(dim=2)
-    if loss.kernel == "gaussian":
+    curve = loss.kernel
+    if curve.flat:
         return -d2
-    if loss.kernel == "student":
-        return -torch.log(1 + d2)
-    curve = loss.profile
     return -(math.log(curve.a) + curve.b * torch.log(d2 + curve.guard))
 
 

@@ -91,7 +91,7 @@ def test_curves_of_any_steepness(b, scale):
     if b * np.log(1e-3) < -637:
         with pytest.raises(ValueError, match=r"curve.s a 0.001\^b is below .* smaller b"):
             BernoulliLoss(P, "curve", b=b)
-        assert BernoulliLoss(P, "student", b=b).profile.b == 1  # which does not use it
+        assert BernoulliLoss(P, "student", b=b).kernel == STUDENT  # which does not use it
         return
     found = BernoulliLoss(P, "curve", b=b).evaluate(Z)
     assert found.value == pytest.approx(value, rel=1e-12)

@@ -14,6 +14,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from .._core.checks import check_choice
+
 KernelName = Literal["gaussian", "student"]
 
 
@@ -26,6 +28,11 @@ class Kernel:
     """A cost C of squared distances u, any smooth function that grows, from C(0) on."""
 
     flat = False  # whether the slope is 1
+
+    @property
+    def slope_is_kernel(self) -> bool:
+        """Whether C' = K, so that who has the one has the other."""
+        return False
 
     def cost(self, u: Tensor) -> Tensor:
         """C(u)."""
@@ -40,6 +47,7 @@ class Kernel:
         raise TypeError(f"{type(self).__name__} has no curvature")
 
 
+@dataclass(frozen=True)
 class Gaussian(Kernel):
     """C = u."""
 
@@ -63,6 +71,10 @@ class Curve(Kernel):
     b: float = 1.0
     guard: float = 1.0
 
+    @property
+    def slope_is_kernel(self) -> bool:
+        return self.a == self.b == 1
+
     def cost(self, u: Tensor) -> Tensor:
         if self == STUDENT:
             return torch.log1p(u)
@@ -77,3 +89,11 @@ class Curve(Kernel):
 
 STUDENT = Curve()
 KERNELS: dict[str, Kernel] = {"gaussian": Gaussian(), "student": STUDENT}
+
+
+def as_kernel(kernel: str | Kernel) -> Kernel:
+    """The kernel of a name."""
+    if not isinstance(kernel, Kernel):
+        check_choice("kernel", kernel, KERNELS)
+        kernel = KERNELS[kernel]
+    return kernel

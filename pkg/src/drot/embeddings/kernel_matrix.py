@@ -84,15 +84,16 @@ class KernelMatrix:
 class TiledKernel(KernelMatrix):
     """A kernel whose rows are computed whenever they are met, or met once and ``kept``.
 
-    ``kept``, memory for K (n, n), is given where the plan is kept too, and the slope is K or 1.
+    ``kept``, memory for K (n, n), is given where the plan is kept too, and the slope is K or 1:
+    forces ask for no distance then.
     ``self_pairs`` says whether the pairs i = j count, ``symmetric`` whether P and Q are.
     """
 
     def __init__(
-        self, Z: Tensor, P: Plan, profile: Kernel, kept: Tensor | None, *,
+        self, Z: Tensor, P: Plan, kernel: Kernel, kept: Tensor | None, *,
         self_pairs: bool, symmetric: bool,
     ):  # fmt: skip
-        self.Z, self.P, self.profile, self.kept = Z, P, profile, kept
+        self.Z, self.P, self.kernel, self.kept = Z, P, kernel, kept
         self.self_pairs, self.symmetric = self_pairs, symmetric
         self.passes = 0.0 if kept is None else 1.0
         self.shift: Tensor = torch.zeros_like(Z[:, 0])
@@ -124,7 +125,7 @@ class TiledKernel(KernelMatrix):
 
         Those of P, if given, add <P, C> to the value.
         """
-        of, b = self.profile, rows.stop - rows.start
+        of, b = self.kernel, rows.stop - rows.start
         cost, gap = self._work[:2, :b]
         first, *others = self._columns
         torch.sub(first[rows, None], first, out=cost).square_()
@@ -144,11 +145,11 @@ class TiledKernel(KernelMatrix):
             exp(K, out=K)
         else:
             slope = torch.reciprocal(cost.add_(of.guard), out=K)
-            if (of.a, of.b) != (1, 1):
+            if not of.slope_is_kernel:
                 cost.log_().mul_(of.b).add_(math.log(of.a))
                 K = exp(cost, -1, out=self._work[2, :b])
                 slope.mul_(of.b)
-            elif P is not None:  # the kernel is 1 / (guard + d^2), the slope too
+            elif P is not None:
                 cost.log_()
             if not self.self_pairs:
                 K.diagonal(rows.start).zero_()
@@ -164,9 +165,9 @@ class TiledKernel(KernelMatrix):
         for rows, P in self.P.tiles():
             if self.kept is None:
                 slope, K = self._tile(rows, P)
-            else:  # Student's slope is the kernel
+            else:
                 K = self.kept[rows]
-                slope = None if self.profile.flat else K
+                slope = None if self.kernel.flat else K
             pull, push = self._work[0, : len(P)], self._work[3, : len(P)]
             Q, more = normalizer.rows(K, rows, push)
             self.value += more

@@ -193,11 +193,11 @@ class CurvePairs(KernelMatrix):
     edge, w = a (|z_i - z_j|^2 + guard)^b, of points Z (n, 2): each pair is normalised alone.
     """
 
-    def __init__(self, Z: Tensor, P: Tensor, profile: Curve):
+    def __init__(self, Z: Tensor, P: Tensor, kernel: Curve):
         columns, values = Z.detach().T.contiguous().numpy(), np.empty((2, len(Z)))
         self.out = torch.empty(4, len(Z), dtype=Z.dtype)
-        of = astuple(profile)  # a, b, guard
-        _over_rows(_join, len(Z), P.numpy(), *columns, *of, *values, self.out.numpy())
+        curve = astuple(kernel)  # a, b, guard
+        _over_rows(_join, len(Z), P.numpy(), *columns, *curve, *values, self.out.numpy())
         self.value, self.apart = values.sum(axis=1)
 
     def forces(self, normalizer: Normalizer) -> tuple[float, Tensor, Tensor]:

@@ -14,7 +14,6 @@ attract, points that Q holds together repel.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import astuple
 from functools import cached_property
 from typing import Literal, get_args
@@ -28,7 +27,7 @@ from ..affinities.base import symmetrize
 from ..affinities.rows import EntropicAffinity
 from ..affinities.sinkhorn import balance
 from ..costs.array import Diagonal, Nearest, Pairwise
-from ..costs.kernels import KERNELS, STUDENT, Curve, Kernel, KernelName
+from ..costs.kernels import STUDENT, Curve, Kernel, KernelName, as_kernel
 from .descent import Evaluation
 from .kernel_matrix import KernelMatrix, Normalizer, PairNormalizer, TiledKernel
 from .loops import CurvePairs, StudentPairs, suits
@@ -65,25 +64,23 @@ class KernelLoss:
         (n, n), with what one pass over it told; its dtype and device are the embedding's.
     mass : float
         Of the plan, to which values and residuals are in proportion.
-    kernel, profile : str, Kernel
-        The name of the kernel, and what it is of a squared distance.
+    kernel : Kernel
+        Of the embedding; by its name, one of ``KERNELS``.
+    repulsion : float, or None
+        Weight of the repulsion where each pair is normalised alone.
     weights : Tensor or Pairwise
         Symmetric weights, (n, n), whose Laplacian preconditions the descent.
     """
 
     rate = 0.1  # of Adam, in bandwidths of the kernel
+    repulsion: float | None = None
     needs: Literal["pairs", "sums", "products"] = "products"  # of the kernel, to normalise it
 
-    def __init__(
-        self, plan, kernel: str, *, symmetric: bool, self_pairs: bool,
-        kernels: Mapping[str, Kernel] = KERNELS,
-    ):  # fmt: skip
-        check_choice("kernel", kernel, kernels)
-        self.profile = kernels[kernel]
+    def __init__(self, plan, kernel: str | Kernel, *, symmetric: bool, self_pairs: bool):
+        self.kernel, self.self_pairs, self.symmetric = as_kernel(kernel), self_pairs, symmetric
         self.P = P = as_plan(plan)
         if symmetric:
             P.check_symmetric()
-        self.kernel, self.self_pairs, self.symmetric = kernel, self_pairs, symmetric
         self.n, self.mass = P.shape[0], P.mass
         if self.mass == 0:
             raise ValueError("the plan is zero everywhere; nothing holds the points together")
@@ -138,19 +135,19 @@ class KernelLoss:
     def kernel_at(self, Z: Tensor) -> KernelMatrix:
         """The kernel of Z (n, q): by a compiled loop where there is one."""
         P = self.P.matrix
-        if P is not None and self.symmetric and isinstance(self.profile, Curve) and suits(Z, P):
+        if P is not None and self.symmetric and isinstance(self.kernel, Curve) and suits(Z, P):
             if self.needs == "pairs":
-                return CurvePairs(Z, P, self.profile)
-            if self.profile == STUDENT:
+                return CurvePairs(Z, P, self.kernel)
+            if self.kernel == STUDENT:
                 kept = self.memory if self.needs == "products" else Z.new_empty(0, len(Z))
                 return StudentPairs(Z, P, kept, self_pairs=self.self_pairs)
         return self._tiled_kernel_at(Z)
 
     def _tiled_kernel_at(self, Z: Tensor) -> TiledKernel:
-        known = self.profile.flat or self.profile == STUDENT  # the slope, where K is
+        known = self.kernel.flat or self.kernel.slope_is_kernel
         keeps = known and self.needs != "pairs" and self.P.matrix is not None
         return TiledKernel(
-            Z, self.P, self.profile, self.memory if keeps else None,
+            Z, self.P, self.kernel, self.memory if keeps else None,
             self_pairs=self.self_pairs, symmetric=self.symmetric,
         )  # fmt: skip
 
@@ -421,7 +418,8 @@ class BernoulliLoss(KernelLoss):
 
     rate = 1.0  # of wider maps
     needs = "pairs"
-    profile: Curve
+    kernel: Curve
+    repulsion: float
 
     def __init__(
         self,
@@ -432,11 +430,11 @@ class BernoulliLoss(KernelLoss):
         b: float = 1.0,
         repulsion: float = 1.0,
     ):
+        check_choice("kernel", kernel, get_args(PairKernel))
         P, self.repulsion = as_plan(plan), as_positive("repulsion", repulsion)
-        a, b = as_positive("a", a), as_positive("b", b)
-        kernels = {"student": Curve(), "curve": Curve(a, b, GUARD)}
-        super().__init__(P, kernel, symmetric=P.symmetric, self_pairs=False, kernels=kernels)
-        at = self.profile
+        curve = Curve(as_positive("a", a), as_positive("b", b), GUARD)
+        at = curve if kernel == "curve" else STUDENT
+        super().__init__(P, at, symmetric=P.symmetric, self_pairs=False)
         # its inverse times b / guard is a number too
         if math.log(at.a) + at.b * math.log(at.guard) < 0.9 * math.log(torch.finfo(P.dtype).tiny):
             raise ValueError(
@@ -455,7 +453,7 @@ class BernoulliLoss(KernelLoss):
     @property
     def weights(self) -> Tensor | Pairwise:
         """(P + P^T) / 2, scaled to the total curvature of the repulsion of coinciding points."""
-        a, b, guard = astuple(self.profile)
+        a, b, guard = astuple(self.kernel)
         repulsion = self.repulsion * self.n * (self.n - 1) / (1 + a * guard**b)
         return self.P.symmetric_part(repulsion / self.mass * b / guard)
 

@@ -68,7 +68,7 @@ class EmbeddingEstimator(BaseEmbedding):
         cost = self._distances(points)
         init, plan = self._init(points, cost, seed), self._plan(cost)
         objective = self._objective(plan)
-        self._profile, self._affinity = objective.profile, plan if keep else None
+        self._profile, self._affinity = objective.kernel, plan if keep else None
         solve = partial(
             embed, objective, init, n_components=self.n_components, solver=self.solver,
             tol=tol, max_iter=self.max_iter, random_state=seed, on_failure="ignore",

@@ -47,7 +47,6 @@ if TYPE_CHECKING:  # pragma: no cover, scikit-learn has no types: of such a base
         perplexity: float  # where there is one, as the next two
         labels_: np.ndarray
         result_: Any
-        fit: Any
         _points: np.ndarray  # (n, p) that it was fitted to
 
         def get_params(self, deep: bool = True) -> dict[str, Any]: ...
@@ -82,6 +81,7 @@ class Estimator(BaseEstimator):
     """An estimator of the points it was fitted to, which answers for new ones, each by itself.
 
     Fields are the parameters: those of a subclass that is a dataclass come after those here.
+    A subclass says what ``fit`` solves (``_solver``) and which attributes that gives (``_keep``).
 
     ``_extend`` asks in turn ``_tiles_to`` how new points are compared with the fitted ones,
     ``_copies`` which are copies of one, ``_new_rows`` for the affinities of the others, and for
@@ -96,11 +96,6 @@ class Estimator(BaseEstimator):
     callback: Callable[..., Any] | None = None
     _found = tuple[str, ...]()  # names of what the last fit set; no parameter
 
-    def __init_subclass__(cls, **kwargs) -> None:
-        super().__init_subclass__(**kwargs)
-        if "fit" in vars(cls):
-            cls.fit = by_size(cls.fit)
-
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str):
@@ -112,6 +107,38 @@ class Estimator(BaseEstimator):
                 )
             why = ": it was fitted with keep_affinity=False" if name == "affinity_" else ""
             raise AttributeError(f"{type(self).__name__} has no {name!r}{why}")
+
+    @by_size
+    def fit(self, X, y=None) -> Self:
+        """Fit to points X (n, p), or to what is known of their pairs, X (n, n); ``y`` is not used.
+
+        What was found by then is kept at an interrupt, too.
+        """
+        points, seed = self._read(X), self._drawn_number()
+        self._points = points.cpu().numpy()
+        what, solve, *bar = self._solver(points, seed)
+        ended = False  # by the callback, which is no failure
+        with progress(what, self.verbose, *bar) as shown:
+
+            def callback(*told) -> bool:
+                nonlocal ended
+                ended = any([heard(*told) for heard in (shown, self.callback) if heard is not None])
+                return ended
+
+            try:
+                found = solve(callback=callback)
+            except Interrupted as stop:
+                self._set(stop.result)
+                stop.result = self.result_
+                raise
+        self._set(found)
+        if not ended:
+            self._warn(what, found)
+        return self
+
+    def _solver(self, points: Tensor, seed: int) -> tuple[str, Callable, *tuple[Any, ...]]:
+        """What is to be found, by which function of a ``callback``, and what a bar shows of it."""
+        raise NotImplementedError
 
     def _read(self, X, reset: bool = True) -> Tensor:
         """X (n, p) as a tensor where ``device`` and ``dtype`` say; with ``reset``, of a new fit.
@@ -203,27 +230,6 @@ class Estimator(BaseEstimator):
         before = {*vars(self)}
         self._keep(found)
         self._found = (*(vars(self).keys() - before),)
-
-    def _solve(self, what: str, solve: Callable, bar=()) -> Self:
-        """Keep what ``solve(callback=...)`` finds, interrupted or not."""
-        ended = False  # by the callback, which is no failure
-        with progress(what, self.verbose, *bar) as shown:
-
-            def callback(*told) -> bool:
-                nonlocal ended
-                ended = any([heard(*told) for heard in (shown, self.callback) if heard is not None])
-                return ended
-
-            try:
-                found = solve(callback=callback)
-            except Interrupted as stop:
-                self._set(stop.result)
-                stop.result = self.result_
-                raise
-        self._set(found)
-        if not ended:
-            self._warn(what, found)
-        return self
 
     def _warn(self, what: str, found, advice: str | None = None) -> None:
         """Say as scikit-learn does that a solver did not reach its tolerance."""

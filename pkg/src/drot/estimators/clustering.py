@@ -130,7 +130,6 @@ class SimilarityEstimator(ClusterMixin, Estimator):
         read_limits(self.tol, self.max_iter, "ignore", torch.float64)
 
     def _cost(self, points: Tensor):
-        self._points = points.cpu().numpy()
         return SIMILARITIES[self._similarity()][0](self, points)
 
     def _tiles_to(self, points: Tensor, fitted: Tensor):
@@ -229,16 +228,14 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     max_iter: int = 1000
     tol: float | None = None
 
-    def fit(self, X, y=None):
-        """Cluster the rows of X (n, p), or of the similarity X (n, n); ``y`` is not used."""
-        points, seed = self._read(X), self._drawn_number()
+    def _solver(self, points: Tensor, seed: int):
         self._check("n_clusters", 1, len(points))
         solve = partial(
             srgw_barycenter, self._cost(points), self.n_clusters, loss=self.loss, init=self.init,
             n_starts=self.n_starts, tol=self.tol, max_iter=self.max_iter, random_state=seed,
             on_failure="ignore",
         )  # fmt: skip
-        return self._solve("clustering", solve)
+        return "clustering", solve
 
     def _keep(self, found: SemiRelaxedBarycenter) -> None:
         super()._keep(found)
@@ -343,9 +340,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     max_iter: int = 100
     tol: float | None = None
 
-    def fit(self, X, y=None):
-        """Reduce the rows of X (n, p), or the similarity X (n, n); ``y`` is not used."""
-        points, seed = self._read(X), self._drawn_number()
+    def _solver(self, points: Tensor, seed: int):
         self._check("n_prototypes", 2, len(points))
         as_count("n_components", self.n_components, 1)
         check_choice("clustering", self.clustering, get_args(Clustering))
@@ -355,7 +350,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
             clustering=self.clustering, tol=self.tol, max_iter=self.max_iter, random_state=seed,
             on_failure="ignore",
         )  # fmt: skip
-        return self._solve("reduction", solve)
+        return "reduction", solve
 
     def transform(self, X) -> np.ndarray:
         """Positions (b, q) of the prototypes that ``predict`` gives to new points X (b, p)."""

@@ -12,7 +12,14 @@ import torch
 from sklearn.metrics import pairwise_distances
 from torch import Tensor
 
-from .._core.checks import as_count, as_flag, check_choice, check_finite, check_squares
+from .._core.checks import (
+    as_count,
+    as_flag,
+    as_positive,
+    check_choice,
+    check_finite,
+    check_squares,
+)
 from .._core.run import read_limits
 from ..affinities.base import symmetrize
 from ..affinities.rows import entropic_affinity
@@ -34,7 +41,6 @@ METRICS = (
     "euclidean", "precomputed", "manhattan", "cosine", "correlation", "chebyshev", "canberra",
     "braycurtis", "hamming",
 )  # fmt: skip
-_ANY = 1 - torch.eye(2)  # a plan of two points
 
 
 @dataclass(eq=False, repr=False)
@@ -42,6 +48,8 @@ class EmbeddingEstimator(BaseEmbedding):
     """Cost, plan, objective, embedding: a subclass says which plan and which objective.
 
     ``_plan(cost)`` is the plan (n, n), or, where the cost is met in tiles, an affinity that has it.
+    ``_objective()`` refuses options that do not fit, before there is a plan, and gives the loss as
+    a function of the plan alone.
     """
 
     _neighbors: ClassVar[str] = "perplexity"  # the parameter that counts the neighbours
@@ -55,25 +63,23 @@ class EmbeddingEstimator(BaseEmbedding):
     solver: MapSolver = "lbfgs"
     keep_affinity: bool = True
 
-    def fit(self, X, y=None):
-        """Compute the affinity of X (n, p) and its embedding; ``y`` is not used."""
-        keep = as_flag("keep_affinity", self.keep_affinity)
-        points, seed = self._read(X), self._drawn_number()
-        check_choice("solver", self.solver, get_args(MapSolver))  # all before the affinity
+    def _solver(self, points: Tensor, seed: int):
+        keep = as_flag("keep_affinity", self.keep_affinity)  # all options before the affinity
+        check_choice("solver", self.solver, get_args(MapSolver))
         tol = self._tol if self.tol is None else self.tol
         read_limits(tol, self.max_iter, "ignore", points.dtype)
         as_count("n_components", self.n_components, 1)
-        self._check_options(points)
-        self._points = points.cpu().numpy()
+        make = self._objective()
         cost = self._distances(points)
         init, plan = self._init(points, cost, seed), self._plan(cost)
-        objective = self._objective(plan)
-        self._profile, self._affinity = objective.kernel, plan if keep else None
+        objective = make(plan)
+        self._affinity = plan if keep else None
+        self._settle = partial(place, kernel=objective.kernel, repulsion=objective.repulsion)
         solve = partial(
             embed, objective, init, n_components=self.n_components, solver=self.solver,
             tol=tol, max_iter=self.max_iter, random_state=seed, on_failure="ignore",
         )  # fmt: skip
-        return self._solve("embedding", solve)
+        return "embedding", solve
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -83,14 +89,8 @@ class EmbeddingEstimator(BaseEmbedding):
     def _plan(self, cost: Pairwise):
         raise NotImplementedError
 
-    def _objective(self, plan) -> KernelLoss:
+    def _objective(self) -> Callable[..., KernelLoss]:
         raise NotImplementedError
-
-    def _check_options(self, like: Tensor) -> None:
-        """Refuse options of the objective before there is a plan: with the weights of two points,
-        next to nothing where a repulsion must be above them.
-        """
-        self._objective(_ANY.to(like) * (1e-12 if hasattr(self, "repulsion") else 1))
 
     def _keep(self, found: Embedding) -> None:
         self.result_: Embedding = found
@@ -166,9 +166,8 @@ class EmbeddingEstimator(BaseEmbedding):
     def _place(self, P: Tensor, Z: Tensor) -> tuple[Tensor, float]:
         result = self.result_
         dual = None if result.dual is None else result.dual.to(P.device, torch.float64)
-        repulsion = getattr(self, "repulsion", None)
         # the forces of a map in float32 round to more than its points may be off
-        found = place(P.double(), Z.double(), self._profile, repulsion=repulsion, dual=dual)
+        found = self._settle(P.double(), Z.double(), dual=dual)
         return found.Z.to(P), float(found.residual.max())
 
 
@@ -265,10 +264,10 @@ class SNE(EmbeddingEstimator):
         affinity = entropic_affinity(cost, perplexity=self.perplexity, diagonal="drop")
         if cost.block is not None:
             return affinity.symmetrized() if self._symmetric else affinity
-        return symmetrize(affinity) if self._symmetric else affinity.plan
+        return symmetrize(affinity.plan) if self._symmetric else affinity.plan
 
-    def _objective(self, plan) -> KernelLoss:
-        return SNELoss(plan, "gaussian", normalization="rows")
+    def _objective(self) -> Callable[..., KernelLoss]:
+        return partial(SNELoss, normalization="rows")
 
 
 class TSNE(SNE):
@@ -318,8 +317,8 @@ class TSNE(SNE):
 
     _symmetric = True
 
-    def _objective(self, plan):
-        return SNELoss(plan, "student")
+    def _objective(self):
+        return partial(SNELoss, kernel="student")
 
 
 @dataclass(eq=False, repr=False)
@@ -380,8 +379,10 @@ class LargeVis(SNE):
     repulsion: float = 1.0
     _symmetric = True
 
-    def _objective(self, plan):
-        return BernoulliLoss(plan, self.kernel, repulsion=self.repulsion)
+    def _objective(self):
+        check_choice("kernel", self.kernel, get_args(PairKernel))
+        repulsion = as_positive("repulsion", self.repulsion)
+        return partial(BernoulliLoss, kernel=self.kernel, repulsion=repulsion)
 
 
 @dataclass(eq=False, repr=False)
@@ -454,9 +455,10 @@ class UMAP(EmbeddingEstimator):
     def _plan(self, cost):
         return fuzzy_union(umap_membership(cost, n_neighbors=self.n_neighbors))
 
-    def _objective(self, plan):
+    def _objective(self):
         a, b = umap_curve(self.min_dist)
-        return BernoulliLoss(plan, "curve", a=a, b=b, repulsion=self.repulsion)
+        repulsion = as_positive("repulsion", self.repulsion)
+        return partial(BernoulliLoss, kernel="curve", a=a, b=b, repulsion=repulsion)
 
     def _new_rows(self, cost, rows):
         return membership_rows(cost, self.n_neighbors)
@@ -522,8 +524,8 @@ class SNEkhorn(EmbeddingEstimator):
         affinity = self._symmetric_affinity(cost)
         return affinity.plan if cost.block is None else affinity
 
-    def _objective(self, plan):
-        return SNEkhornLoss(plan, self._kernel)
+    def _objective(self):
+        return partial(SNEkhornLoss, kernel=self._kernel)
 
 
 class TSNEkhorn(SNEkhorn):
@@ -621,17 +623,14 @@ class CCPCA(BaseEmbedding):
     prior: Prior = "row"
     n_samples: int = 100
 
-    def fit(self, X, y=None):
-        """Draw the graphs of X (n, p) and embed their components; ``y`` is not used."""
-        points, seed = self._read(X), self._drawn_number()
-        self._points = points.cpu().numpy()
+    def _solver(self, points: Tensor, seed: int):
         cost = sqeuclidean(points, block=UNKEPT)
         affinity = entropic_affinity(cost, perplexity=self.perplexity, diagonal="drop")
         solve = partial(
             ccpca, points, affinity, n_components=self.n_components, prior=self.prior,
             n_samples=self.n_samples, random_state=seed,
         )  # fmt: skip
-        return self._solve("graphs", solve, ("standard_error", self.n_samples))
+        return "graphs", solve, "standard_error", self.n_samples
 
     def _keep(self, found: ConnectedPCA) -> None:
         self.result_: ConnectedPCA = found

@@ -39,11 +39,11 @@ def symmetric_sinkhorn(
 
 
 def balance(
-    row_sums: Callable[[Tensor], Tensor], f: Tensor, tol: float
+    log_sums: Callable[[Tensor], tuple[Tensor, ...]], f: Tensor, tol: float
 ) -> tuple[Tensor, Tensor, int]:
-    """f (n,) at which the ``row_sums`` of a plan are 1 within ``tol``; those sums; products."""
+    """f (n,) at which the row sums of a plan are 1 within ``tol``; those sums; products."""
     tol = max(tol, _FLOOR[f.dtype])
-    steps = symmetric_sinkhorn(lambda f: (row_sums(f).log(),), f)
+    steps = symmetric_sinkhorn(log_sums, f)
     for products, (f, excess) in enumerate(steps, 1):
         residual = float(torch.expm1(excess).abs().max())
         if residual <= tol:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from .._core.chance import Seed, as_rng
 from .._core.checks import as_count, as_number, as_positive, check_choice
 from .base import DataSet, make
+
+Profiles = Literal["simplex", "cube"]
 
 
 def _each(name: str, values, check: Callable, count: int | None = None) -> list:
@@ -128,7 +130,7 @@ def heteroscedastic_multinomials(
     n_trials: int = 1_000,
     n_high: int = 10_000,
     dimension: int = 10_000,
-    profiles: Literal["simplex", "cube"] = "simplex",
+    profiles: Profiles = "simplex",
     random_state: Seed = 0,
 ) -> DataSet:
     r"""Frequencies counted from two distributions, one of them at two levels of noise.
@@ -179,7 +181,7 @@ def heteroscedastic_multinomials(
     n_trials, n_high = _size("n_trials", n_trials), _size("n_high", n_high)
     trials = np.repeat([n_trials, n_trials, n_high], sizes)
     m = as_count("dimension", dimension, 2)
-    check_choice("profiles", profiles, ("simplex", "cube"))
+    check_choice("profiles", profiles, get_args(Profiles))
     rng = as_rng(random_state)
     # Exponential weights divided by their sum are uniform on the simplex.
     p = rng.standard_exponential((2, m)) if profiles == "simplex" else rng.random((2, m))

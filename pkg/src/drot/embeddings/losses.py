@@ -335,11 +335,11 @@ class SNEkhornLoss(KernelLoss):
     def normalize(self, K: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
         f, products = (-K.row_sums().log() / 2, 1) if warm is None else (warm, 0)
 
-        def row_sums(f: Tensor) -> Tensor:
+        def log_sums(f: Tensor) -> tuple[Tensor]:
             scale = f.exp()
-            return scale * (K @ scale)
+            return ((scale * (K @ scale)).log(),)
 
-        f, sums, more = balance(row_sums, f, tol)
+        f, sums, more = balance(log_sums, f, tol)
         # the concave function that f maximises: its error is of second order
         dual = float((2 * f - sums).sum(dtype=torch.float64)) + self.n
         scale, products = f.exp(), products + more

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Unpack
+from typing import Literal, Unpack, get_args
 
 from .._core.checks import check_choice
 from .._core.options import takes_options_of
@@ -12,6 +12,8 @@ from ..costs.kernels import KernelName
 from .embed import Embedding, Options, embed
 from .losses import BernoulliLoss, PairKernel, SNEkhornLoss, SNELoss, SNENormalization
 
+SNEkhornNormalization = Literal["doubly_stochastic", "sum"]
+
 _embeds = takes_options_of(embed, Options)
 
 
@@ -20,7 +22,7 @@ def snekhorn(
     plan,
     *,
     kernel: KernelName = "gaussian",
-    normalization: Literal["doubly_stochastic", "sum"] = "doubly_stochastic",
+    normalization: SNEkhornNormalization = "doubly_stochastic",
     **options: Unpack[Options],
 ) -> Embedding:
     r"""SNEkhorn and t-SNEkhorn: fit the doubly stochastic plan of an embedding to a given one.
@@ -77,7 +79,7 @@ def snekhorn(
     >>> bool(found.Z[0] < found.Z[1] < found.Z[2]), found.converged
     (True, True)
     """
-    check_choice("normalization", normalization, ("doubly_stochastic", "sum"))
+    check_choice("normalization", normalization, get_args(SNEkhornNormalization))
     objective: SNEkhornLoss | SNELoss = SNEkhornLoss(plan, kernel)
     if normalization == "sum":
         objective = SNELoss(objective.P, kernel, diagonal="keep")

@@ -24,13 +24,13 @@ from .plans import Plan
 
 @dataclass(kw_only=True)
 class Normalizer:
-    """How a kernel becomes a plan, ``Q_ij = left_i right_j K_ij``."""
+    """How a kernel becomes a plan, ``Q_ij = left_i right_j K_ij``, and what that took."""
 
     value: float  # R(C_Z), but for what the rows add
     left: Tensor  # (n,)
     right: Tensor | None = None  # (n,), ones where absent
-    dual: Tensor | None = None  # (n,)
-    products: int = 0
+    dual: Tensor | None = None  # (n,) the logarithms of both where they are one, to start from
+    products: int = 0  # of K with a vector
 
     def rows(self, K: Tensor, rows: slice, out: Tensor) -> tuple[Tensor, float]:
         """Some rows of Q, (b, n), from those of the kernel, in ``out``, and what they add to R."""
@@ -39,7 +39,10 @@ class Normalizer:
 
 
 class PairNormalizer(Normalizer):
-    """``Q_ij = left K_ij / (1 + K_ij)``: each pair alone, and R is what the rows add."""
+    """``Q_ij = left K_ij / (1 + K_ij)``: each pair alone, and R is what the rows add.
+
+    ``left`` is one number, (), the weight of the repulsion.
+    """
 
     def rows(self, K: Tensor, rows: slice, out: Tensor) -> tuple[Tensor, float]:
         more = float(self.left * torch.log1p(K, out=out).sum(dtype=torch.float64))

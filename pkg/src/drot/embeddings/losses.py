@@ -46,8 +46,9 @@ class KernelLoss:
     Another coupling is a subclass with one method: ``normalize``, which turns a kernel K (what it
     may ask of that, :class:`.KernelMatrix` says) into R(C_Z) and the factors ``left`` and ``right``
     of :math:`Q_{ij} = l_i r_j K_{ij}`; and with the property ``constant``, which makes F a
-    divergence, where that is not the generalised KL(P | Q). Value, forces, tiles and descent are
-    common to all.
+    divergence, where that is not the generalised KL(P | Q). It tells ``__init__`` whether P is
+    ``symmetric``, which is checked (Q is then, too), and whether the ``self_pairs`` i = j count; if
+    not, the diagonals of P and K are 0. Value, forces, tiles and descent are common to all.
 
     Between two evaluations nothing is remembered but memory to work in: the same Z and the same
     warm start give the same bits. A plan given as a tensor is kept, not copied: do not change it in
@@ -74,7 +75,9 @@ class KernelLoss:
 
     rate = 0.1  # of Adam, in bandwidths of the kernel
     repulsion: float | None = None
-    needs: Literal["pairs", "sums", "products"] = "products"  # of the kernel, to normalise it
+    # of K, to normalise it: a pair for each entry of Q (by a PairNormalizer), row sums once, or
+    # products again and again
+    needs: Literal["pairs", "sums", "products"] = "products"
 
     def __init__(self, plan, kernel: str | Kernel, *, symmetric: bool, self_pairs: bool):
         self.kernel, self.self_pairs, self.symmetric = as_kernel(kernel), self_pairs, symmetric
@@ -100,7 +103,11 @@ class KernelLoss:
         return f"{type(self).__name__}({self.n} x {self.n}, kernel={self.kernel!r})"
 
     def normalize(self, K: KernelMatrix, warm: Tensor | None, tol: float) -> Normalizer:
-        """The :class:`Normalizer` of the kernel K (n, n), whose rows are e^(shift - C_Z)."""
+        """The :class:`Normalizer` of the kernel K (n, n), whose rows are e^(shift - C_Z).
+
+        ``warm`` (n,) is the dual of the evaluation before, ``tol`` what a row sum of Q may be off:
+        idle where Q needs no iteration.
+        """
         raise TypeError(f"{type(self).__name__} does not say how the kernel is normalised")
 
     @property

@@ -310,8 +310,9 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
 
         The affinity of a new point to the fitted ones is a row of its own; its place minimises the
         divergence of this row from the one that the kernel of the map gives it, from the mean of
-        the map in the row's weights. Fitted points stay where they are if all are asked for; else
-        copies of one lie where the first of them does. A new point next to one may come to lie
+        the map in the row's weights (of ccPCA it is this mean, of DistR the position of the
+        prototype that ``predict`` gives). Fitted points stay where they are if all are asked for;
+        else copies of one lie where the first of them does. A new point next to one may come to lie
         elsewhere, farther than a neighbour of the map, because it obeys its own row alone, and the
         fitted point all pairs that it is in. New points do not see each other, so a place does not
         depend on the others that are asked for, nor on parameters set since the fit. A
@@ -323,7 +324,7 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         return self._extend(X, self.embedding_, lambda was, P: was._place(P, known.to(P)))
 
     def _place(self, P: Tensor, Z: Tensor) -> tuple[Tensor, float]:
-        """Places of the rows P of affinities, and the largest residual."""
+        """Places of the rows P of affinities in the map Z (n, q), and the largest residual."""
         raise NotImplementedError
 
 

@@ -352,10 +352,8 @@ class DistR(SimilarityEstimator, BaseEmbedding):
         )  # fmt: skip
         return "reduction", solve
 
-    def transform(self, X) -> np.ndarray:
-        """Positions (b, q) of the prototypes that ``predict`` gives to new points X (b, p)."""
-        where = torch.as_tensor(self.prototypes_)
-        return self._extend(X, self.embedding_, lambda was, C: (where.to(C)[was._assign(C)], 0.0))
+    def _place(self, P: Tensor, Z: Tensor) -> tuple[Tensor, float]:
+        return torch.as_tensor(self.prototypes_).to(P)[self._assign(P)], 0.0
 
     def _similarity(self) -> str:
         """By default that of the kernel."""

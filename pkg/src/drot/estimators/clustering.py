@@ -70,16 +70,17 @@ SIMILARITIES = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class SimilarityEstimator(ClusterMixin, Estimator):
     """Points, their similarity C, and what matches it; ``"precomputed"`` takes X itself for C."""
 
     _similarities: ClassVar[tuple[str, ...]]
-    similarity: Any  # of subclasses, as all that follows
-    n_neighbors: int
-    loss: Any
-    n_starts: int
-    tol: float | None
-    max_iter: int
+    _: KW_ONLY
+    similarity: Any = "symmetric_entropic"
+    init: Any = "kmeans"
+    n_starts: int = 4
+    max_iter: int = 1000
+    tol: float | None = None
 
     def predict(self, X) -> np.ndarray:
         r"""Labels (b,) of new points X (b, p), or of similarities to the fitted ones X (b, n).
@@ -116,7 +117,7 @@ class SimilarityEstimator(ClusterMixin, Estimator):
         self.weights_ = found.weights.cpu().numpy()
 
     def _loss(self) -> Loss:
-        return as_loss(self.loss)
+        raise NotImplementedError
 
     def _similarity(self) -> str:
         check_choice("similarity", self.similarity, self._similarities)
@@ -223,10 +224,6 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     similarity: Similarity = "symmetric_entropic"
     perplexity: float = 30.0
     loss: LossName = "square"
-    init: Any = "kmeans"
-    n_starts: int = 4
-    max_iter: int = 1000
-    tol: float | None = None
 
     def _solver(self, points: Tensor, seed: int):
         self._check("n_clusters", 1, len(points))
@@ -236,6 +233,9 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
             on_failure="ignore",
         )  # fmt: skip
         return "clustering", solve
+
+    def _loss(self) -> Loss:
+        return as_loss(self.loss)
 
     def _keep(self, found: SemiRelaxedBarycenter) -> None:
         super()._keep(found)
@@ -338,7 +338,6 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     n_starts: int = 2
     clustering: Clustering = "spectral"
     max_iter: int = 100
-    tol: float | None = None
 
     def _solver(self, points: Tensor, seed: int):
         self._check("n_prototypes", 2, len(points))

@@ -81,7 +81,7 @@ class Estimator(BaseEstimator):
     """An estimator of the points it was fitted to, which answers for new ones, each by itself.
 
     Fields are the parameters: those of a subclass that is a dataclass come after those here.
-    A subclass says what ``fit`` solves (``_solver``) and which attributes that gives (``_keep``).
+    A subclass says what ``fit`` solves (``_task``) and which attributes that gives (``_keep``).
 
     ``_extend`` asks in turn ``_tiles_to`` how new points are compared with the fitted ones,
     ``_copies`` which are copies of one, ``_new_rows`` for the affinities of the others, and for
@@ -116,7 +116,7 @@ class Estimator(BaseEstimator):
         """
         points, seed = self._read(X), self._drawn_number()
         self._points = points.cpu().numpy()
-        what, solve, *bar = self._solver(points, seed)
+        what, solve, *bar = self._task(points, seed)
         ended = False  # by the callback, which is no failure
         with progress(what, self.verbose, *bar) as shown:
 
@@ -136,7 +136,7 @@ class Estimator(BaseEstimator):
             self._warn(what, found)
         return self
 
-    def _solver(self, points: Tensor, seed: int) -> tuple[str, Callable, *tuple[Any, ...]]:
+    def _task(self, points: Tensor, seed: int) -> tuple[str, Callable, *tuple[Any, ...]]:
         """What is to be found, by which function of a ``callback``, and what a bar shows of it."""
         raise NotImplementedError
 

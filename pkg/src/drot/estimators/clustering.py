@@ -225,7 +225,7 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     perplexity: float = 30.0
     loss: LossName = "square"
 
-    def _solver(self, points: Tensor, seed: int):
+    def _task(self, points: Tensor, seed: int):
         self._check("n_clusters", 1, len(points))
         solve = partial(
             srgw_barycenter, self._cost(points), self.n_clusters, loss=self.loss, init=self.init,
@@ -339,7 +339,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     clustering: Clustering = "spectral"
     max_iter: int = 100
 
-    def _solver(self, points: Tensor, seed: int):
+    def _task(self, points: Tensor, seed: int):
         self._check("n_prototypes", 2, len(points))
         as_count("n_components", self.n_components, 1)
         check_choice("clustering", self.clustering, get_args(Clustering))

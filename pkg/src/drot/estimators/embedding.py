@@ -63,7 +63,7 @@ class EmbeddingEstimator(BaseEmbedding):
     solver: MapSolver = "lbfgs"
     keep_affinity: bool = True
 
-    def _solver(self, points: Tensor, seed: int):
+    def _task(self, points: Tensor, seed: int):
         keep = as_flag("keep_affinity", self.keep_affinity)  # all options before the affinity
         check_choice("solver", self.solver, get_args(MapSolver))
         tol = self._tol if self.tol is None else self.tol
@@ -623,7 +623,7 @@ class CCPCA(BaseEmbedding):
     prior: Prior = "row"
     n_samples: int = 100
 
-    def _solver(self, points: Tensor, seed: int):
+    def _task(self, points: Tensor, seed: int):
         cost = sqeuclidean(points, block=UNKEPT)
         affinity = entropic_affinity(cost, perplexity=self.perplexity, diagonal="drop")
         solve = partial(

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
-from matplotlib.colors import to_rgb
+from matplotlib.colors import Normalize, to_rgb
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 from matplotlib.patches import Circle
 from matplotlib.patheffects import withStroke
@@ -298,7 +298,7 @@ def scatter(
     if title is not None:
         ax.set_title(title, fontsize=font)
     ax.set_axis_on()
-    ax.margins(0.06)
+    ax.margins(0.06 if images is None else 0.12)  # pictures are larger than discs
     ax.set(xticks=[], yticks=[])
     ax.set_aspect("equal", adjustable="datalim")  # titles of a row keep one height
     ax.spines[:].set_visible(False)
@@ -420,5 +420,7 @@ def _place_images(ax: Axes, Z: np.ndarray, images, plan, areas: np.ndarray) -> N
     ax.scatter(Z[:, 0], Z[:, 1], s=0)  # sets the limits
     for place, image, area in zip(Z, images, areas, strict=True):
         if area > 0:
-            box = OffsetImage(image, zoom=math.sqrt(3 * area) / image.shape[0], cmap="gray_r")
+            ink = Normalize()(image)  # what is light lets others through
+            picture = np.dstack([np.zeros((*ink.shape, 3)), ink])
+            box = OffsetImage(picture, zoom=math.sqrt(3 * area) / len(ink))
             ax.add_artist(AnnotationBbox(box, tuple(place), frameon=False, pad=0))

@@ -11,6 +11,7 @@ from pkgutil import walk_packages
 
 import drot
 import pytest
+from sphinx.pycode import ModuleAnalyzer
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
@@ -95,3 +96,32 @@ def test_every_name_is_explained_and_on_the_api_page(name: str):
     *_, module, last = name.split(".")
     documented = rf"^\.\. auto\w+:: (?:drot\.)?(?:{module}\.)?{last}\b"
     assert re.search(documented, API, re.M), f"{name} is not on a page of the API"
+
+
+RESULTS = {
+    kind: set(getattr(kind, "_fields", None) or kind.__dataclass_fields__)
+    for kind in PUBLIC.values()
+    if {"_fields", "__dataclass_fields__"} & {*dir(kind)} and not hasattr(kind, "fit")
+}
+
+
+@pytest.mark.parametrize("kind", RESULTS, ids=lambda kind: kind.__name__)
+def test_every_field_is_explained_where_it_is_declared(kind):
+    """In a comment ``#:``, which its page shows; up to a colon it would be read as a type."""
+    homes = [one for one in kind.__mro__ if one.__module__.startswith("drot.")]
+    told = {
+        name: lines[0]
+        for one in homes
+        for (where, name), lines in ModuleAnalyzer.for_module(one.__module__)
+        .find_attr_docs()
+        .items()
+        if where == one.__name__
+    }
+    assert set(told) == RESULTS[kind]
+    shown = [
+        thing.__doc__
+        for one in homes
+        for thing in vars(one).values()
+        if isinstance(thing, property)
+    ]
+    assert [text for text in (*told.values(), *shown) if re.search(r":\s", text)] == []

@@ -291,7 +291,7 @@ class NeighborhoodCurve:
 
     @property
     def area(self) -> float:
-        """Mean of :math:`R_n(K)` with weights 1/K: the area under it over log K."""
+        """Mean of :math:`R_n(K)` with weights 1/K, the area under it over log K."""
         weights = 1 / self.sizes
         return float((weights * self.values).sum() / weights.sum())
 

@@ -34,15 +34,17 @@ class Affinity(Saved):
     kept as it was given, not copied: do not change it in place afterwards.
     """
 
-    cost: Pairwise
-    residual: float  # what `tol` bounded, in max norm
-    n_iter: int
-    passes: float  # evaluations of the whole array that the solver needed
-    converged: bool
-    trace: tuple[float, ...]  # residual by iteration
-    symmetric: ClassVar[bool] = False  # by its formula
-    shape, dtype, device = (property(attrgetter("cost." + x)) for x in ("shape", "dtype", "device"))
-    block, ranks = property(attrgetter("cost.block")), property(attrgetter("cost.ranks"))
+    cost: Pairwise  #: that was solved for, without the diagonal if that was dropped
+    residual: float  #: what ``tol`` bounded, in max norm; each solver states of what
+    n_iter: int  #: iterations made
+    passes: float  #: evaluations of the whole array, a fraction where finished rows were left out
+    converged: bool  #: whether the residual is within ``tol``
+    trace: tuple[float, ...]  #: the residual after each iteration
+    symmetric: ClassVar[bool] = False  #: whether P = P^T by its formula
+    shape, dtype, device, block, ranks = (
+        property(attrgetter(name), doc=f"``{name}``.")
+        for name in ("cost.shape", "cost.dtype", "cost.device", "cost.block", "cost.ranks")
+    )
 
     def __repr__(self) -> str:
         return (
@@ -121,11 +123,11 @@ class Affinity(Saved):
 class SymmetricAffinity(Affinity):
     """A plan of a symmetric cost, solved for C_ij - base_i - base_j, which rounds less."""
 
-    base: Tensor  # (n,)
-    net: Tensor  # (n,) dual variable of the row sums of what is left, in units of the cost
+    base: Tensor  #: (n,) in units of the cost, of which ``base_i + base_j`` is taken out, or 0
+    net: Tensor  #: (n,) dual variable of the row sums of what is left, with all its digits
     symmetric = True
 
-    def solved(self, rows: slice, cost: Tensor) -> Tensor:
+    def _solved(self, rows: slice, cost: Tensor) -> Tensor:
         """The cost that was solved, rounded as it was, of the rows whose costs are ``cost``."""
         return _less(cost, rows, self.base) if self.base.any() else cost
 

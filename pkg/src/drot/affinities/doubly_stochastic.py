@@ -26,15 +26,15 @@ _BELIEVED = 1e-3  # error of the row sums at which the entropy is believed
 class DoublyStochasticAffinity(SymmetricAffinity):
     """Doubly stochastic affinity: a symmetric plan, ``log P_ij = (f_i + f_j - C_ij) / nu``."""
 
-    nu: float  # dual variable of the total entropy, in units of the cost
+    nu: float  #: bandwidth, dual variable of the total entropy, in units of the cost
 
     @property
     def f(self) -> Tensor:
-        """Dual variable of the row sums, (n,), in units of the cost."""
+        """``net + base``, (n,), dual variable of each row sum, in units of the cost."""
         return self.net + self.base
 
     def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
-        return _exponents(self.solved(rows, cost), rows, self.net / self.nu, self.nu)
+        return _exponents(self._solved(rows, cost), rows, self.net / self.nu, self.nu)
 
 
 def _exponents(cost: Tensor, rows: slice, f: Tensor, nu: float) -> Tensor:

@@ -32,8 +32,8 @@ from .base import NEGATIVE, Affinity
 class EntropicAffinity(Affinity):
     """Entropic affinity: rows of one perplexity, ``log P_ij = (lam_i - C_ij) / eps_i``."""
 
-    eps: Tensor  # (n,) dual variable of the entropy constraint, in units of the cost
-    lam: Tensor  # (n,) dual variable of the row-sum constraint, in units of the cost
+    eps: Tensor  #: (n,) bandwidth of each row, dual variable of its entropy, in units of the cost
+    lam: Tensor  #: (n,) dual variable of each row sum, in units of the cost
 
     def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
         return _log_softmax(cost, self.eps[rows, None])
@@ -62,9 +62,9 @@ class SymmetrizedAffinity(Affinity):
     ``log P_ij = (least_i - C_ij) / eps_i - log_mass_i`` before: exact for a common offset of costs.
     """
 
-    eps: Tensor  # (n,) of the rows, as in EntropicAffinity
-    least: Tensor  # (n,) cheapest entry of each row
-    log_mass: Tensor  # (n,) logarithm of sum_j exp((least_i - C_ij) / eps_i)
+    eps: Tensor  #: (n,) of the rows, as in EntropicAffinity
+    least: Tensor  #: (n,) cheapest entry of each row
+    log_mass: Tensor  #: (n,) logarithm of sum_j exp((least_i - C_ij) / eps_i)
     symmetric = True
 
     def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
@@ -85,8 +85,8 @@ class SymmetrizedAffinity(Affinity):
 class GaussianAffinity(Affinity):
     """Gaussian affinity: rows of one bandwidth, ``log P_ij = (lam_i - C_ij) / nu``."""
 
-    nu: float  # bandwidth, in units of the cost
-    lam: Tensor  # (n,)
+    nu: float  #: bandwidth, in units of the cost
+    lam: Tensor  #: (n,) minus ``nu`` times the logarithm of each row sum of the kernel
 
     def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
         return _log_softmax(cost, self.nu)
@@ -96,7 +96,7 @@ class GaussianAffinity(Affinity):
 class SelfTuningAffinity(Affinity):
     """Self-tuning affinity: a kernel, not a plan, ``log P_ij = -C_ij / (sigma_i sigma_j)``."""
 
-    sigma: Tensor  # (n,) square root of the cost of the k-th neighbour
+    sigma: Tensor  #: (n,) square root of the cost of the k-th neighbour
 
     def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
         return -cost / (self.sigma[rows, None] * self.sigma)

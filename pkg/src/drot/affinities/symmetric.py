@@ -30,17 +30,17 @@ _SINGULAR = 1e-10  # share of a d that the determinant of a block a d - b^2 keep
 class SymmetricEntropicAffinity(SymmetricAffinity):
     """Symmetric entropic affinity: ``log P_ij (gamma_i + gamma_j) = lam_i + lam_j - 2 C_ij``."""
 
-    gamma: Tensor  # (n,) >= 0, dual variable of the entropy constraint, in units of the cost
-    # (n,) P_ii where gamma_i = 0, which the formula does not give; else 0. Two such rows at no cost
-    # from each other share the mean sqrt(free_i free_j)
+    gamma: Tensor  #: (n,) >= 0, dual variable of each entropy constraint, in units of the cost
+    #: (n,) P_ii where gamma_i = 0, which the formula does not give; else 0. Copies, at no cost from
+    #: each other, exchange the geometric mean of theirs
     free: Tensor
-    dual_value: float  # value of the dual function, in units of the cost: <P, C> at the optimum
-    products: float  # products with the Hessian, none dearer than a pass
-    work: tuple[float, ...]  # passes and products when each entry of the trace was measured
+    dual_value: float  #: of the dual function, in units of the cost; at the optimum it is <P, C>
+    products: float  #: products with the Hessian of the dual function, none dearer than a pass
+    work: tuple[float, ...]  #: passes and products when each entry of the trace was measured
 
     @property
     def lam(self) -> Tensor:
-        """Dual variable of the row sum, (n,), in units of the cost."""
+        """``net + 2 base``, (n,), dual variable of each row sum, in units of the cost."""
         return self.net + 2 * self.base
 
     @property
@@ -49,7 +49,7 @@ class SymmetricEntropicAffinity(SymmetricAffinity):
         return self.gamma == 0
 
     def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
-        u = (self.net[rows, None] + self.net).sub_(self.solved(rows, cost), alpha=2)
+        u = (self.net[rows, None] + self.net).sub_(self._solved(rows, cost), alpha=2)
         s = self.gamma[rows, None] + self.gamma
         log_p = u / s
         if self.slack[rows].any():  # u = 0: the point itself and those at no cost from it

@@ -25,9 +25,9 @@ class UMAPMembership(Affinity):
     """UMAP's memberships, ``log P_ij = -max(0, d_ij - rho_i) / sigma_i``, of k - 1 edges a row."""
 
     cost: Nearest
-    rho: Tensor  # (n,) distance below which an edge is certain
-    sigma: Tensor  # (n,) bandwidth, in units of the distance
-    floored: Tensor  # (n,) bool: whether sigma is the least allowed, the row sum >= log2 k
+    rho: Tensor  #: (n,) distance below which an edge is certain
+    sigma: Tensor  #: (n,) bandwidth beyond that distance, in its unit
+    floored: Tensor  #: (n,) bool, whether sigma is the least allowed and the row sum >= log2 k
 
     def log_rows(self, rows: slice, cost: Tensor) -> Tensor:
         return _logs(cost, self.rho[rows], self.sigma[rows])

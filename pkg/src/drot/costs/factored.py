@@ -21,7 +21,8 @@ class Factored(Pairwise):
     Parameters
     ----------
     left, right : array_like, shapes (n, r) and (m, r)
-        :math:`A_1` and :math:`A_2`, kept as they are given; ``right`` is ``left`` when left out.
+        :math:`A_1` and :math:`A_2`, kept as they are given, under these names; ``right`` is
+        ``left`` when left out.
     block : int, optional
         Rows per tile. Default: as many as make a tile of a few MB.
     points : Tensor, optional

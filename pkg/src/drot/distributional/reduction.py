@@ -20,8 +20,8 @@ Clustering = Literal["spectral", "kmeans"]
 class DistributionalReduction(SemiRelaxedGW):
     """A few weighted prototypes that stand for all points in few dimensions, and their plan."""
 
-    Z: Tensor  # (k, q) positions
-    structure: Tensor  # (k, k) Cbar, the similarity of the prototypes, in the unit of C
+    Z: Tensor  #: (k, q) positions of the prototypes, in units of the kernel's bandwidth
+    structure: Tensor  #: (k, k) Cbar, the similarity of the prototypes, in the unit of C
 
     @property
     def n_used(self) -> int:
@@ -30,7 +30,7 @@ class DistributionalReduction(SemiRelaxedGW):
 
     @property
     def effective_number(self) -> float:
-        """Perplexity of the weights: as many equal weights have the same entropy."""
+        """Perplexity of the weights; as many equal weights have the same entropy."""
         q = self.weights.double()
         return math.exp(-float(torch.xlogy(q, q).sum()))
 

@@ -28,22 +28,24 @@ MAP_TOL = 0.02  # in either dtype
 class Embedding(Saved):
     """Positions that minimise an objective, and how far the descent came."""
 
-    Z: Tensor  # (n, q) positions, centred, dimensionless
-    value: float  # F(Z), in nats
-    kl: float  # F(Z) plus the objective's constant: KL(P | Q) for the ones of this package
-    dual: Tensor | None = None  # (n,) f of the plan of the embedding, where it has one
-    residual: float  # what `tol` bounded: |dF/dZ| as a share of the attraction's
-    growth: float  # -<dF/dZ, Z> / mass of P: what an enlargement, per its share, lowers F by
-    n_iter: int
-    passes: float  # evaluations of the n x n kernel, line search included
-    products: int  # products of the kernel of the embedding with a vector
-    converged: bool
-    trace: tuple[float, ...]  # residual at the start and after each iteration
-    values: tuple[float, ...]  # F likewise
+    Z: Tensor  #: (n, q) positions, centred, in units of the kernel's bandwidth
+    value: float  #: F(Z), in nats
+    kl: float  #: F(Z) plus the objective's constant, in nats; KL(P | Q) for those of this package
+    dual: Tensor | None = None  #: (n,) f of the plan of the embedding, where it has one
+    residual: float  #: what ``tol`` bounded, the length of dF/dZ as a share of its attraction's
+    #: -<dF/dZ, Z> / mass of P, by which an enlargement, per its share, lowers F. Where it stays
+    #: positive, the map was still growing when the run ended
+    growth: float
+    n_iter: int  #: iterations made
+    passes: float  #: evaluations of the n x n kernel, those of line searches included
+    products: int  #: products of the kernel of the embedding with a vector
+    converged: bool  #: whether the residual is within ``tol``
+    trace: tuple[float, ...]  #: the residual at the start and after each iteration
+    values: tuple[float, ...]  #: F likewise
 
     @property
     def size(self) -> float:
-        """Root mean square distance of the points from their centre."""
+        """Root mean square distance of the points from their centre, in the unit of Z."""
         return radius(self.Z)
 
     def __repr__(self) -> str:

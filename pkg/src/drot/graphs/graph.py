@@ -38,9 +38,9 @@ class Graph:
     [[0.0, 0.0, 2.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
 
-    n: int  #: Number of nodes.
-    edges: Tensor  #: (2, m) int64, each edge once, from ``edges[0]`` to ``edges[1]``.
-    weights: Tensor  #: (m,) positive, float; the number of times the edge counts.
+    n: int  #: number of nodes
+    edges: Tensor  #: (2, m) int64, each edge once, from ``edges[0]`` to ``edges[1]``
+    weights: Tensor  #: (m,) positive, float; the number of times the edge counts
 
     def __post_init__(self):
         n = as_count("n", self.n, 1)
@@ -148,15 +148,15 @@ class Components:
     ([[1.0], [1.0], [9.0]], [[-1.0], [1.0], [0.0]])
     """
 
-    labels: Tensor  #: (n,) int64, the component of each node, counted from 0.
-    sizes: Tensor  #: (R,) int64, nodes in each component.
+    labels: Tensor  #: (n,) int64, the component of each node, counted from 0
+    sizes: Tensor  #: (R,) int64, nodes in each component
 
     def __repr__(self) -> str:
         return f"Components({len(self.labels)} nodes, {len(self.sizes)} components)"
 
     @property
     def null_space(self) -> Tensor:
-        """U, shape (n, R), float64: orthonormal columns that span the null space of L."""
+        """U, (n, R), float64, whose orthonormal columns span the null space of L."""
         member = torch.nn.functional.one_hot(self.labels, len(self.sizes)).double()
         return member / self.sizes.double().sqrt()
 

@@ -55,7 +55,9 @@ _POWERS = 8  # steps towards the leading direction of a cluster
 class SemiRelaxedBarycenter(SemiRelaxedGW):
     """A barycentre: a small similarity that stands for a large one, and the plan between."""
 
-    structure: Tensor  # (k, k) Cbar, 0 in the rows of an empty cluster
+    structure: (
+        Tensor  #: (k, k) Cbar, similarities of the clusters, 0 in the rows of an empty cluster
+    )
 
 
 @by_size

@@ -28,14 +28,14 @@ _STEPS = 500  # that follow a trial, at most
 class SemiRelaxedGW(Saved):
     """A plan whose row sums are given and whose column sums are learned."""
 
-    plan: Tensor  # (n, k) T, of total mass 1
-    objective: float  # E_L(T)
-    residual: float  # Frank-Wolfe gap over the scale of E_L: what `tol` bounded
-    n_iter: int  # of the best start
-    converged: bool
-    trace: tuple[float, ...]  # E_L at the best start and after each of its iterations
-    ends: tuple[float, ...]  # E_L reached from each start
-    products: float  # products of C with an (n, k) matrix, all starts together
+    plan: Tensor  #: (n, k) T, of total mass 1
+    objective: float  #: E_L(T)
+    residual: float  #: what ``tol`` bounded, the Frank-Wolfe gap over the scale of E_L
+    n_iter: int  #: iterations of the best start
+    converged: bool  #: whether the residual is within ``tol``
+    trace: tuple[float, ...]  #: E_L at the best start and after each of its iterations
+    ends: tuple[float, ...]  #: E_L reached from each start
+    products: float  #: products of C with an (n, k) matrix, all starts together
 
     @property
     def weights(self) -> Tensor:

@@ -39,7 +39,7 @@ class ConnectedPCA(Saved):
 
     @property
     def start(self) -> Tensor:
-        """Z scaled so that its first column has variance 1: a start for :func:`drot.embed`."""
+        """Z scaled so that its first column has variance 1, a start for :func:`drot.embed`."""
         return pca_start(self.means, n_components=self.Z.shape[1])
 
 

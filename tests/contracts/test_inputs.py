@@ -152,6 +152,7 @@ rowwise(drot.sqeuclidean(TWINS, block=3), 1.5)
 rowwise(np.zeros((5, 5)), 2.0)
     :: out of reach: row 0 has 5 entries, all equal, .* remove copies .*, or add columns
 rowwise(C, None) :: TypeError: perplexity
+drot.row_entropy(drot.sqeuclidean(X)) :: plan holds distances, small .* an affinity of it$
 drot.kl_divergence(np.ones((2, 3)), CYCLE) | drot.kl_divergence(CYCLE, np.ones((2, 3)))
     | drot.kl_divergence(np.ones(3), np.ones((1, 3))) :: differ in shape
 drot.gaussian_affinity(TIED, perplexity=1.14) :: between 1.1472 .* and 8\b

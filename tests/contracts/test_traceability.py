@@ -109,19 +109,11 @@ RESULTS = {
 def test_every_field_is_explained_where_it_is_declared(kind):
     """In a comment ``#:``, which its page shows; up to a colon it would be read as a type."""
     homes = [one for one in kind.__mro__ if one.__module__.startswith("drot.")]
-    told = {
-        name: lines[0]
-        for one in homes
-        for (where, name), lines in ModuleAnalyzer.for_module(one.__module__)
-        .find_attr_docs()
-        .items()
-        if where == one.__name__
-    }
+    told = {}
+    for one in homes:
+        docs = ModuleAnalyzer.for_module(one.__module__).find_attr_docs().items()
+        told |= {name: lines[0] for (where, name), lines in docs if where == one.__name__}
     assert set(told) == RESULTS[kind]
-    shown = [
-        thing.__doc__
-        for one in homes
-        for thing in vars(one).values()
-        if isinstance(thing, property)
-    ]
+    things = [thing for one in homes for thing in vars(one).values()]
+    shown = [thing.__doc__ for thing in things if isinstance(thing, property)]
     assert [text for text in (*told.values(), *shown) if re.search(r":\s", text)] == []

@@ -12,7 +12,7 @@ import torch
 from drot import DistR, hyperbolic
 from drot.distributional.problem import _ROUNDS as ROUNDS
 from drot.distributional.problem import make_problem
-from drot.gromov.reading import as_cost, refuse_distances
+from drot.gromov.reading import as_cost, check_similarity
 from drot.gromov.starts import spectral_labels
 from plans import affinity as grouped
 from plans import cloud
@@ -245,7 +245,7 @@ def test_a_similarity_may_lack_its_diagonal(n):
     for graph in graphs:
         C = drot.symmetrize(graph.double())
         assert not C.diagonal().any()
-        refuse_distances(as_cost(C, "similarity"), "similarity", "")
+        check_similarity(as_cost(C, "similarity"), "similarity", "")
 
 
 def test_a_start_in_other_dimensions():

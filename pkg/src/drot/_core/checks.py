@@ -1,12 +1,16 @@
-"""Checks of the input, each with one sentence: what is wrong, where, and what to do."""
+"""Checks of the input, each with one sentence: what is wrong, where, and what to do.
+
+``as_`` gives the input back in the form that the package works with, ``check_`` gives nothing; both
+raise where they cannot take it. An array comes before its name, a number, a flag or a word after.
+"""
 
 from __future__ import annotations
 
 import operator
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from numbers import Real
-from typing import NoReturn
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -21,7 +25,7 @@ _FITS = 2**26  # bytes of an array that fits wherever the package does
 
 def as_real(value, name: str) -> Tensor:
     """A float32 or float64 tensor that carries no gradient; integers become float64."""
-    refuse_other_forms(value, name)
+    check_form(value, name)
     try:
         # through NumPy, Python numbers are float64; torch alone would make them float32
         tensor = value if isinstance(value, Tensor) else torch.as_tensor(_native(value))
@@ -40,8 +44,8 @@ def as_real(value, name: str) -> Tensor:
     return tensor.detach()
 
 
-def refuse_other_forms(value, name: str) -> None:
-    """Refuse what holds numbers and is no array of them, and name the array to pass."""
+def check_form(value, name: str) -> None:
+    """Refuse what holds numbers in another form than an array, and name the array to pass."""
     if issparse(value):
         wide = value.shape != value.T.shape and min(value.shape) > _FEW
         first = f"sklearn.decomposition.PCA({_FEW}).fit_transform({name}), or " if wide else ""
@@ -56,14 +60,9 @@ def refuse_other_forms(value, name: str) -> None:
         has = dir(value)
         parts = " or ".join(part for part in ("plan", "Z", "X", "result_") if part in has)
         ways = ["an affinity of it"] * ("block" in has)
-        whole = ", or ".join(ways + ["its dense()"] * (not holds_distances(value)))
+        whole = ", or ".join(ways + ["its dense()"] * (not getattr(value, "of_distances", False)))
         says = f"its {parts}" if parts else whole if "dense" in has else "numbers"
         raise TypeError(f"{name} is of type {type(value).__name__}, no array; pass {says}")
-
-
-def holds_distances(value) -> bool:
-    """Whether it is a cost that this package made of distances."""
-    return getattr(value, "of_distances", False)
 
 
 def _native(value) -> np.ndarray:
@@ -78,11 +77,11 @@ def _native(value) -> np.ndarray:
 def check_finite(tensor: Tensor, name: str) -> None:
     """Refuse NaN and infinite entries, and name the first row that has one."""
     says = f"{name} has a non-finite entry ({{entry}}) at {{at}}; remove or impute it"
-    refuse_entries(~torch.isfinite(tensor), tensor, says)
+    check_no_entry(~torch.isfinite(tensor), tensor, says)
 
 
-def refuse_entries(bad: Tensor, tensor: Tensor, says: str) -> None:
-    """Refuse an array with ``bad`` entries; the sentence names the first as ``{entry} {at}``."""
+def check_no_entry(bad: Tensor, tensor: Tensor, says: str) -> None:
+    """Refuse an array that has a ``bad`` entry; the sentence names the first, ``{entry} {at}``."""
     if bad.any():
         where = bad.nonzero()[0].tolist()
         entry = f"{tensor[tuple(where)].item():g}".replace("nan", "NaN")  # as scikit-learn asks
@@ -129,12 +128,22 @@ def check_square(matrix: Tensor, name: str, least: int = 1) -> None:
         )
 
 
+def check_likeness(value, name: str, cure: str) -> None:
+    """Refuse a cost that this package made of distances, where large entries mean likeness."""
+    if getattr(value, "of_distances", False):
+        raise ValueError(f"{name} holds distances, small where points are near; {cure}")
+
+
+def as_whole(value, name: str) -> Tensor:
+    """An array that is no cost, or that of what has one as ``dense()``."""
+    cure = "pass an affinity of it" + ", or drot.gram(X)" * (name == "similarity")
+    check_likeness(value, name, cure)
+    return as_real(value.dense() if hasattr(value, "dense") else value, name)
+
+
 def as_square(value, name: str, least: int = 1) -> Tensor:
     """A finite (n, n) array that is no cost: a matrix, or what has one as ``dense()``."""
-    if holds_distances(value):
-        says = f"{name} holds distances, small where points are near; pass an affinity of it"
-        raise ValueError(says + ", or drot.gram(X)" * (name == "similarity"))
-    matrix = as_real(value.dense() if hasattr(value, "dense") else value, name)
+    matrix = as_whole(value, name)
     check_square(matrix, name, least)
     check_finite(matrix, name)
     return matrix
@@ -164,7 +173,7 @@ def as_device(device) -> torch.device | None:
 
 def check_non_negative(matrix: Tensor, name: str, what: str = "entry") -> None:
     """Refuse a matrix with a negative entry, and name the first."""
-    refuse_entries(matrix < 0, matrix, f"{name} has a negative {what} ({{entry}}) at {{at}}")
+    check_no_entry(matrix < 0, matrix, f"{name} has a negative {what} ({{entry}}) at {{at}}")
 
 
 def check_same_transposed(matrix: Tensor, name: str, *, strict: bool = False) -> None:
@@ -190,13 +199,13 @@ def check_same_transposed(matrix: Tensor, name: str, *, strict: bool = False) ->
             i, j = divmod(int(gap.argmax()), n)
             most, worst = float(gap.max()), (rows.start + i, j)
     if most > 0:
-        raise_unequal(name, worst, float(matrix[worst]), float(matrix[worst[::-1]]))
+        raise unequal(name, worst, float(matrix[worst]), float(matrix[worst[::-1]]))
 
 
-def raise_unequal(name: str, pair: tuple[int, int], one: float, other: float) -> NoReturn:
-    """Say which two entries of a matrix differ that should not."""
+def unequal(name: str, pair: tuple[int, int], one: float, other: float) -> ValueError:
+    """Says which two entries of a matrix differ that should not."""
     i, j = pair
-    raise ValueError(
+    return ValueError(
         f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are {one:g} and {other:g}; "
         "of an array, drot.symmetrize gives the nearest symmetric one"
     )
@@ -210,9 +219,9 @@ def check_same_device(one, name: str, other, other_name: str) -> None:
         )
 
 
-def check_choice(name: str, value, options: Iterable) -> None:
-    """Refuse a name that does not exist, and list those that do."""
-    options = tuple(options)
+def check_choice(name: str, value, options: Any) -> None:
+    """Refuse a name that is not of a ``Literal``, or of a collection, and list those that are."""
+    options = get_args(options) or tuple(options)
     # an array compares entry by entry, and is no name
     if not any(isinstance(value, type(one)) and value == one for one in options):
         names = ", ".join(map(repr, options))
@@ -248,12 +257,15 @@ def as_count(name: str, value, low: int, high: int | None = None) -> int:
     return count
 
 
-def as_number(name: str, value) -> float:
-    """One number, of Python, NumPy or torch."""
+def as_number(name: str, value, low: float | None = None, high: float | None = None) -> float:
+    """One number, of Python, NumPy or torch; from ``low`` to ``high``, if both are given."""
     number = value.item() if getattr(value, "ndim", 1) == 0 else value
     if isinstance(number, bool) or not isinstance(number, Real):
         raise TypeError(f"{name} must be one number; got {type(number).__name__}")
-    return float(number)
+    number = float(number)
+    if low is not None and high is not None and not low <= number <= high:
+        raise ValueError(f"{name} must be from {low:g} to {high:g}; got {number}")
+    return number
 
 
 def as_positive(name: str, value, dtype: torch.dtype = torch.float64) -> float:
@@ -272,7 +284,7 @@ def as_perplexity(perplexity, n: int, device: torch.device) -> Tensor:
             f"perplexity must be one number or one per row ({n}); got shape {tuple(target.shape)}"
         )
     target = target.expand(n)
-    refuse_entries(~(target > 0), target, "perplexity must be positive, and is {entry} at {at}")
+    check_no_entry(~(target > 0), target, "perplexity must be positive, and is {entry} at {at}")
     return target
 
 

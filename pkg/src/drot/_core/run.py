@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
 import torch
 
@@ -35,7 +35,7 @@ def read_limits(
     tol: float | None, max_iter: int, on_failure: OnFailure, dtype: torch.dtype
 ) -> tuple[float, int]:
     """Check a solver's limits before any work; ``tol`` is 1e-9 in float64 and 1e-4 in float32."""
-    check_choice("on_failure", on_failure, get_args(OnFailure))
+    check_choice("on_failure", on_failure, OnFailure)
     tol = TOLERANCE[dtype] if tol is None else as_positive("tol", tol)
     return tol, as_count("max_iter", max_iter, 1)
 

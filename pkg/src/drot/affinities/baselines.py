@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from numpy.typing import ArrayLike
@@ -82,7 +82,7 @@ def symmetric_dual_ascent(
     >>> slow.converged and slow.passes > 20
     True
     """
-    check_choice("optimizer", optimizer, get_args(Optimizer))
+    check_choice("optimizer", optimizer, Optimizer)
     learning_rate = as_positive("learning_rate", learning_rate)
     dual, tol, max_iter = read_dual(cost, perplexity, tol, max_iter, on_failure)
     start = entropic_affinity(dual.cost, perplexity=perplexity, tol=1e-2, on_failure="ignore")

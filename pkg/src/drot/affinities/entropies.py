@@ -5,24 +5,24 @@ Throughout, :math:`0 \log 0 = 0`, and logarithms are natural.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from .._core.checks import as_real, check_choice, check_same_device, refuse_entries
+from .._core.checks import as_whole, check_choice, check_no_entry, check_same_device
 
 Convention = Literal["generalized", "papers"]
 
 
 def _non_negative(value, name: str) -> Tensor:
-    plan = as_real(value.dense() if hasattr(value, "dense") else value, name)
+    plan = as_whole(value, name)
     if plan.ndim == 0:
         raise ValueError(f"{name} must be a vector or matrix of non-negative numbers; got one")
     if plan.shape[-1] == 0:
         raise ValueError(f"{name} is empty, of shape {tuple(plan.shape)}; pass a row or more")
     says = f"{name} must hold finite non-negative numbers; it has {{entry}} at {{at}}"
-    refuse_entries(~((plan >= 0) & plan.isfinite()), plan, says)  # NaN too
+    check_no_entry(~((plan >= 0) & plan.isfinite()), plan, says)  # NaN too
     return plan
 
 
@@ -131,7 +131,7 @@ def kl_divergence(plan, reference, *, convention: Convention = "generalized") ->
     >>> kl_divergence(P, P), kl_divergence(P, P, convention="papers")
     (0.0, -2.0)
     """
-    check_choice("convention", convention, get_args(Convention))
+    check_choice("convention", convention, Convention)
     plan, reference = _non_negative(plan, "plan"), _non_negative(reference, "reference")
     if plan.shape != reference.shape:
         raise ValueError(

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import get_args
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.algebra import exp, log_sum_exp
-from .._core.checks import as_count, as_perplexity, check_choice, refuse_entries
+from .._core.checks import as_count, as_perplexity, check_choice, check_no_entry
 from .._core.run import OnFailure, certify, read_limits
 from .._core.threads import by_size
 from ..costs.array import (
@@ -222,7 +221,7 @@ def entropic_rows(cost: Tensor, perplexity: ArrayLike, rows: Tensor) -> Tensor:
 
 
 def _read_cost(cost, diagonal: Diagonal) -> Pairwise:
-    check_choice("diagonal", diagonal, get_args(Diagonal))
+    check_choice("diagonal", diagonal, Diagonal)
     cost = as_pairwise(cost)
     return WithoutDiagonal(cost) if diagonal == "drop" else cost
 
@@ -292,7 +291,7 @@ def gaussian_affinity(
         nu, residual, passes = math.exp(log_nu), trace[-1], len(trace) + 1
     lam = cost.map(lambda _, tile: log_sum_exp(tile / -nu).mul_(-nu))
     says = f"{{at}} of this cost leaves the range of {lam.dtype} at bandwidth={nu:g}; pass a "
-    refuse_entries(~lam.isfinite(), lam, says + "bandwidth nearer to the costs")
+    check_no_entry(~lam.isfinite(), lam, says + "bandwidth nearer to the costs")
     found = certify("gaussian_affinity", residual, len(trace), tol, on_failure, trace=trace)
     return GaussianAffinity(cost=cost, nu=nu, lam=lam, passes=passes + 1.0, **found)
 
@@ -346,14 +345,14 @@ def self_tuning_affinity(
         return torch.topk(tile, n_neighbors, largest=False).values[:, [0, -1]]
 
     least, kth = WithoutDiagonal(cost).map(ends).unbind(dim=1)
-    refuse_entries(least < 0, least, NEGATIVE)
+    check_no_entry(least < 0, least, NEGATIVE)
     sigma = kth.sqrt()  # (n,)
     says = f"{{at}} has fewer than n_neighbors={n_neighbors} finite costs to other points, so its "
     says += "bandwidth would be infinite; lower n_neighbors or keep more costs"
-    refuse_entries(~sigma.isfinite(), sigma, says)
+    check_no_entry(~sigma.isfinite(), sigma, says)
     says = f"{{at}} has {n_neighbors} or more copies, so its bandwidth would be 0; raise "
     says += "n_neighbors above the number of copies or remove them"
-    refuse_entries(sigma == 0, sigma, says)
+    check_no_entry(sigma == 0, sigma, says)
     return SelfTuningAffinity(
         cost=cost, sigma=sigma, passes=1.0, residual=0.0, n_iter=0, converged=True, trace=()
     )

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .._core.algebra import FAR, exp
-from .._core.checks import as_count, as_number, refuse_entries
+from .._core.checks import as_count, as_number, check_no_entry
 from .._core.run import OnFailure, certify, read_limits
 from .._core.threads import by_size
 from ..costs.array import Nearest, WithoutDiagonal, as_pairwise, smallest
@@ -114,9 +114,9 @@ def umap_membership(
     k = as_count("n_neighbors", n_neighbors, 2, n)
     values, columns = smallest(whole, k - 1)
     least, most = values[:, 0], values[:, -1]
-    refuse_entries(least < 0, least, NEGATIVE)
+    check_no_entry(least < 0, least, NEGATIVE)
     says = f"{{at}} of the cost has fewer than {k - 1} finite entries for neighbours"
-    refuse_entries(~most.isfinite(), most, says)
+    check_no_entry(~most.isfinite(), most, says)
     rho, sigma, floored, gap, trace = _bandwidths(values, k, tol, max_iter)
     found = certify("umap_membership", gap, len(trace), tol, on_failure, trace=trace)
     near = Nearest(values, columns, n, whole.block, ranks=whole.ranks)
@@ -215,9 +215,7 @@ def umap_curve(min_dist: float = 0.1) -> tuple[float, float]:
     """
     from scipy.optimize import curve_fit
 
-    min_dist = as_number("min_dist", min_dist)
-    if not 0 <= min_dist <= 1:
-        raise ValueError(f"min_dist must be from 0 to 1; got {min_dist}")
+    min_dist = as_number("min_dist", min_dist, 0, 1)
     x = np.linspace(0, 3, 300)
     wanted = np.exp(-np.maximum(0, x - min_dist))
 

@@ -23,9 +23,9 @@ from .._core.checks import (
     check_choice,
     check_finite,
     check_fits,
+    check_no_entry,
     check_same_transposed,
-    raise_unequal,
-    refuse_entries,
+    unequal,
 )
 from .._core.memory import automatic_block, rows_per_tile, slices
 from .._core.ranks import ALONE, Processes, Ranks
@@ -454,10 +454,10 @@ def check_symmetric(cost: Pairwise, name: str = "the cost") -> None:
         row = cost.rows(slice(i, i + 1))[0]
         column = cost.map(lambda _, tile: tile[:, i].clone())
         j = int((row - column).abs().argmax())
-        raise_unequal(name, (i, j), float(row[j]), float(column[j]))
+        raise unequal(name, (i, j), float(row[j]), float(column[j]))
 
 
 def _check_all_finite(numbers: Tensor, name: str) -> None:
     says = "must be finite for all pairs of points, and is {entry} at {at}; of a cost of nearest "
     says += "neighbours an affinity by rows can be made, such as drot.entropic_affinity"
-    refuse_entries(~numbers.isfinite(), numbers, f"{name} {says}")
+    check_no_entry(~numbers.isfinite(), numbers, f"{name} {says}")

@@ -355,11 +355,9 @@ def stochastic_block_model(
     [1.0, 1.0, 2.0, 2.0, 2.0]
     """
     sizes = _each("sizes", sizes, _size)
-    for name, p in (("p_within", p_within), ("p_between", p_between)):
-        if not 0 <= as_number(name, p) <= 1:
-            raise ValueError(f"{name} must lie between 0 and 1; got {p}")
+    within, between = as_number("p_within", p_within, 0, 1), as_number("p_between", p_between, 0, 1)
     y = np.repeat(np.arange(len(sizes)), sizes)
-    chance = np.where(y[:, None] == y, p_within, p_between)
+    chance = np.where(y[:, None] == y, within, between)
     upper = np.triu(as_rng(random_state).random(chance.shape) < chance, k=1)
     names = [f"block {k}" for k in range(len(sizes))]
     text = "Adjacency matrix of a random graph with blocks."

@@ -21,7 +21,7 @@ from ..embeddings.plans import Plan
 from ..embeddings.starts import random_start, spectral_start
 from ..gromov.contraction import LEAST, Contraction, Coupling, Problem, State, hard_plan, with_rows
 from ..gromov.descent import row_moves
-from ..gromov.reading import as_cost, as_weights, refuse_distances
+from ..gromov.reading import as_cost, as_weights, check_similarity
 from ..gromov.search import end_of
 from ..gromov.starts import Clusters, spectral_labels
 from ..spectral.kernel_pca import coordinates
@@ -70,7 +70,7 @@ class ReductionProblem:
         self.kernel, self.loss = kernel, loss_of(kernel)
         self.cost = as_cost(similarity, "similarity", self.loss)
         cure = "of squared distances D pass drot.symmetric_entropic_affinity(D, perplexity=...)"
-        refuse_distances(self.cost, "similarity", cure)
+        check_similarity(self.cost, "similarity", cure)
         self.n = self.cost.shape[0]
         self.k = as_count("n_prototypes", n_prototypes, 2, self.n)
         self.n_components = as_count("n_components", n_components, 1)

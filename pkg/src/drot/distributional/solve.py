@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
-from typing import Literal, Unpack, get_args
+from typing import Literal, Unpack
 
 from numpy.typing import ArrayLike
 from torch import Tensor
@@ -240,8 +240,8 @@ def initial_states(
     Residuals are at most ``tol`` for prototypes, ``points_tol`` for an embedding of all points.
     """
     n_starts = as_count("n_starts", n_starts, 1)
-    check_choice("clustering", clustering, get_args(Clustering))
-    kinds = as_init(init, problem.w, problem.k, get_args(Start))
+    check_choice("clustering", clustering, Clustering)
+    kinds = as_init(init, problem.w, problem.k, Start)
     if isinstance(kinds, Tensor):
         c = problem.couple(kinds)
         if given := isinstance(init, DistributionalReduction):

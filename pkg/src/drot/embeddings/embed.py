@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypedDict, get_args
+from typing import Literal, TypedDict
 
 from numpy.typing import ArrayLike
 from torch import Tensor
@@ -180,7 +180,7 @@ def embed(
     (0.0, True)
     """
     objective = as_objective(objective)
-    check_choice("solver", solver, get_args(MapSolver))
+    check_choice("solver", solver, MapSolver)
     rate = as_positive("learning_rate", objective.rate if learning_rate is None else learning_rate)
     tol = MAP_TOL if tol is None else tol
     tol, max_iter = read_limits(tol, max_iter, on_failure, objective.P.dtype)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import astuple
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -248,8 +248,8 @@ class SNELoss(KernelLoss):
         normalization: SNENormalization = "sum",
         diagonal: Diagonal = "drop",
     ):
-        check_choice("normalization", normalization, get_args(SNENormalization))
-        check_choice("diagonal", diagonal, get_args(Diagonal))
+        check_choice("normalization", normalization, SNENormalization)
+        check_choice("diagonal", diagonal, Diagonal)
         self.normalization, symmetric = normalization, normalization == "sum"
         if symmetric and isinstance(plan, EntropicAffinity):
             few = isinstance(plan.cost, Nearest)  # of others' neighbours: known as a whole only

@@ -27,7 +27,7 @@ from .._core.checks import (
     as_real,
     check_callback,
     check_choice,
-    refuse_other_forms,
+    check_form,
 )
 from .._core.memory import rows_per_tile, slices
 from .._core.run import Interrupted, NotConverged, outside
@@ -153,7 +153,7 @@ class Estimator(BaseEstimator):
                 f"{type(self).__name__} takes an array of points, and makes its cost itself; got "
                 f"{X!r}; pass the points, or give it to a function such as {cure}"
             )
-        refuse_other_forms(X, "X")
+        check_form(X, "X")
         check_callback(self.callback)
         if isinstance(X, list):  # scikit-learn has no words for rows that differ in length
             as_real(X, "X")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -74,7 +74,7 @@ SIMILARITIES = {
 class SimilarityEstimator(ClusterMixin, Estimator):
     """Points, their similarity C, and what matches it; ``"precomputed"`` takes X itself for C."""
 
-    _similarities: ClassVar[tuple[str, ...]]
+    _similarities: ClassVar[Any]
     _: KW_ONLY
     similarity: Any = "symmetric_entropic"
     init: Any = "kmeans"
@@ -218,7 +218,7 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     ([0.0, 0.0, 0.0], [0.33, 0.33, 0.33])
     """
 
-    _similarities = get_args(Similarity)
+    _similarities = Similarity
     n_clusters: int = 8
     _: KW_ONLY
     similarity: Similarity = "symmetric_entropic"
@@ -326,7 +326,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     ([0.0, 0.0, 0.0], (3, 2))
     """
 
-    _similarities = get_args(ReductionSimilarity)
+    _similarities = ReductionSimilarity
     n_prototypes: int = 20
     n_components: int = 2
     perplexity: float = 30.0
@@ -342,7 +342,7 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     def _task(self, points: Tensor, seed: int):
         self._check("n_prototypes", 2, len(points))
         as_count("n_components", self.n_components, 1)
-        check_choice("clustering", self.clustering, get_args(Clustering))
+        check_choice("clustering", self.clustering, Clustering)
         solve = partial(
             distributional_reduction, self._cost(points), self.n_prototypes, kernel=self._kernel(),
             n_components=self.n_components, init=self.init, n_starts=self.n_starts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import ClassVar, get_args
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -65,7 +65,7 @@ class EmbeddingEstimator(BaseEmbedding):
 
     def _task(self, points: Tensor, seed: int):
         keep = as_flag("keep_affinity", self.keep_affinity)  # all options before the affinity
-        check_choice("solver", self.solver, get_args(MapSolver))
+        check_choice("solver", self.solver, MapSolver)
         tol = self._tol if self.tol is None else self.tol
         read_limits(tol, self.max_iter, "ignore", points.dtype)
         as_count("n_components", self.n_components, 1)

@@ -18,8 +18,8 @@ from .._core.checks import (
     as_real,
     check_choice,
     check_fits,
+    check_no_entry,
     check_same_device,
-    refuse_entries,
 )
 from ..affinities.base import read_plan
 from ..costs.kernels import KERNELS, KernelName
@@ -308,5 +308,5 @@ def fuzzy_union(graph) -> Tensor:
     """
     P = _weights(graph)
     says = "graph has an entry above 1 ({entry}) at {at}; a union needs a binary graph or "
-    refuse_entries(P > 1, P, says + "probabilities")
+    check_no_entry(P > 1, P, says + "probabilities")
     return (P + P.T - P * P.T).fill_diagonal_(0)

@@ -8,7 +8,7 @@ kernel :math:`K` makes of it.
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import torch
@@ -20,9 +20,9 @@ from .._core.checks import (
     as_real,
     check_choice,
     check_fits,
+    check_no_entry,
     check_same_device,
     check_square,
-    refuse_entries,
 )
 from .._core.threads import by_size
 from ..affinities.base import Affinity, read_plan
@@ -37,15 +37,15 @@ _SLACK = 1e-4  # what rounding and solvers leave of the sums of a mean
 
 def log_weights(log_kernel, prior: Prior, diagonal: Diagonal) -> Pairwise:
     """The logarithms of w, met in row tiles that are copies; impossible edges are -inf."""
-    check_choice("prior", prior, get_args(Prior))
-    check_choice("diagonal", diagonal, get_args(Diagonal))
+    check_choice("prior", prior, Prior)
+    check_choice("diagonal", diagonal, Diagonal)
     if isinstance(log_kernel, Affinity):
         array = log_kernel.logs
     else:
         matrix = as_real(log_kernel, "log_kernel")
         check_square(matrix, "log_kernel")
         says = "log_kernel is {entry} at {at}; logarithms of weights are finite, or -inf for an "
-        refuse_entries(~(matrix < torch.inf), matrix, says + "edge that cannot be")  # NaN too
+        check_no_entry(~(matrix < torch.inf), matrix, says + "edge that cannot be")  # NaN too
         low, high = matrix.aminmax()
         if 0 <= low < high <= 1:
             raise ValueError(
@@ -480,7 +480,7 @@ def _check_support(P: Tensor, c: Tensor, prior: Prior) -> None:
     twice = "with prior='binary' an edge is there once or not at all; pass probabilities"
     most = 1 + _SLACK if prior == "binary" else torch.inf
     for bad, says in (((P > 0) & (c == -torch.inf), none), (most < P, twice)):
-        refuse_entries(bad, P, f"plan has {{entry}} at {{at}}, but {says}: {why}")
+        check_no_entry(bad, P, f"plan has {{entry}} at {{at}}, but {says}: {why}")
     n, sums = len(P), P.sum(dim=1, dtype=torch.float64)
     off, mass = (sums - 1).abs() > _SLACK, float(sums.sum())
     if prior == "row" and off.any():

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import nsmallest
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from numpy.typing import ArrayLike
@@ -55,9 +55,7 @@ _POWERS = 8  # steps towards the leading direction of a cluster
 class SemiRelaxedBarycenter(SemiRelaxedGW):
     """A barycentre: a small similarity that stands for a large one, and the plan between."""
 
-    structure: (
-        Tensor  #: (k, k) Cbar, similarities of the clusters, 0 in the rows of an empty cluster
-    )
+    structure: Tensor  #: (k, k) Cbar, of the clusters, 0 in the rows of an empty one
 
 
 @by_size
@@ -159,7 +157,7 @@ def srgw_barycenter(
     n_starts = as_count("n_starts", n_starts, 1)
     refine = as_flag("refine", refine)
     w, rng = as_weights(weights, n, cost, "weights"), as_rng(random_state)
-    kinds = as_init(init, w, k, get_args(HardInit))
+    kinds = as_init(init, w, k, HardInit)
     seen, unit = standard(cost, w, as_loss(loss))
     problem, clusters = Reduced(seen, w, k), Clusters(seen.cost, w, k, rng)
     paths = (reduced_descent, reassign, polish) if refine else (reduced_descent,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import torch
 from numpy.typing import ArrayLike
@@ -18,7 +18,7 @@ from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
 from .barycenter import reassign, reduced_descent
 from .contraction import EMPTY, SAME, Contraction, PlanProblem, hard_plan
-from .reading import as_cost, as_coupling, as_weights, refuse_distances
+from .reading import as_cost, as_coupling, as_weights, check_similarity
 from .search import SemiRelaxedGW, in_turn, multistart
 from .starts import Clusters, HardInit, as_init, starts
 
@@ -114,13 +114,13 @@ def kernel_kmeans(
     (0.25, True)
     """
     cost = as_cost(similarity, "similarity")
-    refuse_distances(cost, "similarity", "of squared distances D pass -D / 2, or -D.dense() / 2")
+    check_similarity(cost, "similarity", "of squared distances D pass -D / 2, or -D.dense() / 2")
     n, _ = cost.shape
     k = as_count("n_clusters", n_clusters, 1, n)
     n_starts = as_count("n_starts", n_starts, 1)
     tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
     w = as_weights(weights, n, cost, "weights")
-    kinds = as_init(init, w, k, get_args(HardInit))
+    kinds = as_init(init, w, k, HardInit)
     clusters = Clusters(cost, w, k, as_rng(random_state))
     problem = Means(Contraction(cost.centred(w)), w, k)
     own = problem.diagonal[w > 0].abs()  # not all 0 where even its mean is

@@ -79,7 +79,7 @@ def exact_objective(terms: Contraction, T: Tensor) -> float:
     return unit.objective(Problem(seen, w).state(T).value)
 
 
-def refuse_infinite(objective: float, loss: Loss) -> None:
+def check_attained(objective: float, loss: Loss) -> None:
     """Refuse an objective that is infinite where a solver ended."""
     if objective == math.inf:
         raise ValueError(

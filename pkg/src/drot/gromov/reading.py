@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .._core.algebra import total
-from .._core.checks import as_real, check_finite, check_same_device, holds_distances, refuse_entries
+from .._core.checks import as_real, check_finite, check_likeness, check_no_entry, check_same_device
 from ..costs.array import Pairwise, as_pairwise, check_symmetric
 from .contraction import Contraction, with_rows
 from .loss import SQUARE, Loss, LossName, as_loss
@@ -59,7 +59,7 @@ def as_weights(weights, n: int, like: Pairwise | Tensor, name: str = "weights_x"
     if w.shape != (n,):
         raise ValueError(f"{name} must be one number per point ({n}); got shape {tuple(w.shape)}")
     check_finite(w, name)
-    refuse_entries(w < 0, w, f"{name} must not be negative; {{at}} has {{entry}}")
+    check_no_entry(w < 0, w, f"{name} must not be negative; {{at}} has {{entry}}")
     if abs(total(w) - 1) > _MASS:
         raise ValueError(f"{name} must sum to 1; got {total(w):g}. Divide by the sum")
     return w / w.sum()
@@ -74,7 +74,7 @@ def as_coupling(
         cure = f"; of labels numpy.eye({k})[labels] / {n} is one" if T.shape == (n,) else ""
         raise ValueError(f"{name} must be a ({n}, {k}) plan; got shape {tuple(T.shape)}{cure}")
     check_finite(T, name)
-    refuse_entries(T < 0, T, f"{name} has negative entries, {{entry}} at {{at}}")
+    check_no_entry(T < 0, T, f"{name} has negative entries, {{entry}} at {{at}}")
     if rows is not None:
         found = T.sum(dim=1)
         i = int((found - rows).abs().argmax())
@@ -88,10 +88,9 @@ def as_coupling(
     return T if rows is None else with_rows(T, rows)
 
 
-def refuse_distances(cost: Pairwise, name: str, cure: str) -> None:
+def check_similarity(cost: Pairwise, name: str, cure: str) -> None:
     """Refuse distances in the place of a similarity: by name, or as some points show them."""
-    if holds_distances(cost):
-        raise ValueError(f"{name} holds distances, small where points are near; {cure}")
+    check_likeness(cost, name, cure)
     if _like_distances(cost):
         raise ValueError(
             f"{name} holds distances, it seems: its diagonal is 0 and near points have small "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from numpy.typing import ArrayLike
@@ -17,7 +17,7 @@ from .._core.threads import by_size
 from .contraction import Problem, State, standard, with_rows
 from .descent import conditional_gradient, mirror_descent, row_moves
 from .loss import LossName
-from .objective import exact_objective, refuse_infinite
+from .objective import check_attained, exact_objective
 from .reading import as_terms, as_weights
 from .search import Iterates, PlanCallback, SemiRelaxedGW, end_of, in_turn, lower_by, multistart
 from .starts import ROUGH, Clusters, Init, as_init, match, shuffled, soft_start, starts
@@ -132,7 +132,7 @@ def semi_relaxed_gw(
     (0.0, [0.333, 0.667])
     """
     terms = as_terms(cost_x, cost_z, loss)
-    check_choice("solver", solver, get_args(Solver))
+    check_choice("solver", solver, Solver)
     refine = as_flag("refine", refine)
     tol, max_iter = read_limits(tol, max_iter, on_failure, terms.cost.dtype)
     n_starts = as_count("n_starts", n_starts, 1)
@@ -172,7 +172,7 @@ def semi_relaxed_gw(
     T = with_rows(found.state.T.masked_fill(rounding >= found.state.T, 0), w)
     objective = exact_objective(terms, T)
     if not found.course.interrupt:
-        refuse_infinite(objective, terms.loss)
+        check_attained(objective, terms.loss)
     return found.conclude(
         SemiRelaxedGW, tol, on_failure, objective, unit, plan=T, products=problem.terms.products
     )

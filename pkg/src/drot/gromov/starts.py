@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -33,10 +33,8 @@ _INITS = 10  # of k-means, as spectral clustering has them
 _TRIES = 8  # starts of a match, beside the product
 
 
-def as_init(
-    init, w: Tensor, k: int, names: tuple[str, ...] = get_args(Init)
-) -> tuple[str, ...] | Tensor:
-    """Names of starts, or one plan with the row sums w."""
+def as_init(init, w: Tensor, k: int, names: Any = Init) -> tuple[str, ...] | Tensor:
+    """Names of starts, of a ``Literal``, or one plan with the row sums w."""
     if isinstance(init, str):
         init = (init,)
     if isinstance(init, Sequence) and (not init or any(isinstance(name, str) for name in init)):
@@ -45,7 +43,7 @@ def as_init(
         return tuple(init)
     plan = getattr(init, "plan", init)
     if not hasattr(plan, "__len__") and not type(plan).__module__.startswith("drot."):
-        says = f"pass {', '.join(map(repr, names))}, a plan or a result"
+        says = f"pass {', '.join(map(repr, get_args(names)))}, a plan or a result"
         raise TypeError(f"init is of type {type(init).__name__}; {says}")
     return as_coupling(plan, "init", len(w), k, w, rows=w)
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.algebra import signs
-from .._core.checks import as_count, as_real, as_symmetric, refuse_entries
+from .._core.checks import as_count, as_real, as_symmetric, check_no_entry
 from .._core.threads import by_size
 
 
@@ -91,7 +91,7 @@ def kernel_pca(
     says = f"weights must be {n} positive numbers, one per point; got "
     if weights.shape != (n,):
         raise ValueError(f"{says}shape {tuple(weights.shape)}")
-    refuse_entries(~((weights > 0) & weights.isfinite()), weights, says + "{entry} at {at}")
+    check_no_entry(~((weights > 0) & weights.isfinite()), weights, says + "{entry} at {at}")
     share = weights / weights.sum()
     means = kernel @ share  # (n,)
     centred = kernel - means[:, None] - means + share @ means

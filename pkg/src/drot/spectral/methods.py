@@ -176,9 +176,7 @@ def diffusion_map(
     """
     W = _connected_weights(graph)
     time = as_positive("time", time)
-    alpha = as_number("alpha", alpha)
-    if not 0 <= alpha <= 1:
-        raise ValueError(f"alpha must lie between 0 and 1; got {alpha}")
+    alpha = as_number("alpha", alpha, 0, 1)
     n_components = as_count("n_components", n_components, 1, W.shape[0] - 1)
     unit = W.max()
     W = W / unit

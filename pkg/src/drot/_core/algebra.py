@@ -56,6 +56,16 @@ def log_sum_exp(x: Tensor) -> Tensor:
     return exp(x, out=x).sum(dim=1).log_().add_(top)
 
 
+def log_sum_and_entropy(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The same, and Shannon's entropies (b,) of the rows of exp(x), each divided by its sum."""
+    top = x.amax(dim=1)
+    weight = exp(x.sub_(top[:, None]))
+    mass = weight.sum(dim=1)
+    log_mass = mass.log()
+    mean = x.clamp_min_(-FAR).mul_(weight).sum(dim=1) / mass
+    return log_mass + top, log_mass - mean
+
+
 def radius(Z: Tensor) -> float:
     """Root mean square distance of centred points (n, q) from their centre."""
     return math.sqrt(total(Z * Z) / len(Z))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from .._core.algebra import FAR, exp, log_sum_exp
+from .._core.algebra import exp, log_sum_and_entropy
 from .._core.checks import as_square, check_fits, check_non_negative
 from .._core.saving import Saved
 from ..costs.array import Pairwise, tile_rows
@@ -95,13 +95,7 @@ class Affinity(Saved):
     @property
     def perplexity(self) -> Tensor:
         """Exponential of Shannon's entropy of each row divided by its mass, shape (n,)."""
-
-        def entropies(_: slice, log_p: Tensor) -> Tensor:
-            """Shannon's, (b,), of rows (b, m) each divided by its mass."""
-            log_p = log_p - log_sum_exp(log_p.clone())[:, None]
-            return -exp(log_p).mul_(log_p.clamp_min(-FAR)).sum(dim=1)
-
-        return self.logs.map(entropies).exp()
+        return self.logs.map(lambda _, log_p: log_sum_and_entropy(log_p)[1]).exp()
 
     def _stored(self) -> dict[str, object]:
         if self.cost.stored is None:

@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from .._core.algebra import FAR, exp
+from .._core.algebra import log_sum_and_entropy, log_sum_exp
 from .._core.checks import as_number
 from .._core.run import OnFailure, iterate, read_limits
 from .._core.threads import by_size
@@ -159,12 +159,12 @@ def _sinkhorn(
     enough = _BELIEVED
     while True:
         log_sums = partial(_log_sums, cost, nu, perplexity is not None)
-        for f, excess, entropy in symmetric_sinkhorn(log_sums, start, damping):
+        for f, excess, *entropy in symmetric_sinkhorn(log_sums, start, damping):
             residual = float(torch.expm1(excess).abs().max())
             if perplexity is None:
                 yield (f, nu), residual
                 continue
-            gap = entropy.mean(dtype=torch.float64).view(1).cpu() - math.log(perplexity)
+            gap = entropy[0].mean(dtype=torch.float64).view(1).cpu() - math.log(perplexity)
             yield (f, nu), max(residual, float(gap.abs()))
             if residual <= enough:
                 enough = max(tol / 4, min(_BELIEVED, 1e-2 * float(gap.abs())))
@@ -181,16 +181,11 @@ def _sinkhorn(
 
 
 def _log_sums(cost: Pairwise, nu: float, entropies: bool, f: Tensor) -> tuple[Tensor, ...]:
-    """Logarithms of the row sums, (n,), and Shannon's entropies of the rows made to sum to 1."""
+    """Logarithms of the row sums, (n,), with Shannon's entropies of the rows made to sum to 1."""
 
-    def both(rows: slice, tile: Tensor) -> Tensor:
+    def sums(rows: slice, tile: Tensor) -> Tensor:
         x = _exponents(tile, rows, f, nu)
-        top = x.amax(dim=1)
-        x.sub_(top[:, None])
-        weight = exp(x, out=None if entropies else x)
-        total = weight.sum(dim=1)
-        log_total = total.log()
-        mean = x.clamp_min_(-FAR).mul_(weight).sum(dim=1) / total if entropies else total
-        return torch.stack([log_total + top, log_total - mean], dim=1)
+        found = log_sum_and_entropy(x) if entropies else (log_sum_exp(x),)
+        return torch.stack(found, dim=1)
 
-    return cost.map(both).unbind(dim=1)
+    return cost.map(sums).unbind(dim=1)

@@ -78,18 +78,17 @@ def spectral_clustering_ari(
     from sklearn.cluster import SpectralClustering
     from sklearn.metrics import adjusted_rand_score
 
-    plan = as_symmetric(plan, "plan")
-    _, classes = _plan_and_classes(plan, y)
+    T, classes = _plan_and_classes(as_symmetric(plan, "plan"), y)
     if n_clusters is None:
         n_clusters = len(np.unique(classes))
-    n_clusters = as_count("n_clusters", n_clusters, 1, len(plan))
+    n_clusters = as_count("n_clusters", n_clusters, 1, len(T))
     model = SpectralClustering(
         n_clusters, affinity="precomputed", random_state=seed_number(random_state)
     )
     with warnings.catch_warnings():
         # a graph that falls into its clusters is a success here, not a reason to warn
         warnings.filterwarnings("ignore", message="Graph is not fully connected")
-        found = model.fit_predict(plan.cpu().numpy())
+        found = model.fit_predict(T)
     return float(adjusted_rand_score(classes, found))
 
 
@@ -352,7 +351,7 @@ def neighborhood_preservation(X, Z, n_neighbors: int) -> float:
     K = as_count("n_neighbors", n_neighbors, 1, n - 2)
     common = torch.zeros((), dtype=torch.int64, device=x.device)
     for x_tile, z_tile in _tiles(x, z, K):
-        both = _nearest(x_tile, K) & _nearest(z_tile, K).to(x_tile.device)
+        both = _near(x_tile, K) & _near(z_tile, K).to(x_tile.device)
         common += both.sum() - len(both)  # a point is near itself
     return _rescale(int(ranks_of(x, z).total(common)) / (n * K), K, n)
 
@@ -476,7 +475,7 @@ def _argsort(tile: Tensor) -> Tensor:
     return torch.from_numpy(order)
 
 
-def _nearest(tile: Tensor, K: int) -> Tensor:
+def _near(tile: Tensor, K: int) -> Tensor:
     """Whether an entry is among the K + 1 smallest of its row, itself included: (b, n)."""
     last = tile.topk(K + 1, largest=False, sorted=False).values.amax(dim=1, keepdim=True)
     near = tile <= last

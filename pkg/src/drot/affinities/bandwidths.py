@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -77,22 +77,22 @@ def mean_bandwidth(
     cost: Pairwise, perplexity: float, tol: float, max_iter: int
 ) -> tuple[float, list[float]]:
     """log nu so that the mean log perplexity of all rows is that asked for, and the errors."""
-    n = cost.shape[0]
 
-    def mean(rows: Callable[[Tensor], Iterable[Tensor]], count: int) -> Tensor:
-        """Means over the points of ``count`` numbers of each row, from its costs less the least."""
-        total = torch.zeros(count, dtype=torch.float64, device=cost.device)
-        for _, tile in cost.working_tiles():
-            excess = tile - tile.amin(dim=1, keepdim=True)
-            total += torch.stack([part.sum(dtype=torch.float64) for part in rows(excess)])
-        return cost.ranks.total(total) / n
+    def means(numbers: Callable[[Tensor], tuple[Tensor, ...]]) -> Tensor:
+        """Means over the points of ``numbers`` of each row, from its costs less the least."""
+
+        def of_rows(_: slice, tile: Tensor) -> Tensor:
+            return torch.stack(numbers(tile - tile.amin(dim=1, keepdim=True)), dim=1)
+
+        return cost.map(of_rows).mean(dim=0, dtype=torch.float64)
 
     def ends(excess: Tensor) -> tuple[Tensor, ...]:
         ties, usable = (excess == 0).sum(dim=1), excess.isfinite().sum(dim=1)
-        alive = ties < usable  # a constant row has no scale of its own
-        return first_bandwidth(excess[alive]), ties.double().log(), usable.double().log()
+        # a constant row has no scale of its own
+        first = torch.where(ties < usable, first_bandwidth(excess).double(), 0.0)
+        return first, ties.double().log(), usable.double().log()
 
-    start, low, high = mean(ends, 3)
+    start, low, high = means(ends)
     low, high = float(low.exp()), float(high.exp())
     if low == high:
         raise ValueError(
@@ -110,7 +110,7 @@ def mean_bandwidth(
         def at_t(excess: Tensor) -> tuple[Tensor, ...]:
             return moments(excess, t.to(excess.dtype).expand(len(excess)))[1:]
 
-        entropy, slope, curvature = mean(at_t, 3).split(1)
+        entropy, slope, curvature = means(at_t).split(1)
         return entropy - math.log(perplexity), slope, curvature
 
     t, _, errors, _ = find_roots(gap, start.view(1), start.view(1), tol, max_iter)

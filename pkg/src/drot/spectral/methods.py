@@ -55,16 +55,6 @@ def classical_mds(cost, n_components: int = 2) -> SpectralEmbedding:
     return kernel_pca(-as_symmetric(as_pairwise(cost).dense(), "cost") / 2, n_components)
 
 
-def _check_connected(graph: csr_array) -> None:
-    number, labels = connected_components(graph, directed=False)
-    if number > 1:
-        raise ValueError(
-            f"the graph falls into {number} connected components, which nothing places relative "
-            f"to each other (no path joins the points 0 and {int((labels != labels[0]).argmax())})"
-            f"; embed them one by one, or raise the perplexity"
-        )
-
-
 @by_size
 def laplacian_eigenmaps(
     graph, n_components: int = 2, *, normalized: bool = True
@@ -114,7 +104,9 @@ def laplacian_eigenmaps(
     dtype, W = W.dtype, W.double().fill_diagonal_(0)
     degrees = W.sum(dim=1)
     masses = degrees if normalized else torch.ones_like(degrees)
-    found = _slowest(torch.diag(degrees) - W, masses, n_components, dtype)
+    values, vectors = _without_constants(W - torch.diag(degrees), masses)  # of -L
+    times = -1 / values.clamp_max(torch.finfo(values.dtype).eps * values[0])  # 1 / mu, increasing
+    found = coordinates(times.to(dtype), vectors.to(dtype), masses.to(dtype), n_components)
     slow, least = 1 / float(found.eigenvalues[0]), _RESOLVED * float((degrees / masses).max())
     if not slow > least:
         raise ValueError(
@@ -128,7 +120,13 @@ def _connected_weights(graph) -> Tensor:
     """Symmetric weights of a connected graph, with their diagonal: a new array, (n, n)."""
     W = as_symmetric(graph, "graph")
     check_non_negative(W, "graph", "weight")
-    _check_connected(csr_array(W.cpu().numpy()))
+    number, labels = connected_components(csr_array(W.cpu().numpy()), directed=False)
+    if number > 1:
+        raise ValueError(
+            f"the graph falls into {number} connected components, which nothing places relative "
+            f"to each other (no path joins the points 0 and {int((labels != labels[0]).argmax())})"
+            f"; embed them one by one, or raise the perplexity"
+        )
     return W / 2 + W.T / 2
 
 
@@ -189,19 +187,6 @@ def diffusion_map(
     if not ((masses > 0) & (masses < torch.inf)).all():
         raise ValueError(f"the masses of these weights leave the range of {W.dtype}; rescale them")
     return coordinates(powers, vectors[:, order], masses, n_components)
-
-
-def _slowest(
-    matrix: Tensor, masses: Tensor, n_components: int, dtype: torch.dtype
-) -> SpectralEmbedding:
-    r"""Kernel PCA of the inverse of a matrix on all but the constants, which are its null space.
-
-    ``matrix`` is positive semidefinite, and float64 as the masses m are: columns of Z solve
-    :math:`A u = \mu \, \mathrm{diag}(m) \, u` with the smallest :math:`\mu > 0`, in ``dtype``.
-    """
-    values, vectors = _without_constants(-matrix, masses)
-    slowness = -values.clamp_max(torch.finfo(values.dtype).eps * values[0])  # mu, decreasing
-    return coordinates((1 / slowness).to(dtype), vectors.to(dtype), masses.to(dtype), n_components)
 
 
 def _without_constants(matrix: Tensor, masses: Tensor) -> tuple[Tensor, Tensor]:

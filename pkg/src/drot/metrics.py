@@ -51,8 +51,9 @@ def spectral_clustering_ari(
     Parameters
     ----------
     plan : Affinity or array_like, shape (n, n), symmetric, non-negative
+        Of any scale.
     y : array_like, shape (n,)
-        The classes to find.
+        The classes to find, any labels.
     n_clusters : int, optional
         Their number when left out.
     random_state : int, numpy Generator or torch Generator
@@ -109,7 +110,7 @@ def prototype_homogeneity(plan, y) -> float:
     Parameters
     ----------
     plan : array_like, shape (n, k), non-negative
-        :math:`T`.
+        :math:`T`, of any total mass: it is divided by it.
     y : array_like, shape (n,)
         Classes of the points, any labels.
 
@@ -136,8 +137,8 @@ def prototype_homogeneity(plan, y) -> float:
 def weighted_silhouette(Z, plan, y) -> float:
     r"""Weighted silhouette: how much nearer prototypes are to their own class than to the next.
 
-    A prototype has the class c(k) that gives it most mass. With the weights :math:`q`, without
-    prototypes of weight 0,
+    A prototype has the class c(k) that gives it most mass. With the weights :math:`q`, the column
+    sums of the plan over its mass, without prototypes of weight 0, and Euclidean distances d,
 
     .. math::
 
@@ -154,10 +155,11 @@ def weighted_silhouette(Z, plan, y) -> float:
     Parameters
     ----------
     Z : array_like, shape (k, q)
-        Positions.
+        Positions, in any unit.
     plan : array_like, shape (n, k), non-negative
+        Of any total mass.
     y : array_like, shape (n,)
-        Classes of the points.
+        Classes of the points, any labels.
 
     Returns
     -------
@@ -208,10 +210,11 @@ def prototype_nmi(Z, plan, y, *, n_clusters: int | None = None, random_state: Se
     Parameters
     ----------
     Z : array_like, shape (k, q)
-        Positions.
+        Positions, in any unit.
     plan : array_like, shape (n, k), non-negative
+        Of any total mass.
     y : array_like, shape (n,)
-        Classes of the points.
+        Classes of the points, any labels.
     n_clusters : int, optional
         Default: the number of classes, or of prototypes with a weight if there are fewer.
     random_state : int, numpy Generator or torch Generator
@@ -249,7 +252,7 @@ def prototype_nmi(Z, plan, y, *, n_clusters: int | None = None, random_state: Se
 
 
 def _plan_and_classes(plan, y, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """The plan (n, k) and classes from 0 on (n,)."""
+    """The plan (n, k), as it is, in float64, and classes (n,), numbered from 0 in their order."""
     T = as_real(plan, "plan")
     y = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
     if T.ndim != 2 or y.shape != T.shape[:1]:
@@ -267,7 +270,7 @@ def _plan_and_classes(plan, y, k: int | None = None) -> tuple[np.ndarray, np.nda
 
 
 def _joint(T: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Mass of each class at each prototype, (c, k), of sum 1."""
+    """Share of the mass of T (n, k) that each class has at each prototype, (c, k), of sum 1."""
     p = np.zeros((classes.max() + 1, T.shape[1]))
     np.add.at(p, classes, T)
     return p / p.sum()
@@ -275,10 +278,10 @@ def _joint(T: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class NeighborhoodCurve:
-    """:math:`R_n(K)` for every K, and its area."""
+    """:math:`R_n(K)` of n points for K = 1, ..., n - 2, and its area; float64."""
 
-    overlap: Tensor  #: (n - 2,) Q_n(K) for K = 1, ..., n - 2, between 0 and 1
-    values: Tensor  #: (n - 2,) R_n(K)
+    overlap: Tensor  #: (n - 2,) Q_n(K), the share of neighbours kept, between 0 and 1
+    values: Tensor  #: (n - 2,) R_n(K), which is 1 if all are kept and 0 on average by chance
 
     def __repr__(self) -> str:
         return f"NeighborhoodCurve({len(self.values) + 2} points, area={self.area:.3f})"
@@ -420,6 +423,7 @@ def _as_cloud(cloud, name: str) -> Tensor:
 
 
 def _read(X, Z) -> tuple[Pairwise, Pairwise]:
+    """Both as costs (n, n) of which only the order within a row counts; clouds are never kept."""
     x, z = (
         as_pairwise(cloud, name)
         if isinstance(cloud, Pairwise)
@@ -486,4 +490,5 @@ def _near(tile: Tensor, K: int) -> Tensor:
 
 
 def _rescale(overlap, K, n: int):
+    """R_n(K) of Q_n(K): 1 stays, and what K points drawn at random share becomes 0."""
     return ((n - 1) * overlap - K) / (n - 1 - K)

@@ -28,6 +28,9 @@ NEGATIVE = "{at} of the cost has a negative entry, {entry}; for points pass drot
 class Affinity(Saved):
     """An (n, m) array of non-negative weights, known by its cost and a few vectors.
 
+    It is what a solver found of one cloud and one cost. It is no plan that a descent reads (any
+    array may be one, and is made a ``Plan``), nor one between two spaces (an (n, k) tensor).
+
     It answers as a :class:`Pairwise` does, with the shape, dtype, device, block and ranks of its
     cost. The array itself is formed on demand: whole by ``plan`` and ``log_plan``, or a few rows at
     a time by ``tiles`` and ``logs.tiles``, in which case it never exists as one. A dense cost is

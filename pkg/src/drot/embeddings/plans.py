@@ -27,6 +27,9 @@ _KEPT = 4096  # points whose plan is kept in any case: 128 MiB in float64
 class Plan(Pairwise):
     """A plan P (n, n), and what one pass over it tells.
 
+    It is what an objective reads of an affinity, of a graph or of an array; it has no cost, no
+    duals and no certificate, and no user sees it.
+
     An affinity of more than 4096 points whose cost is met in tiles is never formed; another plan is
     kept as it was given: do not change it in place afterwards.
 

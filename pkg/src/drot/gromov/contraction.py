@@ -29,7 +29,11 @@ _MOST = 2.0**500  # whose squares float64 adds up
 
 @dataclass(eq=False)
 class Coupling:
-    """A plan, its product with C, and what a structure sees of it."""
+    """A plan, its product with C, and what a structure sees of it.
+
+    It is a place on a descent over plans from n points to k others, no result of one, and unlike an
+    ``Affinity`` it has all its numbers, and no cost between what it joins.
+    """
 
     T: Tensor  # (n, k)
     CT: Tensor  # (n, k)

@@ -15,11 +15,15 @@ from .._core.threads import by_size
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SpectralEmbedding:
-    """Coordinates from the leading eigenvectors of a kernel."""
+    r"""Coordinates from the leading eigenvectors of a kernel of points with masses m.
 
-    Z: Tensor  #: (n, q), centred; column k has the k-th largest eigenvalue as squared length
-    eigenvalues: Tensor  #: (q,) of the centred kernel, decreasing; negative ones count as 0 in Z
-    weights: Tensor  #: (n,) the point masses in which lengths and means are taken
+    In these masses columns of Z have the mean 0, and are orthogonal:
+    :math:`\sum_i m_i z_{ik} z_{il}` is :math:`\max(\mu_k, 0)` for k = l, and else 0.
+    """
+
+    Z: Tensor  #: (n, q) coordinates, in the square root of the kernel's unit
+    eigenvalues: Tensor  #: (q,) mu, the largest of the centred kernel with its masses, decreasing
+    weights: Tensor  #: (n,) m, the point masses
 
     def __repr__(self) -> str:
         values = ", ".join(f"{value:.3g}" for value in self.eigenvalues)
@@ -59,13 +63,13 @@ def kernel_pca(
     n_components : int
         :math:`q`, from 1 to n.
     weights : array_like, shape (n,), positive, optional
-        :math:`m`. Ones when left out.
+        :math:`m`, of any sum. Ones when left out.
 
     Returns
     -------
     SpectralEmbedding
-        Determined up to the sign of each column and, where eigenvalues tie, a rotation. Signs are
-        fixed so that the entry of largest magnitude of a column is positive.
+        Of ``weights`` m. Determined up to the sign of each column and, where eigenvalues tie, a
+        rotation. Signs are fixed so that the entry of largest magnitude of a column is positive.
 
     Raises
     ------
@@ -104,7 +108,9 @@ def kernel_pca(
 def coordinates(
     values: Tensor, vectors: Tensor, weights: Tensor, n_components: int
 ) -> SpectralEmbedding:
-    """From eigenvalues in increasing order and eigenvectors of the weighted, centred kernel."""
+    """From eigenvalues (r,), increasing, and orthonormal eigenvectors (n, r) of the centred kernel
+    with its masses (n,).
+    """
     values = values.flip(0)[:n_components]
     vectors = vectors.flip(1)[:, :n_components] / weights.sqrt()[:, None]
     vectors = vectors * signs(vectors)
@@ -114,7 +120,7 @@ def coordinates(
 
 
 def at_unit_variance(Z: Tensor) -> Tensor:
-    """Centred, and divided by the standard deviation of the first column."""
+    """Z (n, q) centred, and divided by the standard deviation of its first column."""
     Z = Z - Z.mean(dim=0)
     spread = Z[:, 0].square().mean().sqrt()
     return Z / spread if spread > 0 else Z

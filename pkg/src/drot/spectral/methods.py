@@ -36,11 +36,13 @@ def classical_mds(cost, n_components: int = 2) -> SpectralEmbedding:
     cost : Pairwise or array_like, shape (n, n), symmetric
         *Squared* distances.
     n_components : int
+        :math:`q`, from 1 to n.
 
     Returns
     -------
     SpectralEmbedding
-        Negative eigenvalues among the largest show that the costs are not Euclidean.
+        Each point has the mass 1. Negative eigenvalues among the largest show that the costs are
+        not Euclidean.
 
     Raises
     ------
@@ -74,15 +76,18 @@ def laplacian_eigenmaps(
     Parameters
     ----------
     graph : Graph, Affinity or array_like, shape (n, n), symmetric, non-negative
-        :math:`W`; the diagonal does not count.
+        :math:`W`, of any scale: twice the weights halve :math:`Z Z^\top`. The diagonal does not
+        count.
     n_components : int
-        At most n - 1.
+        :math:`q`, from 1 to n - 1.
     normalized : bool
+        Whether masses are degrees.
 
     Returns
     -------
     SpectralEmbedding
-        ``eigenvalues`` are :math:`1 / \mu`; ``weights`` are the masses.
+        ``eigenvalues`` are :math:`1 / \mu`; ``weights`` are the masses m, in which column k of Z
+        has the squared length :math:`1 / \mu_k`.
 
     Raises
     ------
@@ -149,7 +154,7 @@ def diffusion_map(
     graph : Graph, Affinity or array_like, shape (n, n), symmetric, non-negative
         :math:`W`; here the diagonal counts, since a walk may stay.
     n_components : int
-        At most n - 1.
+        :math:`q`, from 1 to n - 1.
     time : float
         :math:`t > 0`, in steps.
     alpha : float
@@ -158,7 +163,8 @@ def diffusion_map(
     Returns
     -------
     SpectralEmbedding
-        ``eigenvalues`` are those of T, to the power 2t.
+        ``eigenvalues`` are those of T but for the 1 of the constants, to the power 2t; ``weights``
+        are the masses m.
 
     Raises
     ------
@@ -190,10 +196,11 @@ def diffusion_map(
 
 
 def _without_constants(matrix: Tensor, masses: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Eigenvalues (n - 1,), increasing, and eigenvectors of a matrix that has the constants.
+    r"""Eigenvalues (n - 1,), increasing, and eigenvectors (n, n - 1), orthonormal, of a matrix A.
 
-    Those of :math:`\mathrm{diag}(m)^{-1/2} A \, \mathrm{diag}(m)^{-1/2}`, but for the eigenvector
-    of the constants, which centring removes: it is moved below all others and left out.
+    A (n, n) is symmetric and, with the masses m (n,), has the constants for an eigenvector: those
+    of :math:`\mathrm{diag}(m)^{-1/2} A \, \mathrm{diag}(m)^{-1/2}`, but for the eigenvector of the
+    constants, which centring removes: it is moved below all others and left out.
     """
     root = masses.sqrt()
     scaled = matrix / root[:, None] / root

@@ -31,8 +31,8 @@ def pca(X, n_components: int = 2) -> SpectralEmbedding:
     Returns
     -------
     SpectralEmbedding
-        ``eigenvalues`` are n times the variances: 0 or infinite, unlike ``Z``, where their squares
-        leave the range of the dtype.
+        Each point has the mass 1. ``eigenvalues`` are n times the variances: 0 or infinite, unlike
+        ``Z``, where their squares leave the range of the dtype.
 
     Raises
     ------

@@ -242,20 +242,20 @@ class _Newton:
 
     def _clipped(self, damping: float) -> Tensor:
         """Newton's step or a damped one, with no gamma falling by more than 70 %."""
-        state, free, least = self.state, self._movable(), -_FALL * self.state.gamma
+        state, movable, least = self.state, self._movable(), -_FALL * self.state.gamma
         # of the linear solve: convergence of order 1.6, no digit beyond tol
         forcing = min(0.3, max(state.residual**0.6, 0.1 * self.tol / state.residual))
         aim = self._aim() if damping == 0 else self._gradient(state)
-        step = self._solve(aim, free, forcing, damping)
+        step = self._solve(aim, movable, forcing, damping)
         held = torch.zeros_like(self.pinned)
         for _ in range(4):  # holding some gammas may send others down
-            short = free[0] & (step[0] < least)
+            short = movable[0] & (step[0] < least)
             if not short.any():
                 break
             held |= short
             fixed = torch.stack([torch.where(held, least, 0.0), torch.zeros_like(least)])
             left = aim - self.dual.hessian_product(state, fixed)
-            others = torch.stack([free[0] & ~held, free[1]])
+            others = torch.stack([movable[0] & ~held, movable[1]])
             step = fixed + self._solve(left, others, forcing, damping)
         dg, dl = step
         # the term of P_ii is constant along rays through its apex, gamma = lam = 0: let
@@ -285,8 +285,8 @@ class _Newton:
         log_r = r.log()
         return torch.stack([r * (gap - (self.dual.target - 1 - gap - log_r) * log_r), -r * log_r])
 
-    def _solve(self, right: Tensor, free: Tensor, forcing: float, damping: float) -> Tensor:
-        """Conjugate gradients on (-Hess + damping M) step = right, where ``free``; (2, n) each.
+    def _solve(self, right: Tensor, movable: Tensor, forcing: float, damping: float) -> Tensor:
+        """Conjugate gradients on (-Hess + damping M) step = right, where ``movable``; (2, n) each.
 
         Ends at the relative accuracy ``forcing``.
         M measures, row by row, the relative change of gamma and the turn of log P_ii:
@@ -298,11 +298,11 @@ class _Newton:
         level = state.lam / gamma
         metric = damping * torch.stack([1 + level**2, -level, torch.ones_like(level)]) / gamma
         d, b, a = state.sums + state.diagonal + metric
-        d, a = torch.where(free, torch.stack([d, a]), 1.0)
-        b = torch.where(free.all(dim=0), b, 0.0)
+        d, a = torch.where(movable, torch.stack([d, a]), 1.0)
+        b = torch.where(movable.all(dim=0), b, 0.0)
         det = torch.maximum(a * d - b * b, _SINGULAR * a * d)  # a constant row has det = 0
         inverse = torch.stack([a, -b, d]) / det
-        left = torch.where(free, right, 0.0)
+        left = torch.where(movable, right, 0.0)
         step = torch.zeros_like(left)
         search = rough = times(inverse, left)
         rho = first = (left * rough).sum()
@@ -310,7 +310,7 @@ class _Newton:
             if not rho > forcing**2 * first:
                 break
             image = self.dual.hessian_product(state, search) + times(metric, search)
-            image = torch.where(free, image, 0.0)
+            image = torch.where(movable, image, 0.0)
             curvature = (search * image).sum()
             if not curvature > 0:
                 break

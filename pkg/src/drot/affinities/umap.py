@@ -24,7 +24,6 @@ _FLOOR = 1e-3  # of the mean distance, as in umap-learn
 class UMAPMembership(Affinity):
     """UMAP's memberships, ``log P_ij = -max(0, d_ij - rho_i) / sigma_i``, of k - 1 edges a row."""
 
-    cost: Nearest
     rho: Tensor  #: (n,) distance below which an edge is certain
     sigma: Tensor  #: (n,) bandwidth beyond that distance, in its unit
     floored: Tensor  #: (n,) bool, whether sigma is the least allowed and the row sum >= log2 k

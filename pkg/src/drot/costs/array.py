@@ -290,7 +290,7 @@ class Nearest(Pairwise):
         stored = {"values": values, "columns": columns, "m": torch.tensor(m)}
         evaluate, shape = partial(_spread, values, columns, m), (len(values), m)
         super().__init__(evaluate, shape, values, block=block, stored=stored, ranks=ranks)
-        self.values, self.columns = values, columns
+        self.values = values
 
     def packed_tiles(self) -> Iterator[tuple[slice, Tensor]]:
         for rows in slices(self.own, tile_rows(self)):

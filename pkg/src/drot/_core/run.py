@@ -41,7 +41,7 @@ def read_limits(
 
 
 class Course:
-    """An iteration as it goes, and where it ended.
+    """An iteration as it goes, and who ended it.
 
     It is a ``with`` block: :meth:`tell` reports each iterate to the callback, which ends the run,
     and so leaves the block, if it returns true. An interrupt from the keyboard leaves it, too, and
@@ -49,8 +49,6 @@ class Course:
     has the number ``first``: 1 where it counts as an iteration.
     """
 
-    state: Any  # the last
-    certificate: dict[str, Any]  # its trace: the residual at the start and after each iteration
     stopped = False  # by the callback, or from the keyboard
     interrupt: Interrupted | None = None  # from the keyboard
 
@@ -96,24 +94,26 @@ def iterate(
     on_failure: OnFailure = "raise",
     *,
     first: int = 0,
-) -> Course:
+) -> tuple[Any, dict[str, Any], Course]:
     """Follow ``steps`` until a residual is at most ``tol``, or ``max_iter`` steps are done.
 
     They yield ``(state, residual, *more)``, the start first, and ``callback(k, residual, *more)``
     hears of each; if it returns true, the iteration ends there, as it does at an interrupt from the
     keyboard. A chosen end is no failure.
+
+    Returns the last state, its certificate, whose trace has the residual of each state, and the
+    course, which is to give the result.
     """
-    trace: list[float] = []
+    state, trace = None, list[float]()
     with Course(where, callback, first=first) as course:
         for step in steps:
-            course.state, residual, *more = step
+            state, residual, *more = step
             trace.append(residual)
             course.tell(residual, *more)
             if residual <= tol or course.number >= max_iter:
                 break
     chosen, spent = "ignore" if course.stopped else on_failure, course.number >= max_iter
-    course.certificate = certify(where, trace[-1], course.number, tol, chosen, spent, trace)
-    return course
+    return state, certify(where, trace[-1], course.number, tol, chosen, spent, trace), course
 
 
 def certify(

@@ -134,6 +134,6 @@ def symmetric_dual_ascent(
                 return
 
     where = f"symmetric_dual_ascent ({optimizer})"
-    course = iterate(where, steps(), tol, max_iter, callback, on_failure, first=1)
-    found = affinity_at(dual, course.state, course)
-    return course.give(replace(found, residual=min(course.certificate["trace"])))
+    state, found, course = iterate(where, steps(), tol, max_iter, callback, on_failure, first=1)
+    least = replace(affinity_at(dual, state, found), residual=min(found["trace"]))
+    return course.give(least)

@@ -134,13 +134,12 @@ def doubly_stochastic_affinity(
         nu, extra = math.exp(log_nu), len(errors) + 1.0
     steps = _sinkhorn(plain, nu, perplexity, damping, tol)
     where = "doubly_stochastic_affinity"
-    course = iterate(where, steps, tol, max_iter, callback, on_failure, first=1)
-    f, nu = course.state
-    passes = course.certificate["n_iter"] + extra
-    found = DoublyStochasticAffinity(
-        cost=cost, base=base, net=nu * f, nu=nu, passes=passes, **course.certificate
+    (f, nu), found, course = iterate(where, steps, tol, max_iter, callback, on_failure, first=1)
+    passes = found["n_iter"] + extra
+    affinity = DoublyStochasticAffinity(
+        cost=cost, base=base, net=nu * f, nu=nu, passes=passes, **found
     )
-    return course.give(found)
+    return course.give(affinity)
 
 
 def _sinkhorn(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.algebra import total
-from .._core.run import Course, OnFailure, iterate
+from .._core.run import OnFailure, iterate
 from .._core.threads import by_size
 from .base import AffinityCallback, SymmetricAffinity
 from .rows import entropic_affinity
@@ -59,8 +59,8 @@ class SymmetricEntropicAffinity(SymmetricAffinity):
         return log_p
 
 
-def affinity_at(dual: Dual, state: DualState, course: Course) -> SymmetricEntropicAffinity:
-    """What a solver found, in units of the cost."""
+def affinity_at(dual: Dual, state: DualState, found: dict) -> SymmetricEntropicAffinity:
+    """What a solver ``found``, a certificate and the state it is of, in units of the cost."""
     return SymmetricEntropicAffinity(
         cost=dual.given,
         base=dual.base,
@@ -70,8 +70,8 @@ def affinity_at(dual: Dual, state: DualState, course: Course) -> SymmetricEntrop
         dual_value=dual.scale * state.value + 2 * total(dual.base),
         passes=dual.passes,
         products=float(dual.products),
-        work=tuple(dual.work[: course.certificate["n_iter"]]),
-        **course.certificate,
+        work=tuple(dual.work[: found["n_iter"]]),
+        **found,
     )
 
 
@@ -167,8 +167,8 @@ def symmetric_entropic_affinity(
     dual.passes += start.passes
     steps = _Newton(dual, start.eps, start.lam, tol).steps()
     where = "symmetric_entropic_affinity"
-    course = iterate(where, steps, tol, max_iter, callback, on_failure, first=1)
-    return course.give(affinity_at(dual, course.state, course))
+    state, found, course = iterate(where, steps, tol, max_iter, callback, on_failure, first=1)
+    return course.give(affinity_at(dual, state, found))
 
 
 class _Newton:

@@ -181,7 +181,7 @@ def heteroscedastic_multinomials(
     n_trials, n_high = _size("n_trials", n_trials), _size("n_high", n_high)
     trials = np.repeat([n_trials, n_trials, n_high], sizes)
     m = as_count("dimension", dimension, 2)
-    check_choice("profiles", profiles, get_args(Profiles))
+    check_choice("profiles", profiles, Profiles)
     rng = as_rng(random_state)
     # Exponential weights divided by their sum are uniform on the simplex.
     p = rng.standard_exponential((2, m)) if profiles == "simplex" else rng.random((2, m))

@@ -210,9 +210,10 @@ def embed(
             path = adam(evaluate, Z, rate)
         else:
             path = lbfgs(evaluate, Z, metric_of(objective.weights))
-        run = iterate("embed", map(measured, path), tol, max_iter, callback, on_failure)
+        steps = map(measured, path)
+        last, ended, course = iterate("embed", steps, tol, max_iter, callback, on_failure)
         constant = objective.constant
-    Z, found = run.state.Z - run.state.Z.mean(dim=0), run.state.found
+    Z, found = last.Z - last.Z.mean(dim=0), last.found
     result = Embedding(
         Z=Z,
         value=found.value,
@@ -221,10 +222,10 @@ def embed(
         growth=-float((found.gradient * Z).sum()) / objective.mass,
         passes=float(sum(passes)),
         products=sum(products),
-        values=tuple(values[: len(run.certificate["trace"])]),
-        **run.certificate,
+        values=tuple(values[: len(ended["trace"])]),
+        **ended,
     )
-    return run.give(result)
+    return course.give(result)
 
 
 def _start(

@@ -437,7 +437,7 @@ class BernoulliLoss(KernelLoss):
         b: float = 1.0,
         repulsion: float = 1.0,
     ):
-        check_choice("kernel", kernel, get_args(PairKernel))
+        check_choice("kernel", kernel, PairKernel)
         P, self.repulsion = as_plan(plan), as_positive("repulsion", repulsion)
         curve = Curve(as_positive("a", a), as_positive("b", b), GUARD)
         at = curve if kernel == "curve" else STUDENT

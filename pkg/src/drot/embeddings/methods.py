@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Unpack, get_args
+from typing import Literal, Unpack
 
 from .._core.checks import check_choice
 from .._core.options import takes_options_of
@@ -79,7 +79,7 @@ def snekhorn(
     >>> bool(found.Z[0] < found.Z[1] < found.Z[2]), found.converged
     (True, True)
     """
-    check_choice("normalization", normalization, get_args(SNEkhornNormalization))
+    check_choice("normalization", normalization, SNEkhornNormalization)
     objective: SNEkhornLoss | SNELoss = SNEkhornLoss(plan, kernel)
     if normalization == "sum":
         objective = SNELoss(objective.P, kernel, diagonal="keep")

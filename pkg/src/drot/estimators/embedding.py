@@ -380,7 +380,7 @@ class LargeVis(SNE):
     _symmetric = True
 
     def _objective(self):
-        check_choice("kernel", self.kernel, get_args(PairKernel))
+        check_choice("kernel", self.kernel, PairKernel)
         repulsion = as_positive("repulsion", self.repulsion)
         return partial(BernoulliLoss, kernel=self.kernel, repulsion=repulsion)
 

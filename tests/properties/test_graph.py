@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
-from drot import expected_graph, sample_graph, sample_graphs
+from drot import expected_graph, gaussian_affinity, pairwise, sample_graph, sample_graphs
 from drot.graphs import graph_log_normalizer, graph_log_probability, mrf_log_density
 from drot.graphs.priors import log_weights as weights_of
 
@@ -100,3 +100,18 @@ def test_log_weights_are_met_by_row_numbers_too():
     some = torch.tensor([3, 1])
     assert torch.equal(whole.rows(some), whole.dense()[some])
     assert bool((whole.rows(some)[[0, 1], some] == -math.inf).all())
+
+
+def test_weights_are_met_in_tiles_of_the_cost():
+    """No more rows at a time than a tile of it has."""
+    met = []
+
+    def squares(x, y):
+        met.append(len(x))
+        return torch.cdist(x, y).square()
+
+    X = torch.randn(30, 2, dtype=torch.float64)
+    affinity = gaussian_affinity(pairwise(squares, X, block=4), bandwidth=1.0)
+    for prior in PRIORS:
+        expected_graph(affinity, prior=prior), sample_graph(affinity, prior=prior)
+    assert max(met) == 4

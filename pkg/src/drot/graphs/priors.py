@@ -24,9 +24,10 @@ from .._core.checks import (
     check_same_device,
     check_square,
 )
+from .._core.memory import rows_per_tile
 from .._core.threads import by_size
 from ..affinities.base import Affinity, read_plan
-from ..costs.array import UNKEPT, Diagonal, Pairwise, fill_diagonal, tile_rows
+from ..costs.array import Diagonal, Pairwise, fill_diagonal
 from .graph import Graph, as_graph
 
 Prior = Literal["binary", "row", "edges"]
@@ -52,8 +53,8 @@ def log_weights(log_kernel, prior: Prior, diagonal: Diagonal) -> Pairwise:
                 "log_kernel has entries from 0 to 1, as weights have, and not their logarithms; "
                 "pass the affinity itself, or the logarithm of the weights"
             )
-        shape = len(matrix), len(matrix)
-        array = Pairwise(lambda rows: matrix[rows].clone(), shape, matrix, block=UNKEPT)
+        n, step = len(matrix), rows_per_tile(len(matrix), matrix.device)
+        array = Pairwise(lambda rows: matrix[rows].clone(), (n, n), matrix, block=step)
 
     def evaluate(rows) -> Tensor:
         tile = array.rows(rows)
@@ -65,7 +66,7 @@ def log_weights(log_kernel, prior: Prior, diagonal: Diagonal) -> Pairwise:
             raise ValueError(f"row {i} has no possible edge, but prior='row' gives each row one")
         return tile
 
-    return Pairwise(evaluate, array.shape, array, block=tile_rows(array), ranks=array.ranks)
+    return array.derive(evaluate)
 
 
 def _totals(weights: Pairwise, prior: Prior, most: float = torch.inf) -> Tensor:

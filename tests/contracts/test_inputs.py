@@ -152,6 +152,10 @@ rowwise(drot.sqeuclidean(TWINS, block=3), 1.5)
 rowwise(np.zeros((5, 5)), 2.0)
     :: out of reach: row 0 has 5 entries, all equal, .* remove copies .*, or add columns
 rowwise(C, None) :: TypeError: perplexity
+drot.sqeuclidean(rowwise(C)) | drot.spectral.pca(drot.sqeuclidean(X))
+    :: TypeError: ^X is of type \w+; pass the points it compares$
+rowwise(rowwise(C)) | drot.nearest(rowwise(C), n_neighbors=3)
+    :: TypeError: ^cost is of type EntropicAffinity, no array; pass its cost$
 drot.row_entropy(drot.sqeuclidean(X)) :: plan holds distances, small .* an affinity of it$
 drot.kl_divergence(np.ones((2, 3)), CYCLE) | drot.kl_divergence(CYCLE, np.ones((2, 3)))
     | drot.kl_divergence(np.ones(3), np.ones((1, 3))) :: differ in shape

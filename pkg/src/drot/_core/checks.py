@@ -58,7 +58,8 @@ def check_form(value, name: str) -> None:
         raise TypeError(f"{name} is a NetworkX graph; pass networkx.to_numpy_array(G)")
     if type(value).__module__.startswith("drot."):
         has = dir(value)
-        parts = " or ".join(part for part in ("plan", "Z", "X", "result_") if part in has)
+        wanted = "cost" if name == "cost" else "plan", "Z", "X", "result_"
+        parts = " or ".join(part for part in wanted if part in has)
         ways = ["an affinity of it"] * ("block" in has)
         whole = ", or ".join(ways + ["its dense()"] * (not getattr(value, "of_distances", False)))
         says = f"its {parts}" if parts else whole if "dense" in has else "numbers"
@@ -91,6 +92,8 @@ def check_no_entry(bad: Tensor, tensor: Tensor, says: str) -> None:
 
 def as_points(value, name: str, least: int = 2) -> Tensor:
     """A finite (n, p) point cloud of ``least`` points or more."""
+    if hasattr(value, "block"):  # a cost, or an affinity
+        raise TypeError(f"{name} is of type {type(value).__name__}; pass the points it compares")
     points = as_real(value, name)
     if points.ndim != 2:
         raise ValueError(

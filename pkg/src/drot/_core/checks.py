@@ -279,18 +279,6 @@ def as_positive(name: str, value, dtype: torch.dtype = torch.float64) -> float:
     return value
 
 
-def as_perplexity(perplexity, n: int, device: torch.device) -> Tensor:
-    """One target per row, shape (n,), float64."""
-    target = as_real(perplexity, "perplexity").to(device, torch.float64)
-    if target.ndim and target.shape != (n,):
-        raise ValueError(
-            f"perplexity must be one number or one per row ({n}); got shape {tuple(target.shape)}"
-        )
-    target = target.expand(n)
-    check_no_entry(~(target > 0), target, "perplexity must be positive, and is {entry} at {at}")
-    return target
-
-
 def check_fits(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> None:
     """Refuse a dense array that memory cannot hold, and name the way around."""
     size = shape[0] * shape[1] * torch.finfo(dtype).bits // 8

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .._core.algebra import FAR, exp
-from .._core.checks import as_positive
+from .._core.checks import as_positive, as_real, check_no_entry
 from ..costs.array import Pairwise
 
 Derivatives = tuple[Tensor, Tensor, Tensor]  # values, slopes and curvatures, (b,) each
@@ -35,6 +35,18 @@ def solve_rows(
 
     log_eps, left, errors, work = find_roots(gap, first_bandwidth(excess), excess, tol, max_iter)
     return log_eps, log_z, left, errors, work
+
+
+def as_perplexity(perplexity, n: int, device: torch.device) -> Tensor:
+    """One target per row, shape (n,), float64."""
+    target = as_real(perplexity, "perplexity").to(device, torch.float64)
+    if target.ndim and target.shape != (n,):
+        raise ValueError(
+            f"perplexity must be one number or one per row ({n}); got shape {tuple(target.shape)}"
+        )
+    target = target.expand(n)
+    check_no_entry(~(target > 0), target, "perplexity must be positive, and is {entry} at {at}")
+    return target
 
 
 def _check_reach(target: Tensor, ties: Tensor, usable: Tensor, rows: Tensor) -> None:

@@ -1,5 +1,7 @@
 r"""What an affinity solver returns: a plan in log form, its duals and its certificate.
 
+And how any plan is read, and made symmetric.
+
 Throughout, :math:`0 \log 0 = 0`, logarithms are natural, and a plan :math:`P` is a
 non-negative matrix whose rows usually sum to 1 (total mass n).
 """

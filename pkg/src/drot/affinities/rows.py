@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.algebra import exp, log_sum_exp
-from .._core.checks import as_count, as_perplexity, check_choice, check_no_entry
+from .._core.checks import as_count, check_choice, check_no_entry
 from .._core.run import OnFailure, certify, read_limits
 from .._core.threads import by_size
 from ..costs.array import (
@@ -23,7 +23,7 @@ from ..costs.array import (
     fill_diagonal,
 )
 from ..costs.distances import nearest
-from .bandwidths import mean_bandwidth, one_bandwidth, solve_rows
+from .bandwidths import as_perplexity, mean_bandwidth, one_bandwidth, solve_rows
 from .base import NEGATIVE, Affinity
 
 

@@ -23,9 +23,9 @@ import torch
 from torch import Tensor
 
 from .._core.algebra import FAR, exp
-from .._core.checks import as_perplexity
 from .._core.run import OnFailure, read_limits
 from ..costs.array import Pairwise, as_pairwise, check_symmetric
+from .bandwidths import as_perplexity
 from .base import less_base
 
 _RANGE = -8.0, 20.0  # log2 of a largest cost that is taken as it is; below, 1 / s^2 overflows

@@ -132,8 +132,21 @@ def _bandwidths(
     distances = values.sqrt()
     rho = distances.masked_fill(distances == 0, torch.inf).amin(dim=1)
     rho = torch.where(rho < torch.inf, rho, 0)  # of copies alone
-    excess = (distances - rho[:, None]).clamp_min_(0.0)
-    sigma, trace = _sigmas(excess, math.log2(k), tol / 2, max_iter)  # sums below round anew
+    excess, target = (distances - rho[:, None]).clamp_min_(0.0), math.log2(k)
+
+    def gap(t: Tensor, excess: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The sum of exp(-excess / sigma) less the target, t = log sigma, and two derivatives."""
+        e = (excess / torch.exp(t)[:, None]).clamp_max_(FAR)
+        weight = exp(e, -1)
+        value = weight.sum(dim=1) - target
+        slope = weight.mul_(e).sum(dim=1)
+        return value, slope, weight.mul_(e - 1).sum(dim=1)
+
+    active = (excess == 0).sum(dim=1) < target  # else the certain edges alone reach it
+    some, tol = excess[active], tol / 2  # sums below round anew
+    log_sigma, _, trace, _ = find_roots(gap, some.mean(dim=1).log(), some, tol, max_iter)
+    sigma = excess.new_zeros(len(excess))
+    sigma[active] = log_sigma.exp()
     # means over k entries: the distance of a point to itself counts, as in umap-learn
     sums = distances.sum(dim=1)
     floor = _FLOOR * torch.where(rho > 0, sums, sums.mean()) / k
@@ -141,8 +154,8 @@ def _bandwidths(
     floored = sigma < floor
     sigma = sigma.maximum(floor)
     sums = torch.exp(-excess / sigma[:, None]).sum(dim=1)
-    gap = (sums - math.log2(k)).abs().masked_fill(floored, 0.0)
-    return rho, sigma, floored, float(gap.max()), trace
+    left = (sums - target).abs().masked_fill(floored, 0.0)
+    return rho, sigma, floored, float(left.max()), trace
 
 
 def membership_rows(cost: Tensor, n_neighbors: int) -> Tensor:
@@ -154,27 +167,6 @@ def membership_rows(cost: Tensor, n_neighbors: int) -> Tensor:
     rho, sigma, _, gap, trace = _bandwidths(values, n_neighbors, tol, max_iter)
     certify("rows of new points", gap, len(trace), tol, "raise")
     return torch.zeros_like(cost).scatter_(1, columns, _logs(values, rho, sigma).exp_())
-
-
-def _sigmas(excess: Tensor, target: float, tol: float, max_iter: int) -> tuple[Tensor, list[float]]:
-    """sigma (n,) with sum_j exp(-excess_ij / sigma_i) = target, and the errors by iteration.
-
-    0 where the certain edges alone reach the target.
-    """
-
-    def gap(t: Tensor, excess: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        e = (excess / torch.exp(t)[:, None]).clamp_max_(FAR)
-        weight = exp(e, -1)
-        value = weight.sum(dim=1) - target
-        slope = weight.mul_(e).sum(dim=1)
-        return value, slope, weight.mul_(e - 1).sum(dim=1)
-
-    sigma = excess.new_zeros(len(excess))
-    active = (excess == 0).sum(dim=1) < target
-    excess = excess[active]
-    log_sigma, _, errors, _ = find_roots(gap, excess.mean(dim=1).log(), excess, tol, max_iter)
-    sigma[active] = log_sigma.exp()
-    return sigma, errors
 
 
 def umap_curve(min_dist: float = 0.1) -> tuple[float, float]:

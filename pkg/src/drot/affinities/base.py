@@ -30,8 +30,8 @@ NEGATIVE = "{at} of the cost has a negative entry, {entry}; for points pass drot
 class Affinity(Saved):
     """An (n, m) array of non-negative weights, known by its cost and a few vectors.
 
-    It is what a solver found of one cloud and one cost. It is no plan that a descent reads (any
-    array may be one, and is made a ``Plan``), nor one between two spaces (an (n, k) tensor).
+    It is a solver's result. What an objective reads of it, or of any array, is a ``Plan``, which no
+    user sees; and a plan between two spaces is a bare (n, k) tensor.
 
     It answers as a :class:`Pairwise` does, with the shape, dtype, device, block and ranks of its
     cost. The array itself is formed on demand: whole by ``plan`` and ``log_plan``, or a few rows at
@@ -39,8 +39,8 @@ class Affinity(Saved):
     kept as it was given, not copied: do not change it in place afterwards.
     """
 
-    cost: Pairwise  #: that was solved for, without the diagonal if that was dropped
-    residual: float  #: what ``tol`` bounded, in max norm; each solver states of what
+    cost: Pairwise  #: what was solved for, without the diagonal if that was dropped
+    residual: float  #: what ``tol`` bounded, a max norm; each solver says of what
     n_iter: int  #: iterations made
     passes: float  #: evaluations of the whole array, a fraction where finished rows were left out
     converged: bool  #: whether the residual is within ``tol``

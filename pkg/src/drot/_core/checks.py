@@ -131,22 +131,17 @@ def check_square(matrix: Tensor, name: str, least: int = 1) -> None:
         )
 
 
-def check_likeness(value, name: str, cure: str) -> None:
+def check_likeness(value, name: str, cure: str = "pass an affinity of it") -> None:
     """Refuse a cost that this package made of distances, where large entries mean likeness."""
     if getattr(value, "of_distances", False):
         raise ValueError(f"{name} holds distances, small where points are near; {cure}")
 
 
-def as_whole(value, name: str) -> Tensor:
-    """An array that is no cost, or that of what has one as ``dense()``."""
-    cure = "pass an affinity of it" + ", or drot.gram(X)" * (name == "similarity")
-    check_likeness(value, name, cure)
-    return as_real(value.dense() if hasattr(value, "dense") else value, name)
-
-
 def as_square(value, name: str, least: int = 1) -> Tensor:
     """A finite (n, n) array that is no cost: a matrix, or what has one as ``dense()``."""
-    matrix = as_whole(value, name)
+    cure = "pass an affinity of it" + ", or drot.gram(X)" * (name == "similarity")
+    check_likeness(value, name, cure)
+    matrix = as_real(value.dense() if hasattr(value, "dense") else value, name)
     check_square(matrix, name, least)
     check_finite(matrix, name)
     return matrix

@@ -90,21 +90,15 @@ def mean_bandwidth(
 ) -> tuple[float, list[float]]:
     """log nu so that the mean log perplexity of all rows is that asked for, and the errors."""
 
-    def means(numbers: Callable[[Tensor], tuple[Tensor, ...]]) -> Tensor:
-        """Means over the points of ``numbers`` of each row, from its costs less the least."""
-
-        def of_rows(_: slice, tile: Tensor) -> Tensor:
-            return torch.stack(numbers(tile - tile.amin(dim=1, keepdim=True)), dim=1)
-
-        return cost.map(of_rows).mean(dim=0, dtype=torch.float64)
-
-    def ends(excess: Tensor) -> tuple[Tensor, ...]:
+    def ends(_: slice, tile: Tensor) -> Tensor:
+        """Of rows (b, m), a first log bandwidth and the logarithms of what bounds perplexities."""
+        excess = tile - tile.amin(dim=1, keepdim=True)
         ties, usable = (excess == 0).sum(dim=1), excess.isfinite().sum(dim=1)
         # a constant row has no scale of its own
         first = torch.where(ties < usable, first_bandwidth(excess).double(), 0.0)
-        return first, ties.double().log(), usable.double().log()
+        return torch.stack([first, ties.double().log(), usable.double().log()], dim=1)
 
-    start, low, high = means(ends)
+    start, low, high = cost.map(ends).mean(dim=0)
     low, high = float(low.exp()), float(high.exp())
     if low == high:
         raise ValueError(
@@ -119,10 +113,12 @@ def mean_bandwidth(
         )
 
     def gap(t: Tensor, *_: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        def at_t(excess: Tensor) -> tuple[Tensor, ...]:
-            return moments(excess, t.to(excess.dtype).expand(len(excess)))[1:]
+        def at_t(_: slice, tile: Tensor) -> Tensor:
+            excess = tile - tile.amin(dim=1, keepdim=True)
+            return torch.stack(moments(excess, t.to(tile.dtype).expand(len(tile)))[1:], dim=1)
 
-        entropy, slope, curvature = means(at_t).split(1)
+        means = cost.map(at_t).mean(dim=0, dtype=torch.float64)
+        entropy, slope, curvature = means.split(1)
         return entropy - math.log(perplexity), slope, curvature
 
     t, _, errors, _ = find_roots(gap, start.view(1), start.view(1), tol, max_iter)

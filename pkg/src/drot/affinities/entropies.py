@@ -10,13 +10,14 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .._core.checks import as_whole, check_choice, check_no_entry, check_same_device
+from .._core.checks import as_real, check_choice, check_likeness, check_no_entry, check_same_device
 
 Convention = Literal["generalized", "papers"]
 
 
 def _non_negative(value, name: str) -> Tensor:
-    plan = as_whole(value, name)
+    check_likeness(value, name)
+    plan = as_real(value.dense() if hasattr(value, "dense") else value, name)
     if plan.ndim == 0:
         raise ValueError(f"{name} must be a vector or matrix of non-negative numbers; got one")
     if plan.shape[-1] == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 

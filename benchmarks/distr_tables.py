@@ -86,11 +86,16 @@ import recording
 import sweep
 import torch
 from drot.costs.kernels import KERNELS, Kernel
-from drot.distributional.problem import Coupling, Iterate, ReductionProblem, make_problem
+from drot.distributional.problem import (
+    Coupling,
+    Iterate,
+    ReductionProblem,
+    make_problem,
+    spectral_labels,
+)
 from drot.distributional.solve import block_descent
 from drot.gromov.contraction import with_rows
 from drot.gromov.descent import conditional_gradient, mirror_descent
-from drot.gromov.starts import spectral_labels
 from drot.hyperbolic import HyperbolicProblem, lorentz_centroids, squared_distances
 from drot.metrics import (
     prototype_homogeneity,
@@ -225,9 +230,9 @@ def reduction(C: Tensor, k: int, kind: str, components: int) -> ReductionProblem
 
 
 def task(case: Case) -> ReductionProblem:
-    """The problem for the case's number of prototypes."""
+    """The problem for the case's number of prototypes and kind of clusters."""
     found = copy.copy(problem(*case.place))
-    found.k = case.prototypes
+    found.k, found.clustering = case.prototypes, case.clustering
     return found
 
 
@@ -244,7 +249,7 @@ def whole(name: str, n: int, kind: str, perplexity: int, components: int):
         Z = terms.update_positions(
             terms.initial_positions(every, np.random.default_rng(0)), every, ALL_TOL, 2000
         )
-    return Iterate(Z, every, 0.0, math.nan), time.process_time() - begin
+    return (Z, every), time.process_time() - begin
 
 
 @functools.lru_cache(2)
@@ -256,14 +261,14 @@ def start(case: Case) -> tuple[Iterate, float]:
     begin = time.process_time()
     rng = np.random.default_rng(case.seed)
     if case.similarity == "gram" and case.clustering == "spectral":
-        cloud = picture.Z if picture else load(case.data, case.n)[0]
+        cloud = picture[0] if picture else load(case.data, case.n)[0]
         products = drot.gram(cloud - cloud.mean(dim=0)).dense()
         labels = spectral_labels(products - products.min(), case.prototypes, rng)
         coupling = terms.hard_coupling(labels)
     else:
-        coupling = terms.cluster(case.clustering, rng, picture)
+        coupling = terms.cluster(rng, picture)
     if picture:
-        Z = terms.centroids(picture.Z, coupling)
+        Z = terms.centroids(picture[0], coupling)
     else:
         Z = terms.initial_positions(coupling, np.random.default_rng(case.seed))
         Z = terms.update_positions(Z, coupling, TOL, 2000)

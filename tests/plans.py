@@ -6,7 +6,8 @@ import drot
 import numpy as np
 import torch
 from drot.affinities.doubly_stochastic import doubly_stochastic_affinity
-from drot.gromov.contraction import hard_plan
+from drot.gromov.contraction import Problem, Terms, hard_plan
+from drot.gromov.reading import as_pair
 
 KERNELS = ("gaussian", "student")
 LOSSES = ["square", "kl"]
@@ -31,6 +32,12 @@ def problem(seed: int = 0, n: int = 6, k: int = 3) -> tuple[torch.Tensor, torch.
     rng = np.random.default_rng(seed)
     A, B = rng.uniform(0.1, 2, size=(n, n)), rng.uniform(0.1, 2, size=(k, k))
     return torch.from_numpy(A + A.T), torch.from_numpy(B + B.T)
+
+
+def fixed(A, B, w: torch.Tensor, loss: str) -> Problem:
+    """Their objective as a function of the plan."""
+    C, structure, L = as_pair(A, B, loss)
+    return Problem(Terms(C, w, L), structure)
 
 
 def cloud(n: int = 40, p: int = 3, seed: int = 0) -> torch.Tensor:

@@ -28,9 +28,9 @@ def test_conditional_gradient(loss, seed):
     ask = dict(G0=start, log=True, symmetric=True, max_iter=20)
     _, log = ot.gromov.semirelaxed_gromov_wasserstein(A, B, w, loss_fun=f"{loss}_loss", **ask)
     theirs = [float(v) for v in log["loss"]]
-    both = min(len(theirs), len(ours.trace))
+    both = min(len(theirs), len(ours.values))
     assert both >= 3
-    np.testing.assert_allclose(ours.trace[:both], theirs[:both], rtol=1e-10)
+    np.testing.assert_allclose(ours.values[:both], theirs[:both], rtol=1e-10)
     assert ours.objective <= theirs[-1] + 1e-10
 
 

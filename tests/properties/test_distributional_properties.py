@@ -11,9 +11,8 @@ import pytest
 import torch
 from drot import DistR, hyperbolic
 from drot.distributional.problem import _ROUNDS as ROUNDS
-from drot.distributional.problem import make_problem
-from drot.gromov.reading import as_cost, check_similarity
-from drot.gromov.starts import spectral_labels
+from drot.distributional.problem import make_problem, spectral_labels
+from drot.gromov.reading import as_similarity, check_similarity
 from plans import affinity as grouped
 from plans import cloud
 from sklearn.cluster import KMeans, SpectralClustering
@@ -53,21 +52,21 @@ def test_points_without_weight_are_in_no_cluster(clustering):
     spread, centres = np.repeat([1.0, 2.0], [45, 30]), np.repeat([0.0, 3.0, 6.0, 3.0, 3.0], 15)
     X = spread[:, None] * rng.normal(size=(75, 3)) + centres[:, None]
     C = drot.symmetric_entropic_affinity(drot.sqeuclidean(X), perplexity=6.0).plan
-    w = (torch.arange(75) < 45).double() / 45
+    w, ask = (torch.arange(75) < 45).double() / 45, {"clustering": clustering}
     for k in (6, 10):
-        every = make_problem(C, k, weights=w).cluster(clustering, np.random.default_rng(0))
-        alone = make_problem(C[:45, :45], k).cluster(clustering, np.random.default_rng(0))
+        every = make_problem(C, k, weights=w, **ask).cluster(np.random.default_rng(0))
+        alone = make_problem(C[:45, :45], k, **ask).cluster(np.random.default_rng(0))
         if clustering == "spectral":
             torch.testing.assert_close(every.T[:45], alone.T)
         assert not bool(every.T[45:].any()) and bool((every.q > 0).all())
-    few = make_problem(C, 60, weights=w).cluster(clustering, np.random.default_rng(0))
+    few = make_problem(C, 60, weights=w, **ask).cluster(np.random.default_rng(0))
     assert 2 <= int((few.q > 0).sum()) <= 45  # as many clusters as there are points
 
 
 def test_light_points_are_in_the_clusters_of_their_likes():
     """However little they weigh: only those of no weight are left out."""
     C, w = torch.block_diag(*[torch.ones(4, 4).double()] * 2), torch.tensor([1, 1, 1, 1e-6] * 2)
-    found = make_problem(C, 2, weights=w / w.sum()).cluster("spectral", np.random.default_rng(0))
+    found = make_problem(C, 2, weights=w / w.sum()).cluster(np.random.default_rng(0))
     labels = found.T.argmax(dim=1).view(2, 4)
     assert bool((labels == labels[:, :1]).all()) and int(labels[0, 0] + labels[1, 0]) == 1
 
@@ -90,7 +89,7 @@ def test_callbacks_and_resuming():
         assert stopped.n_iter == rounds and len(stopped.ends) == 1 and not stopped.converged
     short = quietly(C, 5, max_iter=1, tol=1e-30)
     on = reduction(C, 5, init=short, tol=1e-5)
-    assert on.trace[0] == pytest.approx(short.objective, rel=1e-9)
+    assert on.values[0] == pytest.approx(short.objective, rel=1e-9)
     assert on.objective <= short.objective and on.converged
 
 
@@ -154,9 +153,9 @@ def test_reductions_end_with_numbers(init):
     alone[:2] = alone[:, :2] = 0  # two points that know nobody
     for C in (drot.fuzzy_union(apart), alone):  # embeddings of the first fall apart
         found = quietly(C, 9, weights=w, init=init, **ask)
-        for x in (found.Z, found.plan, found.structure, found.trace, found.residual):
+        for x in (found.Z, found.plan, found.structure, found.values, found.residual):
             assert bool(torch.as_tensor(x).isfinite().all())
-        assert (np.diff(found.trace) <= 0).all()
+        assert (np.diff(found.values) <= 0).all()
         mass = found.weights @ found.structure @ found.weights
         assert float(mass) == pytest.approx(float(w @ C @ w), rel=1e-6)
 
@@ -245,7 +244,7 @@ def test_a_similarity_may_lack_its_diagonal(n):
     for graph in graphs:
         C = drot.symmetrize(graph.double())
         assert not C.diagonal().any()
-        check_similarity(as_cost(C, "similarity"), "similarity", "")
+        check_similarity(as_similarity(C, "similarity"), "similarity", "")
 
 
 def test_a_start_in_other_dimensions():
@@ -315,7 +314,7 @@ def test_an_offset_changes_nothing(X, k, dtype, offset, share):
     assert all_columns.objective == pytest.approx(means.inertia_ / X.size, rel=max(share, 1e-6))
     assert found.converged and adjusted_rand_score(means.labels_, found.labels) == 1
     torch.testing.assert_close(found.structure, found.Z @ found.Z.T)
-    assert (np.diff(all_columns.trace) <= 0).all()
+    assert (np.diff(all_columns.values) <= 0).all()
     if np.ndim(offset) == 0:
         plain = drot.coot_clustering(X, k)
         assert found.objective == pytest.approx(plain.objective, rel=share)

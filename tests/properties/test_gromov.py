@@ -8,7 +8,9 @@ import drot
 import numpy as np
 import pytest
 import torch
+from drot.costs.array import Pairwise
 from drot.estimators.clustering import SemiRelaxedGWClustering
+from drot.gromov import starts
 from drot.gromov.contraction import hard_plan, standard
 from drot.gromov.loss import SQUARE
 from plans import LOSSES, cloud, energy, hard_plans, kmeans, problem, weights
@@ -23,9 +25,33 @@ def test_a_cost_knows_the_cloud_that_it_compares():
     """So does what descents see of it, whose points starts cluster; of two clouds none is known."""
     X, w = cloud(6, 2), torch.full((6,), 1 / 6).double()
     for make in (drot.sqeuclidean, drot.student_cost, drot.factored_sqeuclidean, drot.gram):
-        points = standard(make(X), w, SQUARE)[0].cost.points
+        points = standard(make(X), w, SQUARE)[0].C.points
         torch.testing.assert_close(points - points.mean(dim=0), X - X.mean(dim=0))
     assert drot.sqeuclidean(X, X.clone()).points is None
+
+
+def test_all_products_of_a_barycentre_are_counted(monkeypatch):
+    """Those of parts of points too; but for one where the start is made and one for the result."""
+    made, times, n, k = [], Pairwise.__matmul__, 30, 4
+
+    def some(C, index, Y):
+        return made.append(len(index) / n) or C.rows(index).T @ Y
+
+    monkeypatch.setattr(Pairwise, "columns_times", some)
+    monkeypatch.setattr(
+        Pairwise, "__matmul__", lambda C, V: made.append(V.shape == (n, k)) or times(C, V)
+    )
+    A = np.random.default_rng(3).normal(size=(n, n))  # indefinite
+    found = barycenter(A + A.T, k, init="random", n_starts=1, on_failure="ignore")
+    assert found.products == pytest.approx(sum(made) - 2)
+
+
+def test_eigenvectors_that_start_and_split_clusters_are_found_once(monkeypatch):
+    """The same points of a similarity without a cloud draw starts and say how to split."""
+    made, features = [], starts.features
+    monkeypatch.setattr(starts, "features", lambda *a, **b: made.append(b) or features(*a, **b))
+    barycenter(torch.exp(-drot.sqeuclidean(cloud(30, 2)).dense()), 4)
+    assert len(made) == 1
 
 
 def test_zeros_of_kl():
@@ -111,7 +137,7 @@ def test_starts_and_resuming():
     part = gw(A, B, max_iter=2, on_failure="ignore", **ask)
     assert not part.converged and part.n_iter == 2
     rest = gw(A, B, init=part, refine=False, on_failure="ignore")
-    assert rest.trace[0] == pytest.approx(part.objective) and rest.objective <= part.objective
+    assert rest.values[0] == pytest.approx(part.objective) and rest.objective <= part.objective
     for solve in (gw, lambda A, B, **more: barycenter(A, 4, **more)):
         with pytest.raises(drot.NotConverged, match=r"s.*r.*: the residual is .* after 1 iterati"):
             solve(A, B, max_iter=1, **ask)
@@ -168,7 +194,7 @@ def test_two_clusters_of_a_graph_are_dealt_anew(graph):
     for seed in range(3):
         found = barycenter(A, 2, random_state=seed)
         assert found.objective <= least + 1e-12 and found.objective <= min(found.ends) + 1e-12
-        assert (np.diff(found.trace) < 0).all()
+        assert (np.diff(found.values) < 0).all()
     rng = np.random.default_rng(0)
     before = rng.bit_generator.state
     barycenter(A, 2, init=plans[1], random_state=rng)

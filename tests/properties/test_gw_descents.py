@@ -9,11 +9,9 @@ import pytest
 import torch
 from drot.costs.array import Pairwise, as_pairwise
 from drot.gromov import descent
-from drot.gromov.contraction import Problem
 from drot.gromov.descent import exchanged, row_moves
-from drot.gromov.reading import as_terms
 from drot.gromov.starts import match
-from plans import LOSSES, cloud, energy, hard_plans, problem, soft, weights
+from plans import LOSSES, cloud, energy, fixed, hard_plans, problem, soft, weights
 
 KINDS = ["matrix", "tiles", "factors"]
 losses = pytest.mark.parametrize("loss", LOSSES)
@@ -33,9 +31,9 @@ def both(kind: str, n: int = 30) -> tuple[Pairwise, torch.Tensor]:
 def test_parts_of_products_are_those_of_the_array(kind):
     """Some columns times some rows, and the entries of some points, whatever holds C."""
     cost, A = both(kind)
-    terms, Y = as_terms(cost, problem(0, 5, 5)[1], "square"), cloud(21, 5)
+    Y = cloud(21, 5)
     for index in (torch.tensor([3, 0, 17]), torch.arange(29, 8, -1)):
-        found = terms.columns(index, Y[: len(index)]), terms.cost.entries(index)
+        found = cost.columns_times(index, Y[: len(index)]), cost.entries(index)
         expected = A[:, index] @ Y[: len(index)], A[index][:, index]
         torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
@@ -54,8 +52,8 @@ def test_certificate_of_an_unfinished_plan(solver, kind, loss):
     T, mean = found.plan, w @ A @ w
     torch.testing.assert_close(T.sum(dim=1), w, rtol=0, atol=1e-12)
     assert found.n_iter == 5 and found.objective == pytest.approx(energy(A, B, T, loss), rel=1e-10)
-    assert (np.diff(found.trace) <= 1e-12).all() and found.trace[-1] < found.trace[0] - 1e-3
-    assert found.trace[3] == pytest.approx(short.objective, rel=1e-9)  # what each step says it is
+    assert (np.diff(found.values) <= 1e-12).all() and found.values[-1] < found.values[0] - 1e-3
+    assert found.values[3] == pytest.approx(short.objective, rel=1e-9)  # what each step says it is
     f2, h2, sizes = B, B.log(), (A, B)
     if loss == "square":
         f2, h2, sizes = B.square(), 2 * B, ((A - mean).square(), (B - mean).square())
@@ -86,7 +84,7 @@ def test_what_a_row_can_gain(loss, seed):
     """From the place that adds most to the gap, else from any; the compiled loop, by sums."""
     A, B = problem(seed, 6, 3)
     T, gains, none = soft(weights(6, seed), 3, seed), np.zeros(6), np.empty((0, 0))
-    c = as_terms(A, B, loss)
+    c = fixed(A, B, weights(6, seed), loss)
     given = T, c.product(T), c.f2 @ T.sum(dim=0), A.diagonal().clone(), c.f2, c.h2
     given = [x.numpy() for x in given]
     descent._sweep(*given, 1e-12, 1e-12, np.zeros(3), gains, none, 6)  # without C, none moves
@@ -105,7 +103,7 @@ def test_row_moves_end_where_no_row_gains(kind, loss, rows, monkeypatch):
     cost, A = both(kind, 14)
     for seed in range(3):
         B, w = problem(seed, 3, 3)[1], weights(14, seed)
-        terms = Problem(as_terms(cost, B, loss), w)
+        terms = fixed(cost, B, w, loss)
         path = list(row_moves(terms, terms.state(soft(w, 3, seed)), 1e-9, exchanges=False))
         values, state = [state.value for state in path], path[-1]
         assert (np.diff(values) <= 1e-13 * terms.scale).all() and values[-1] < values[0]
@@ -120,7 +118,7 @@ def test_row_moves_end_where_no_row_gains(kind, loss, rows, monkeypatch):
 def test_rows_that_share_mass_for_long_find_their_shares_at_once(loss, monkeypatch):
     """By equations: moves alone come nearer by a factor a round, and end where a gap is left."""
     (A, B), w = problem(5, 30, 3), weights(30, 5)
-    terms = Problem(as_terms(A, B, loss), w)
+    terms = fixed(A, B, w, loss)
     ends = []
     for patience in (10, 10**9):
         monkeypatch.setattr(descent, "_PATIENCE", patience)
@@ -134,7 +132,7 @@ def test_rows_that_share_mass_for_long_find_their_shares_at_once(loss, monkeypat
 def test_a_plan_that_is_no_number_has_no_gap_of_0():
     """Which would be a certificate."""
     A, B, w = *problem(0, 6, 3), weights(6, 0)
-    terms = Problem(as_terms(A, B, "square"), w)
+    terms = fixed(A, B, w, "square")
     assert terms.gap(terms.state(soft(w, 3, 0))) > 0
     assert math.isnan(terms.gap(terms.state(torch.nan * soft(w, 3, 0))))
 
@@ -162,7 +160,7 @@ def test_deals_reach_the_best_of_all_hard_plans(loss):
         least = min(energy(A, B, T, loss) for T in hard_plans(w, 3))
         ask = dict(weights_x=w, loss=loss, init=soft(w, 3, seed), random_state=seed)
         found = drot.semi_relaxed_gw(A, B, **ask)
-        assert (np.diff(found.trace) <= 1e-12).all() and found.objective <= least + 1e-9
+        assert (np.diff(found.values) <= 1e-12).all() and found.objective <= least + 1e-9
         assert found.objective == pytest.approx(energy(A, B, found.plan, loss), abs=1e-10)
 
 
@@ -171,7 +169,7 @@ def test_the_best_exchange_is_made(loss):
     """The plan whose two columns change places for the best, or nothing where none gains."""
     for seed in range(4):
         A, B = problem(seed, 7, 4)
-        terms, T = Problem(as_terms(A, B, loss), weights(7)), soft(weights(7), 4, seed)
+        terms, T = fixed(A, B, weights(7), loss), soft(weights(7), 4, seed)
         for _ in range(20):
             values = []
             for a, b in itertools.combinations(range(4), 2):
@@ -211,6 +209,6 @@ def test_one_cluster_is_matched_with_the_place_that_suits_it():
     """Sent whole, its points meet one entry of the target."""
     C = torch.full((6, 6), 0.52, dtype=torch.float64)
     places = torch.diag(torch.tensor([0.1, 0.5, 0.9], dtype=torch.float64))
-    whole = Problem(as_terms(C, places, "square"), torch.full((6,), 1 / 6).double())
+    whole = fixed(C, places, torch.full((6,), 1 / 6).double(), "square")
     plan = match(whole, torch.zeros(6, dtype=torch.long), np.random.default_rng(0))
     assert plan.argmax(dim=1).tolist() == [1] * 6

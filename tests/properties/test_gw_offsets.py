@@ -50,7 +50,7 @@ def test_barycentre_of_similarities_with_an_offset(dtype, kind):
     wanted = plain.structure.double()
     torch.testing.assert_close(found, wanted, rtol=0, atol=2 * eps * offset)
     np.testing.assert_allclose(far.ends, plain.ends, rtol=tol)
-    assert far.trace[-1] == far.objective
+    assert far.values[-1] == far.objective
 
 
 @pytest.mark.parametrize("solver", ["conditional_gradient", "mirror_descent"])
@@ -154,7 +154,7 @@ def test_the_unit_of_similarities(dtype, power, kind):
         assert torch.equal(one.plan, other.plan)
         assert other.residual == one.residual and other.n_iter == one.n_iter
         assert other.objective == math.ldexp(one.objective, 2 * power) < math.inf
-        assert other.trace == tuple(math.ldexp(value, 2 * power) for value in one.trace)
+        assert other.values == tuple(math.ldexp(value, 2 * power) for value in one.values)
     assert ends[0].objective > 0 and ends[0].objective == pytest.approx(values[0], rel=1e-5)
     assert torch.equal(ends[1].structure, ends[0].structure * 2.0**power)
     assert values[1] == math.ldexp(values[0], 2 * power)
@@ -164,7 +164,7 @@ def test_the_unit_of_a_table():
     """POT's least cost is that of a table of entries about 1."""
     one, other = (drot.coot_clustering(groups() * 2.0**power, 4) for power in (0, -40))
     assert torch.equal(one.plan, other.plan)
-    assert other.trace == tuple(math.ldexp(value, -80) for value in one.trace)
+    assert other.values == tuple(math.ldexp(value, -80) for value in one.values)
 
 
 @pytest.mark.parametrize("kind", ["factors", "tiles"])
@@ -203,8 +203,8 @@ def test_trace_and_ends_lie_above_the_exact_objective():
         A = np.random.default_rng(n).random((n, n)) < 0.3
         for C in (np.eye(n), np.triu(A, 1) + np.triu(A, 1).T):
             found = drot.srgw_barycenter(C.astype(np.float32), 3)
-            assert found.objective == found.trace[-1] <= min(found.ends)
-            assert (np.diff(found.trace) <= 1e-13).all()
+            assert found.objective == found.values[-1] <= min(found.ends)
+            assert (np.diff(found.values) <= 1e-13).all()
 
 
 def test_squares_that_floats_still_hold():

@@ -63,9 +63,9 @@ def test_reduction(init):
     """No block raises the objective, points stay on the sheet, and a result goes on."""
     C, ask = affinity(16), dict(n_starts=1, on_failure="ignore")
     found = hyperbolic.distributional_reduction(C, 4, init=init, **ask)
-    assert (np.diff(found.trace) <= 0).all() and found.n_iter >= 1
+    assert (np.diff(found.values) <= 0).all() and found.n_iter >= 1
     if init == "random":  # positions find something to gain
-        assert found.trace[1] < found.trace[0]
+        assert found.values[1] < found.values[0]
     height = -(found.Z[:, 0] ** 2) + found.Z[:, 1:].square().sum(dim=1)
     torch.testing.assert_close(height, -torch.ones(4).double(), rtol=1e-6, atol=1e-6)
     assert float(found.weights.sum()) == pytest.approx(1)

@@ -256,8 +256,8 @@ def test_prp_distr_descent(kernel):
     second = drot.reduce_then_cluster(C, 5, on_failure="ignore", **ask)
     for start in (first, second):
         found = drot.distributional_reduction(C, 5, init=start, on_failure="ignore", **ask)
-        assert found.trace[0] == pytest.approx(start.objective, rel=1e-9)
-        assert (np.diff(found.trace) <= 1e-12).all() and found.objective <= start.objective
+        assert found.values[0] == pytest.approx(start.objective, rel=1e-9)
+        assert (np.diff(found.values) <= 1e-12).all() and found.objective <= start.objective
     names = ["reduce_then_cluster", "cluster_then_reduce"]
     joint, turned = (
         drot.distributional_reduction(C, 5, **more, **ask) for more in ({}, {"init": names})
@@ -292,8 +292,8 @@ def test_coot_term_by_term():
     """The objective is the four-index one; it falls; both marginals hold; Z is the best."""
     X = cloud(9, 4).numpy()
     found = drot.coot_clustering(X, 3, n_components=2, n_starts=3)
-    assert all(b <= a + 1e-12 for a, b in itertools.pairwise(found.trace))
-    assert found.objective == min(found.ends) == found.trace[-1]
+    assert all(b <= a + 1e-12 for a, b in itertools.pairwise(found.values))
+    assert found.objective == min(found.ends) == found.values[-1]
     np.testing.assert_allclose(found.plan.sum(dim=0), 1 / 3)
     np.testing.assert_allclose(found.plan.sum(dim=1), 1 / 9)
     Z, T = found.Z.numpy(), found.plan.numpy()

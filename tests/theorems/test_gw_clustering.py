@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 from drot.gromov.barycenter import Reduced, merges, splits, upper_halves
-from drot.gromov.contraction import Contraction
+from drot.gromov.contraction import Terms
 from drot.gromov.loss import as_loss
-from drot.gromov.reading import as_cost
+from drot.gromov.reading import as_similarity
 from plans import LOSSES, cloud, cut, energy, kmeans, problem, soft, weights
 from scipy.optimize import minimize
 from scipy.special import softmax, xlogy
@@ -82,7 +82,7 @@ def best_soft(C, h, k, rng, tries):
 
 def reduced(C, w, k: int, loss: str) -> Reduced:
     f = as_loss(loss)
-    return Reduced(Contraction(as_cost(C, "cost_x", f), None, f), w, k)
+    return Reduced(Terms(as_similarity(C, "cost_x", f), w, f), k)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -404,7 +404,7 @@ def test_out_of_a_local_minimum(loss, dtype):
     found = drot.srgw_barycenter(C, 4, loss=loss, init=np.eye(4)[wrong] / 100)
     assert adjusted_rand_score(found.labels, y) == 1 and found.plan.dtype == dtype
     assert found.objective < 0.7 * found.ends[0] and len(found.ends) == 1 and found.converged
-    assert (np.diff(found.trace) <= 0).all()
+    assert (np.diff(found.values) <= 0).all()
 
 
 def test_rounding_below_zero_is_no_loss_of_moves():

@@ -7,11 +7,10 @@ import drot
 import numpy as np
 import pytest
 import torch
-from drot.gromov.contraction import Problem, hard_plan
+from drot.gromov.contraction import hard_plan
 from drot.gromov.descent import mirror_descent
-from drot.gromov.reading import as_terms
 from ot.gromov import gromov_wasserstein2 as gw2
-from plans import LOSSES, cloud, energy, hard_plans, pointwise, problem, soft, weights
+from plans import LOSSES, cloud, energy, fixed, hard_plans, pointwise, problem, soft, weights
 
 
 def steps(plan, logits) -> np.ndarray:
@@ -138,10 +137,10 @@ def test_prp_line_search(loss, seed):
     """Coefficients of the quadratic against sums at three points, its minimum against a grid."""
     (A, B), w = problem(seed, 6, 3), weights(6, seed)
     T, X = soft(w, 3, seed), hard_plan(torch.arange(6) % 3, w, 3)
-    quadratic, D = Problem(as_terms(A, B, loss), w), X - T
+    quadratic, D = fixed(A, B, w, loss), X - T
     state = quadratic.state(T)
     assert state.value == pytest.approx(energy(A, B, T, loss), rel=1e-12)
-    line = quadratic.line(D, quadratic.terms.product(D), quadratic.half_gradient(state))
+    line = quadratic.line(D, quadratic.product(D), quadratic.half_gradient(state))
     values = [energy(A, B, T + t * D, loss) for t in (0, 0.5, 1)]
     a, b, c = np.polyfit([0, 0.5, 1], values, 2)
     assert (line.a, line.b) == pytest.approx((a, b), abs=1e-10)
@@ -161,7 +160,7 @@ def test_prp_mirror_descent(loss):
     S = cp.Variable((4, 2))
     model = cp.sum(cp.multiply(G, S)) + eps * cp.sum(cp.kl_div(S, T.numpy()))
     cp.Problem(cp.Minimize(model), [cp.sum(S, axis=1) == w.numpy()]).solve(solver="CLARABEL")
-    quadratic = Problem(as_terms(A, B, loss), w)
+    quadratic = fixed(A, B, w, loss)
     _, new = itertools.islice(mirror_descent(quadratic, quadratic.state(T), epsilon=eps), 2)
     np.testing.assert_allclose(new.T, S.value, atol=1e-5)
     np.testing.assert_allclose(new.T, steps(T, log_T - G / eps), atol=1e-12)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from ._core.options import takes_options_of
 from ._core.threads import by_size
 from .costs.kernels import KERNELS, KernelName
 from .distributional.loss import kernel_structure, value_at
-from .distributional.problem import ReductionProblem
+from .distributional.problem import ProblemOptions, ReductionProblem
 from .distributional.reduction import DistributionalReduction
 from .distributional.solve import SearchOptions, Start, solve
 from .distributional.solve import distributional_reduction as euclidean_reduction
@@ -213,26 +213,28 @@ def distributional_reduction(
     torch.Size([2, 3])
     """
     check_choice("kernel", kernel, KERNELS)
-    make = partial(HyperbolicProblem, scale=as_positive("scale", scale))
+    scale = as_positive("scale", scale)
     if not _NARROW <= scale <= _WIDE:
         raise ValueError(
             f"scale={scale:g} must lie from {_NARROW:.0e} to {_WIDE:.0f}: squares of narrower "
             f"kernels underflow, and distances in range, to {2 * _FAR:.0f}, do not fill wider ones"
         )
-    where = "hyperbolic.distributional_reduction"
-    return solve(where, similarity, n_prototypes, init, make=make, kernel=kernel, **options)
+    where, make = "hyperbolic.distributional_reduction", partial(HyperbolicProblem, scale=scale)
+    return solve(where, make, similarity, n_prototypes, init, kernel=kernel, **options)
 
 
 class HyperbolicProblem(ReductionProblem):
     """Positions Z (k, q + 1) in Lorentz coordinates, float64: far points need the digits.
 
-    Another space: ``log_kernel`` says how near positions are, ``initial_positions`` and
-    ``random_positions`` where they begin, ``update_positions`` how they move, until
-    ``residual_at`` (in bandwidths, by ``size``) is small. k-means takes ``cloud``, ``centroids``.
+    Lengths, those of residuals too, are in bandwidths, ``scale``. A map has no centre to be moved
+    to: wherever it lies, normal coordinates are taken around its points.
     """
 
-    def __init__(self, *arguments: Any, scale: float = 1.0, **options: Any):
-        super().__init__(*arguments, **options)
+    def __init__(
+        self, similarity, n_prototypes: int, *, kernel: KernelName = "student", scale: float = 1.0,
+        **options: Unpack[ProblemOptions],
+    ):  # fmt: skip
+        super().__init__(similarity, n_prototypes, kernel=kernel, **options)
         self.scale = scale
 
     def log_kernel(self, Z: Tensor) -> Tensor:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any, NamedTuple, Unpack
+from itertools import repeat
+from typing import NamedTuple, Unpack
 
 import torch
 from numpy.typing import ArrayLike
@@ -20,16 +20,17 @@ from ..embeddings.embed import MAP_TOL
 from ..gromov.contraction import Unit, power_of_2
 from ..gromov.reading import as_weights
 from ..gromov.search import multistart
-from .reduction import DistributionalReduction
-from .solve import TOL, SequentialOptions, distributional_reduction, solve
+from .problem import Iterate, ProblemOptions, make_problem
+from .reduction import DistributionalReduction, OutputKernel
+from .solve import TOL, clustered, conclude, distributional_reduction, reduced
 
 
-@takes_options_of(distributional_reduction, SequentialOptions)
+@takes_options_of(distributional_reduction, ProblemOptions)
 def cluster_then_reduce(
     similarity, n_prototypes: int, *,
     centres: Callable[[Tensor], ArrayLike] | None = None,
-    tol: float = TOL, max_iter: int = 2000,
-    **options: Unpack[SequentialOptions],
+    kernel: OutputKernel = "student", tol: float = TOL, max_iter: int = 2000,
+    random_state: Seed = 0, on_failure: OnFailure = "raise", **options: Unpack[ProblemOptions],
 ) -> DistributionalReduction:  # fmt: skip
     r"""Cluster the points, then embed the similarity between the clusters (CDR).
 
@@ -63,7 +64,7 @@ def cluster_then_reduce(
     Returns
     -------
     DistributionalReduction
-        Hard plan; ``trace`` holds the objective alone, ``n_iter`` is 0.
+        Hard plan; ``values`` holds the objective alone, ``n_iter`` is 0.
 
     Raises
     ------
@@ -84,26 +85,29 @@ def cluster_then_reduce(
     >>> sorted(round(z, 9) for z in cluster_then_reduce(X @ X.T, 2, **ask).Z[:, 0].abs().tolist())
     [1.0, 9.0]
     """
-    where, k = "cluster_then_reduce", n_prototypes
     check_callback(centres, "centres")
-    ask: dict[str, Any] = {"tol": tol, "n_starts": 1, "descend": False, **options}
+    problem = make_problem(similarity, n_prototypes, kernel=kernel, **options)
+    tol, max_iter = read_limits(tol, max_iter, on_failure, problem.w.dtype)
     if centres is None:
-        return solve(where, similarity, k, init=where, max_iter=max_iter, **ask)
-    quiet = ask | {"max_iter": 1, "on_failure": "ignore"}  # the plan, and then E_L, is what counts
-    clusters = solve(where, similarity, k, init=where, **quiet)
-    similar = as_symmetric(centres(clusters.plan), "what centres returned")
-    if len(similar) != k:
-        raise ValueError(f"centres must return a ({k}, {k}) array; got {tuple(similar.shape)}")
-    ask.pop("weights", None)
-    drawn = solve(where, similar, k, init=where, max_iter=max_iter, **ask)
-    found = solve(where, similarity, k, init=replace(clusters, Z=drawn.Z), **quiet)
-    return replace(found, residual=drawn.residual, converged=drawn.converged)
+        at = next(clustered(problem, as_rng(random_state), tol, max_iter))
+    else:
+        c, k = problem.cluster(as_rng(random_state)), problem.k
+        similar = as_symmetric(centres(c.T), "what centres returned")
+        if len(similar) != k:
+            raise ValueError(f"centres must return a ({k}, {k}) array; got {tuple(similar.shape)}")
+        alike: ProblemOptions = {**options, "weights": None}
+        few = make_problem(similar, k, kernel=kernel, **alike)
+        at = next(clustered(few, as_rng(random_state), tol, max_iter))
+        at = at._replace(coupling=c, value=problem.objective(at.Z, c))
+    found = multistart("cluster_then_reduce", [at], repeat, Iterate.report, 0)
+    return conclude(problem, found, tol, on_failure)
 
 
-@takes_options_of(distributional_reduction, SequentialOptions)
+@takes_options_of(distributional_reduction, ProblemOptions)
 def reduce_then_cluster(
-    similarity, n_prototypes: int, *, tol: float = MAP_TOL, max_iter: int = 2000,
-    **options: Unpack[SequentialOptions],
+    similarity, n_prototypes: int, *,
+    kernel: OutputKernel = "student", tol: float = MAP_TOL, max_iter: int = 2000,
+    random_state: Seed = 0, on_failure: OnFailure = "raise", **options: Unpack[ProblemOptions],
 ) -> DistributionalReduction:  # fmt: skip
     r"""Embed all points, then cluster the embedding and keep the centres (DRC).
 
@@ -147,10 +151,11 @@ def reduce_then_cluster(
     >>> sorted(round(z, 9) for z in found.Z[:, 0].tolist())
     [-4.5, 4.5]
     """
-    return solve(
-        "reduce_then_cluster", similarity, n_prototypes, init="reduce_then_cluster", tol=tol,
-        max_iter=max_iter, n_starts=1, descend=False, **options,
-    )  # fmt: skip
+    problem = make_problem(similarity, n_prototypes, kernel=kernel, **options)
+    tol, max_iter = read_limits(tol, max_iter, on_failure, problem.w.dtype)
+    at = next(reduced(problem, as_rng(random_state), tol, max_iter))
+    found = multistart("reduce_then_cluster", [at], repeat, Iterate.report, 0)
+    return conclude(problem, found, tol, on_failure)
 
 
 @by_size
@@ -230,7 +235,7 @@ def coot_clustering(
     q = as_count("n_components", n_components, 1, p)
     n_starts = as_count("n_starts", n_starts, 1)
     tol, max_iter = read_limits(tol, max_iter, on_failure, dtype)
-    w, rng = as_weights(weights, n, X, "weights"), as_rng(random_state)
+    w, rng = as_weights(weights, n, X), as_rng(random_state)
     h, v, g = (torch.full((m,), 1 / m).to(X) for m in (k, p, q))
     centre = X.mean()  # Z follows a shift of X, and squares of what all entries share would cancel
     X = X - centre

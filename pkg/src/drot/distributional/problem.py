@@ -9,21 +9,22 @@ from typing import NamedTuple, TypedDict, Unpack
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from scipy.linalg import eigh
 from torch import Tensor
 
-from .._core.algebra import radius, ratio, total
-from .._core.checks import as_count
+from .._core.algebra import EXTRA, leading, radius, ratio, total
+from .._core.checks import as_count, check_choice
 from .._core.run import TOLERANCE
 from ..costs.factored import Factored, gram
 from ..costs.kernels import KERNELS, squares
 from ..embeddings.descent import lbfgs, metric_of
 from ..embeddings.plans import Plan
 from ..embeddings.starts import random_start, spectral_start
-from ..gromov.contraction import LEAST, Contraction, Coupling, Problem, State, hard_plan, with_rows
+from ..gromov.contraction import LEAST, Coupling, Fixed, Problem, Terms, hard_plan, with_rows
 from ..gromov.descent import row_moves
-from ..gromov.reading import as_cost, as_weights, check_similarity
+from ..gromov.reading import as_similarity, as_weights, check_similarity
 from ..gromov.search import end_of
-from ..gromov.starts import Clusters, spectral_labels
+from ..gromov.starts import Clusters, kmeans_labels
 from ..spectral.kernel_pca import coordinates
 from .loss import PrototypeLoss, kernel_structure, loss_of, value_at
 from .reduction import Clustering, OutputKernel
@@ -31,14 +32,18 @@ from .reduction import Clustering, OutputKernel
 _STEPS = 50  # of a plan, before its factors follow: mass of equal points would go round for long
 _ROUNDS = 20  # plans with the factors of the kernel following
 _CHANCE = 1e-3  # share of the mass that all pairs of prototypes exchange in a start
+_EIGEN = {torch.float64: 1e-8, torch.float32: 1e-5}  # residual of an eigenvector
+_FEW = 60  # points for each vector up to which LAPACK is faster
+_N_INIT = 10  # of k-means, as spectral clustering has them
 _SLACK = {torch.float64: 1e-10, torch.float32: 1e-6}  # a fall of E_L, as a share of its terms
 
 
 class ProblemOptions(TypedDict, total=False):
-    """What all methods take by name of the problem, as :func:`distributional_reduction` has it."""
+    """What makes a problem besides its kernel, as :func:`distributional_reduction` has it."""
 
     n_components: int
     weights: ArrayLike | None
+    clustering: Clustering
 
 
 class Iterate(NamedTuple):
@@ -49,46 +54,47 @@ class Iterate(NamedTuple):
     residual: float
     value: float  # E_L
 
+    def report(self) -> tuple[float, Tensor]:
+        """What a caller hears of it."""
+        return self.residual, self.Z
+
 
 class ReductionProblem:
     """E_L between C and the similarity of k positions in q dimensions, for plans of row sums w.
 
     A subclass is another space of positions: how similar they are (``log_kernel`` or
-    ``structure``), where they begin (``initial_positions``, ``random_positions``), and how they
-    move (``update_positions``, until ``residual_at`` is small).
+    ``structure``), where they begin (``initial_positions``, ``random_positions``), how they move
+    (``update_positions``, until ``residual_at`` is small), and how large a map is (``size``). Of an
+    embedding, k-means clusters its ``cloud``, and prototypes stand at ``centroids``.
     """
 
     def __init__(
-        self,
-        similarity,
-        n_prototypes: int,
-        *,
-        n_components: int = 2,
-        kernel: OutputKernel = "student",
-        weights: ArrayLike | None = None,
-    ):
+        self, similarity, n_prototypes: int, *,
+        n_components: int = 2, kernel: OutputKernel = "student", weights: ArrayLike | None = None,
+        clustering: Clustering = "spectral",
+    ):  # fmt: skip
+        check_choice("clustering", clustering, Clustering)
+        self.clustering = clustering
         self.kernel, self.loss = kernel, loss_of(kernel)
-        self.cost = as_cost(similarity, "similarity", self.loss)
+        C = as_similarity(similarity, "similarity", self.loss)
         cure = "of squared distances D pass drot.symmetric_entropic_affinity(D, perplexity=...)"
-        check_similarity(self.cost, "similarity", cure)
-        self.n = self.cost.shape[0]
+        check_similarity(C, "similarity", cure)
+        self.n = C.shape[0]
         self.k = as_count("n_prototypes", n_prototypes, 2, self.n)
         self.n_components = as_count("n_components", n_components, 1)
-        self.w = as_weights(weights, self.n, self.cost, "weights")
-        self.terms = Contraction(self.cost, None, self.loss)
-        self.couple = self.terms.couple
-        self.constant, self.diagonal = self.terms.constant(self.w), self.cost.diagonal()
-        self.data_scale = self.terms.scale(self.w, self.constant)
-        if not self.loss.free and self.data_scale == 0:
+        self.w = as_weights(weights, self.n, C)
+        self.terms = Terms(C, self.w, self.loss)
+        self.couple, scale = self.terms.couple, self.terms.scale
+        self.constant = self.terms.constant  # or it refuses what overflows
+        if not self.loss.free and scale == 0:
             raise ValueError("similarity is zero everywhere; nothing holds the points together")
         info = torch.finfo(self.w.dtype)
-        low = self.data_scale < max(LEAST, info.tiny / info.eps)  # descents square what E_L sums
-        if low and any(bool(tile.any()) for _, tile in self.cost.tiles()):
+        low = scale < max(LEAST, info.tiny / info.eps)  # descents square what E_L sums
+        if low and any(bool(tile.any()) for _, tile in C.tiles()):
             raise ValueError("squares of these similarities underflow; give them in smaller units")
-        if self.data_scale > 1 / LEAST:
+        if scale > 1 / LEAST:
             raise ValueError("squares of these similarities overflow; give them in larger units")
         self.tol = TOLERANCE[self.w.dtype]  # of a plan, as in semi_relaxed_gw
-        self._last: tuple = (None, None)  # positions, plan, and what was made of them
 
     # plans
 
@@ -97,25 +103,26 @@ class ReductionProblem:
 
     def identity_coupling(self) -> Coupling:
         """Each point its own prototype, with its own weight: dense, n x n."""
-        CT = self.terms.dense() * self.w
+        CT = self.loss.seen(self.terms.C, self.terms.C.dense()) * self.w
         return Coupling(torch.diag(self.w), CT, self.w[:, None] * CT, self.w)
 
     def cluster(
-        self, how: Clustering, rng: np.random.Generator, embedded: Iterate | None = None
+        self, rng: np.random.Generator, embedded: tuple[Tensor, Coupling] | None = None
     ) -> Coupling:
-        """The plan of clusters of the data, or of the points of an embedding."""
+        """The plan of clusters of the data, or of an embedding of all points with its coupling."""
         rng = np.random.default_rng(int(rng.integers(2**31)))
         if self.n == self.k:
             return self.hard_coupling(torch.arange(self.k, device=self.w.device))
-        if how == "spectral" and (embedded or not isinstance(self.cost, Factored)):
-            C = self.structure(embedded.Z, embedded.coupling)[0] if embedded else self.cost.dense()
+        spectral = self.clustering == "spectral"
+        if spectral and (embedded or not isinstance(self.terms.C, Factored)):
+            C = self.structure(*embedded)[0] if embedded else self.terms.C.dense()
             if bool((C >= 0).all()):
                 used, labels = self.w > 0, torch.zeros_like(self.w, dtype=torch.long)
                 C, w = C if bool(used.all()) else C[used][:, used], self.w[used]
                 weights = (C + C.T).mul_(w).mul_(w[:, None])
                 labels[used] = spectral_labels(weights, min(self.k, len(w)), rng)
                 return self.hard_coupling(labels)
-        source = gram(self.cloud(embedded.Z)) if embedded else self.cost
+        source = gram(self.cloud(embedded[0])) if embedded else self.terms.C
         return self.couple(Clusters(source, self.w, self.k, rng).plan("kmeans"))
 
     def update_plan(self, Z: Tensor, c: Coupling) -> Coupling:
@@ -127,7 +134,6 @@ class ReductionProblem:
         for _ in range(_ROUNDS):
             problem, now = self.plan_problem(Z, c)
             found = end_of(row_moves(problem, now, self.tol), _STEPS)
-            self.terms.products += problem.terms.products
             if not found.value < now.value - _SLACK[self.w.dtype] * problem.scale:
                 break
             c = self.couple(with_rows(found.T, self.w))
@@ -140,17 +146,14 @@ class ReductionProblem:
         problem, state = self.plan_problem(Z, c)
         return problem.gap(state)
 
-    def plan_problem(self, Z: Tensor, c: Coupling) -> tuple[Problem, State]:
+    def plan_problem(self, Z: Tensor, c: Coupling) -> tuple[Problem, Fixed]:
         """E_L over plans at fixed positions and factors, and where c stands there."""
         # all that counts, as C is symmetric
-        C, h2 = ((x + x.T).to(self.w) / 2 for x in self.structure_at(Z, c))
-        terms = Contraction(self.cost, C, self.loss, h2)
+        C, h2 = ((x + x.T).to(self.w) / 2 for x in self.structure(Z, c))
+        problem = Problem(self.terms, C, h2)
         used = c.q > 0  # E_L does not see the others, which are of any similarity to themselves
-        scale = self.data_scale + float(terms.f2[used][:, used].mean()) or 1.0
-        problem = Problem(
-            terms, self.w, constant=self.constant, scale=scale, diagonal=self.diagonal
-        )
-        return problem, problem.state(c.T, c.CT @ h2)
+        problem.scale = self.terms.scale + float(problem.f2[used][:, used].mean()) or 1.0
+        return problem, problem.state(c.T, c.CT @ problem.h2)
 
     # positions
 
@@ -163,14 +166,8 @@ class ReductionProblem:
         M, q = c.M.to(Z), c.q.to(Z)
         return kernel_structure(self.log_kernel(Z), M, q)
 
-    def structure_at(self, Z: Tensor, c: Coupling) -> tuple[Tensor, Tensor]:
-        """The same, kept for the last Z and c: the very objects, which nobody changes in place."""
-        if not (self._last[0] is Z and self._last[1] is c):
-            self._last = Z, c, self.structure(Z, c)
-        return self._last[2]
-
     def objective(self, Z: Tensor, c: Coupling) -> float:
-        return value_at(*self.structure_at(Z, c), c.M, c.q, self.constant, self.loss)
+        return value_at(*self.structure(Z, c), c.M, c.q, self.constant, self.loss)
 
     def position_loss(self, c: Coupling) -> PrototypeLoss:
         """E_L as a function of the positions alone."""
@@ -271,3 +268,23 @@ def make_problem(
 
 def _centred(Z: Tensor) -> Tensor:
     return Z - Z.mean(dim=0)
+
+
+def spectral_labels(weights: Tensor, k: int, rng: np.random.Generator) -> Tensor:
+    """Spectral clustering of a graph as scikit-learn defines it, but for the eigensolver.
+
+    scikit-learn factorises a dense graph, n^3 operations; what it looks for are the largest
+    eigenvalues of a matrix, for which a Lanczos iteration takes products, n^2 each. Of few points
+    LAPACK takes less time.
+    """
+    degree = weights.fill_diagonal_(0).sum(dim=1)
+    root = torch.where(degree > 0, degree, 1).sqrt()
+    weights.div_(root).div_(root[:, None])  # an eigenvalue 1 for each part of the graph
+    begin = torch.from_numpy(rng.standard_normal((len(root), k + EXTRA))).to(weights)
+    n, b = begin.shape
+    if weights.device.type == "cpu" and n <= _FEW * b:
+        vectors = torch.from_numpy(eigh(weights.numpy(), subset_by_index=(n - k, n - 1))[1])
+    else:
+        vectors = leading(lambda V: weights @ V, begin, k, _EIGEN[weights.dtype])[1]
+    points = vectors / root[:, None]
+    return kmeans_labels(points / points.abs().max(), k, rng, n_init=_N_INIT)

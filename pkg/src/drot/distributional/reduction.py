@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ..gromov.reading import as_cost
+from ..gromov.reading import as_similarity
 from ..gromov.search import SemiRelaxedGW
 
 OutputKernel = Literal["student", "gaussian", "gram"]
@@ -39,12 +39,12 @@ class DistributionalReduction(SemiRelaxedGW):
 
         :math:`\arg \max_i (C T)_{ik}`, and -1 for a prototype without weight.
         """
-        cost = as_cost(similarity, "similarity")
+        C = as_similarity(similarity, "similarity")
         n = self.plan.shape[0]
-        if cost.shape[0] != n:
-            raise ValueError(f"similarity compares {cost.shape[0]} points and the plan has {n}")
-        T = self.plan.to(cost.device, cost.dtype)
-        return (cost @ T).argmax(dim=0).masked_fill(~T.any(dim=0), -1)
+        if C.shape[0] != n:
+            raise ValueError(f"similarity compares {C.shape[0]} points and the plan has {n}")
+        T = self.plan.to(C.device, C.dtype)
+        return (C @ T).argmax(dim=0).masked_fill(~T.any(dim=0), -1)
 
     def __repr__(self) -> str:
         n, k = self.plan.shape

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import repeat
+from itertools import chain, islice
 from typing import Literal, Unpack
 
+import numpy as np
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._core.chance import Seed, as_rng
-from .._core.checks import as_count, check_choice
+from .._core.checks import as_count
 from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
 from ..embeddings.descent import ONE_PLACE
 from ..embeddings.embed import MAP_TOL
-from ..gromov.contraction import Contraction
+from ..gromov.contraction import Coupling
 from ..gromov.objective import exact_objective
-from ..gromov.search import PlanCallback, multistart
+from ..gromov.search import Multistart, PlanCallback, multistart
 from ..gromov.starts import as_init
 from .problem import Iterate, ProblemOptions, ReductionProblem, make_problem
 from .reduction import Clustering, DistributionalReduction, OutputKernel
@@ -27,27 +28,15 @@ from .reduction import Clustering, DistributionalReduction, OutputKernel
 Start = Literal["cluster_then_reduce", "reduce_then_cluster", "random"]
 
 
-class SolverOptions(ProblemOptions, total=False):
-    """What all methods take of the solver, likewise."""
-
-    clustering: Clustering
-    random_state: Seed
-    on_failure: OnFailure
-
-
-class SequentialOptions(SolverOptions, total=False):
-    """What the sequential methods take besides."""
-
-    kernel: OutputKernel
-
-
-class SearchOptions(SolverOptions, total=False):
-    """What a search from several starts takes besides; its kernels are its own."""
+class SearchOptions(ProblemOptions, total=False):
+    """What a search from several starts takes besides, likewise."""
 
     n_starts: int
     tol: float | None
     max_iter: int
+    random_state: Seed
     callback: PlanCallback | None
+    on_failure: OnFailure
 
 
 TOL = 1e-3  # of positions: few points come to rest
@@ -142,7 +131,7 @@ def distributional_reduction(
     -------
     DistributionalReduction
         ``Z`` (k, q), ``plan`` (n, k) of total mass 1, the learned ``weights``, ``structure``
-        (k, k), the ``objective`` E_L, its ``trace`` at the start and after each round, and the
+        (k, k), the ``objective`` E_L, its ``values`` at the start and after each round, and the
         ``ends`` of all starts, in the order of ``init``; ``residual`` is the larger of the two.
 
     Raises
@@ -169,35 +158,45 @@ def distributional_reduction(
     (True, 1.0)
     """
     return solve(
-        "distributional_reduction", similarity, n_prototypes, init, n_components=n_components,
-        kernel=kernel, weights=weights, n_starts=n_starts, clustering=clustering, tol=tol,
-        max_iter=max_iter, random_state=random_state, callback=callback, on_failure=on_failure,
+        "distributional_reduction", make_problem, similarity, n_prototypes, init,
+        n_components=n_components, kernel=kernel, weights=weights, n_starts=n_starts,
+        clustering=clustering, tol=tol, max_iter=max_iter, random_state=random_state,
+        callback=callback, on_failure=on_failure,
     )  # fmt: skip
 
 
 def solve(
-    where: str, similarity, n_prototypes: int, init, *,
-    make: Callable[..., ReductionProblem] = make_problem, descend: bool = True,
-    kernel: OutputKernel, n_starts: int, clustering: Clustering, tol: float | None, max_iter: int,
-    random_state: Seed, callback: PlanCallback | None = None, on_failure: OnFailure,
-    **options: Unpack[ProblemOptions],
+    where: str, make: Callable[..., ReductionProblem], similarity, n_prototypes: int, init, *,
+    kernel: OutputKernel, n_starts: int, tol: float | None, max_iter: int, random_state: Seed,
+    callback: PlanCallback | None, on_failure: OnFailure, **options: Unpack[ProblemOptions],
 ) -> DistributionalReduction:  # fmt: skip
-    """The lowest end of the descents from all starts; without descents, the lowest start."""
+    """The lowest end of the descents from all starts."""
     problem = make(similarity, n_prototypes, kernel=kernel, **options)
     tol, max_iter = read_limits(TOL if tol is None else tol, max_iter, on_failure, problem.w.dtype)
-    # without descents a start is the result: tolerance and iterations are its own
-    points_tol, steps = (max(tol, MAP_TOL), _EMBED) if descend else (tol, max_iter)
-    states = initial_states(
-        problem, init, n_starts, clustering, random_state, descend=descend, tol=tol,
-        points_tol=points_tol, steps=steps,
-    )  # fmt: skip
-    rounds = max_iter if descend else 0
-    blocks = partial(block_descent, problem, tol=tol) if descend else repeat
-    found = multistart(where, states, blocks, lambda at: (at.residual, at.Z), rounds, callback)
+    n_starts = as_count("n_starts", n_starts, 1)
+    kinds = as_init(init, problem.w, problem.k, Start)
+    states: Iterable[Iterate]
+    if isinstance(kinds, Tensor):
+        states = [given(problem, kinds, init, as_rng(random_state))]
+    else:
+        limits = dict.fromkeys(STARTS, tol) | {"reduce_then_cluster": max(tol, MAP_TOL)}
+        drawn = (
+            STARTS[kind](problem, as_rng(random_state), limits[kind], _EMBED) for kind in kinds
+        )
+        states = chain.from_iterable(islice(kind, n_starts) for kind in drawn)
+    descend = partial(block_descent, problem, tol=tol)
+    found = multistart(where, states, descend, Iterate.report, max_iter, callback)
+    return conclude(problem, found, tol, on_failure)
+
+
+def conclude(
+    problem: ReductionProblem, found: Multistart[Iterate], tol: float, on_failure: OnFailure
+) -> DistributionalReduction:
+    """The result of where starts and descents have ended."""
     Z, c, *_ = found.state
-    structure, objective = problem.structure_at(Z, c)[0], max(found.state.value, 0.0)
+    structure, objective = problem.structure(Z, c)[0], max(found.state.value, 0.0)
     if problem.loss.free:  # squares cancel in single precision
-        objective = exact_objective(Contraction(problem.cost, structure, problem.loss), c.T)
+        objective = exact_objective(problem.terms.C, structure, problem.loss, c.T)
     return found.conclude(
         DistributionalReduction, tol, on_failure, objective,
         Z=Z, plan=c.T, structure=structure, products=problem.terms.products,
@@ -210,8 +209,8 @@ def block_descent(problem: ReductionProblem, now: Iterate, tol: float) -> Iterat
     while True:
         yield now
         before, Z = now.value, problem.update_positions(now.Z, now.coupling, tol, _INNER)  # 1
-        now = accept(problem, now, Z=Z)
-        now = accept(problem, now, coupling=problem.update_plan(now.Z, now.coupling))  # 2
+        now = accept(problem, now, Z, now.coupling)
+        now = accept(problem, now, now.Z, problem.update_plan(now.Z, now.coupling))  # 2
         now = measured(problem, now)
         if now.residual <= tol or not now.value < before:  # 3
             yield now
@@ -224,48 +223,61 @@ def measured(problem: ReductionProblem, now: Iterate) -> Iterate:
     return now._replace(residual=max(problem.residual_at(Z, c), problem.plan_gap(Z, c)))
 
 
-def accept(problem: ReductionProblem, now: Iterate, **block) -> Iterate:
+def accept(problem: ReductionProblem, now: Iterate, Z: Tensor, c: Coupling) -> Iterate:
     """With new positions or a new plan, unless rounding raised the objective."""
-    new = now._replace(**block)
-    new = new._replace(value=problem.objective(new.Z, new.coupling))
+    new = Iterate(Z, c, now.residual, problem.objective(Z, c))
     return new if new.value <= now.value else now
 
 
-def initial_states(
-    problem: ReductionProblem, init, n_starts: int, clustering: Clustering, random_state: Seed, *,
-    descend: bool, tol: float, points_tol: float, steps: int,
-) -> Iterator[Iterate]:  # fmt: skip
-    """Positions and plans to start from, made when their turn comes.
+def given(problem: ReductionProblem, T: Tensor, init, rng: np.random.Generator) -> Iterate:
+    """A plan, with the positions of the result that it comes from."""
+    c, Z = problem.couple(T), None
+    if isinstance(init, DistributionalReduction):
+        Z = problem.read_positions(init.Z)
+    if Z is None or problem.size(Z) <= ONE_PLACE:  # where no force tells them apart
+        Z = problem.initial_positions(c, rng)
+    return Iterate(Z, c, math.inf, problem.objective(Z, c))
 
-    Residuals are at most ``tol`` for prototypes, ``points_tol`` for an embedding of all points.
-    """
-    n_starts = as_count("n_starts", n_starts, 1)
-    check_choice("clustering", clustering, Clustering)
-    kinds = as_init(init, problem.w, problem.k, Start)
-    if isinstance(kinds, Tensor):
-        c = problem.couple(kinds)
-        if given := isinstance(init, DistributionalReduction):
-            Z = problem.read_positions(init.Z)
-        # in one place no force tells them apart, whom a descent shall move
-        if not given or (descend and problem.size(Z) <= ONE_PLACE):
-            Z = problem.initial_positions(c, as_rng(random_state))
+
+def clustered(
+    problem: ReductionProblem, rng: np.random.Generator, tol: float, max_iter: int
+) -> Iterator[Iterate]:
+    """Clusters of the points, then positions for them."""
+    while True:
+        c = problem.cluster(rng)
+        Z, residual = placed(problem, c, rng, tol, max_iter)
+        yield Iterate(Z, c, residual, problem.objective(Z, c))
+
+
+def reduced(
+    problem: ReductionProblem, rng: np.random.Generator, tol: float, max_iter: int
+) -> Iterator[Iterate]:
+    """Positions of all points, then clusters of these and their centres."""
+    points = problem.identity_coupling()
+    every, residual = placed(problem, points, rng, tol, max_iter)
+    while True:
+        c = problem.cluster(rng, (every, points))
+        Z = problem.centroids(every, c)
+        yield Iterate(Z, c, residual, problem.objective(Z, c))
+
+
+def scattered(
+    problem: ReductionProblem, rng: np.random.Generator, tol: float, max_iter: int
+) -> Iterator[Iterate]:
+    """Positions by chance, then the plan for them, without limits."""
+    while True:
+        c = problem.cluster(rng)
+        Z = problem.random_positions(problem.k, rng)
+        c = problem.update_plan(Z, c)
         yield Iterate(Z, c, math.inf, problem.objective(Z, c))
-        return
-    for kind in kinds:
-        rng, embedded = as_rng(random_state), None
-        if kind == "reduce_then_cluster":
-            points = problem.identity_coupling()
-            Z = problem.initial_positions(points, rng)
-            Z = problem.update_positions(Z, points, points_tol, steps)
-            embedded = Iterate(Z, points, problem.residual_at(Z, points), math.nan)
-        for _ in range(n_starts):
-            c = problem.cluster(clustering, rng, embedded)
-            if embedded:
-                Z, residual = problem.centroids(embedded.Z, c), embedded.residual
-            elif kind == "cluster_then_reduce":
-                Z = problem.update_positions(problem.initial_positions(c, rng), c, tol, steps)
-                residual = problem.residual_at(Z, c)
-            else:
-                Z, residual = problem.random_positions(problem.k, rng), math.inf
-                c = problem.update_plan(Z, c)
-            yield Iterate(Z, c, residual, problem.objective(Z, c))
+
+
+def placed(
+    problem: ReductionProblem, c: Coupling, rng: np.random.Generator, tol: float, max_iter: int
+) -> tuple[Tensor, float]:
+    """Positions for a plan from their beginning, and their residual."""
+    Z = problem.update_positions(problem.initial_positions(c, rng), c, tol, max_iter)
+    return Z, problem.residual_at(Z, c)
+
+
+STARTS = {"cluster_then_reduce": clustered, "reduce_then_cluster": reduced, "random": scattered}

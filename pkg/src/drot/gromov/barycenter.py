@@ -9,11 +9,12 @@ rows and columns of :math:`T^\top C T`: so what it gains is known before it is t
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import nsmallest
-from typing import Any
+from typing import TypeVar
 
 import torch
 from numpy.typing import ArrayLike
@@ -25,20 +26,11 @@ from .._core.chance import Seed, as_rng
 from .._core.checks import as_count, as_flag
 from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
-from .contraction import (
-    EMPTY,
-    SMALL,
-    Contraction,
-    Coupling,
-    PlanProblem,
-    Problem,
-    hard_plan,
-    standard,
-)
+from .contraction import EMPTY, SMALL, Fixed, PlanProblem, Problem, State, hard_plan, standard
 from .descent import row_moves
 from .loss import LossName, as_loss
 from .objective import exact_objective
-from .reading import as_cost, as_weights
+from .reading import as_similarity, as_weights
 from .search import Iterates, PlanCallback, SemiRelaxedGW, end_of, in_turn, lower_by, multistart
 from .starts import Clusters, HardInit, as_init, shuffled, starts
 
@@ -150,22 +142,22 @@ def srgw_barycenter(
     >>> found.structure.sort(dim=1).values.tolist(), abs(found.objective) < 1e-12
     ([[0.0, 1.0], [0.0, 1.0]], True)
     """
-    cost = as_cost(similarity, "similarity", as_loss(loss))
-    tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
-    n, _ = cost.shape
+    C = as_similarity(similarity, "similarity", as_loss(loss))
+    tol, max_iter = read_limits(tol, max_iter, on_failure, C.dtype)
+    n, _ = C.shape
     k = as_count("n_clusters", n_clusters, 1, n)
     n_starts = as_count("n_starts", n_starts, 1)
     refine = as_flag("refine", refine)
-    w, rng = as_weights(weights, n, cost, "weights"), as_rng(random_state)
+    w, rng = as_weights(weights, n, C), as_rng(random_state)
     kinds = as_init(init, w, k, HardInit)
-    seen, unit = standard(cost, w, as_loss(loss))
-    problem, clusters = Reduced(seen, w, k), Clusters(seen.cost, w, k, rng)
-    paths = (reduced_descent, reassign, polish) if refine else (reduced_descent,)
+    terms, unit = standard(C, w, as_loss(loss))
+    problem, clusters = Reduced(terms, k), Clusters(terms.C, w, k, rng)
+    paths = (whole_steps, reassign, polish) if refine else (whole_steps,)
     steps, *singles = (partial(path, problem, tol=tol) for path in paths)
     moves, descend = partial(in_turn, singles), partial(in_turn, [steps, *singles])
 
     def merging(state: Fitted) -> Iterator[Fitted]:
-        for new in merged(problem, state, clusters.points()):
+        for new in merged(problem, state, clusters.points(spectral=False)):
             yield end_of(moves(new), 1 + max_iter)
 
     def dealing(state: Fitted) -> Iterator[Fitted]:
@@ -174,69 +166,98 @@ def srgw_barycenter(
 
     drawn = k > 1 and not isinstance(kinds, Tensor)
     trials = [f for f, use in ((merging, k > 2), (dealing, drawn)) if use and refine]
-    search = partial(in_turn, [partial(lower_by, problem, trials=f, moves=moves) for f in trials])
+    search = [partial(lower_by, problem, trials=f, moves=moves) for f in trials]
     states = map(problem.state, starts(kinds, n_starts, clusters.plan))
     found = multistart(
         "srgw_barycenter", states, descend, problem.report, max_iter, callback, search
     )
     state = problem.state(found.state.T)  # without the rounding of the steps
     structure = torch.where(torch.outer(state.q, state.q) > 0, unit.entries(state.structure), 0)
-    objective = exact_objective(Contraction(cost, structure, seen.loss), state.T)
+    objective = exact_objective(C, structure, terms.loss, state.T)
     return found.conclude(
         SemiRelaxedBarycenter, tol, on_failure, objective, unit,
-        plan=state.T, structure=structure, products=problem.terms.products,
+        plan=state.T, structure=structure, products=terms.products,
     )  # fmt: skip
 
 
 @dataclass(eq=False)
-class Fitted(Coupling):
-    """A plan with the structure that fits it best, and the objective of both."""
+class Grouped(State):
+    """Of a plan whose columns are clusters."""
 
+    CT: Tensor  # (n, k) C T
+
+
+GroupedT = TypeVar("GroupedT", bound=Grouped)
+
+
+class Grouping(PlanProblem[GroupedT]):
+    """A problem whose structure, or means, follow the plan."""
+
+    @abstractmethod
+    def changes(self, state: GroupedT, home: Tensor, mass: Tensor) -> Tensor:
+        """Of the objective, when row i sends some mass from its home_i to b, (n, k)."""
+
+    def partway(self, state: GroupedT, end: GroupedT, g: Tensor) -> GroupedT:
+        """A plan between two, where it is lower than both: of a concave function there is none."""
+        return end
+
+
+@dataclass(eq=False)
+class Fitted(Grouped):
+    """With the structure that fits the plan best."""
+
+    M: Tensor  # (k, k) T^T C T
     structure: Tensor  # (k, k)
-    value: float
 
 
-class Reduced(PlanProblem):
-    """min over Cbar of E_L(C, Cbar, T), as a function of the plan T with row sums w."""
+class Reduced(Grouping[Fitted]):
+    """min over Cbar of E_L(C, Cbar, T)."""
 
     def state(self, T: Tensor, CT: Tensor | None = None) -> Fitted:
         c = self.terms.couple(T, CT)
         value = self.constant - total(self.kept(c.M, torch.outer(c.q, c.q)))
-        return Fitted(**vars(c), structure=c.means, value=value)
+        return Fitted(T, c.q, value, c.CT, c.M, c.means)
 
     def kept(self, M: Tensor, mass: Tensor) -> Tensor:
         """mass f1(M / mass), entry by entry; 0 for an empty cluster."""
         loss = self.terms.loss
         return mass * loss.f1(ratio(M, mass).clamp(loss.low, loss.high))  # where rounding left it
 
-    def half_gradient(self, state: Any) -> Tensor:
-        """Half of the derivative by T, which is that at the fixed best structure, (n, k)."""
-        loss = self.terms.loss
-        return loss.f2(state.structure) @ state.q - state.CT @ loss.h2(state.structure)
+    def half_gradient(self, state: Fitted) -> Tensor:
+        """That at the fixed structure."""
+        fixed, at = self.at(state)
+        return fixed.half_gradient(at)
 
-    def at(self, state: Fitted) -> Problem:
-        """The plan's problem at the fixed structure of a state."""
-        terms = Contraction(self.terms.cost, state.structure, self.terms.loss)
-        return Problem(terms, self.w, constant=self.constant)
+    def at(self, state: Fitted) -> tuple[Problem, Fixed]:
+        """The problem at the structure of a state, and the plan there."""
+        fixed = Problem(self.terms, state.structure)
+        return fixed, fixed.state(state.T, state.CT @ fixed.h2)
 
-    def changes(self, state: Fitted, source: Tensor, mass: Tensor) -> Tensor:
-        """Of the reduced objective, when row i sends some mass from source_i to b, (n, k)."""
-        U, own = mass[:, None] * state.CT, mass.square() * self.diagonal
-        moves = (self.change(state.M, state.q, source, b, mass, U, own) for b in range(self.k))
+    def partway(self, state: Fitted, end: Fitted, g: Tensor) -> Fitted:
+        """By the best length at the fixed structure, whose objective lies above the reduced one and
+        touches it at the plan, so that both fall.
+        """
+        D, CD, (fixed, _) = end.T - state.T, end.CT - state.CT, self.at(state)
+        t = fixed.line(D, CD @ fixed.h2, g).minimum()
+        return self.state(state.T + t * D, state.CT + t * CD)
+
+    def changes(self, state: Fitted, home: Tensor, mass: Tensor) -> Tensor:
+        U, own = mass[:, None] * state.CT, mass.square() * self.terms.diagonal
+        moves = (self.change(state.M, state.q, home, b, mass, U, own) for b in range(self.k))
         return torch.stack(list(moves), dim=1)
 
     def change(
-        self, M: Tensor, q: Tensor, source: Tensor, b: int, mass: Tensor, U: Tensor, own: Tensor
+        self, M: Tensor, q: Tensor, home: Tensor, b: int, mass: Tensor, U: Tensor, own: Tensor
     ) -> Tensor:
-        """Of the reduced objective, when one of m pieces goes from its source to b, (m,).
+        """Of the reduced objective, when one of m pieces goes from its home to b, (m,).
 
         ``mass`` (m,) is that of the pieces, ``U`` (m, k) their part of M with each cluster, and
         ``own`` (m,) with themselves.
         """
-        mass = torch.where(q[source] - mass > EMPTY * q.max(), mass, q[source])
-        ends = torch.stack([source, torch.full_like(source, b)])  # (2, m)
+        mass = torch.where(q[home] - mass > EMPTY * q.max(), mass, q[home])
+        ends = torch.stack([home, torch.full_like(home, b)])  # (2, m)
         sign = torch.tensor([[-1.0], [1.0]]).to(q)
-        E = torch.zeros_like(U)  # (m, k) -1 at the source, 1 at b
+        E = torch.zeros_like(U)  # (m, k) -1 at home, 1 at b
         E.scatter_(1, ends.T, sign.T.expand(len(U), 2))
         # M + E U^T + U E^T + own E E^T, rows a and b
         after = M[ends] + sign[:, :, None] * (U + own[:, None] * E)
@@ -245,14 +266,12 @@ class Reduced(PlanProblem):
         change = self.kept(M[ends], q[ends][:, :, None] * q) - after  # (2, m, k)
         # a pair of a or b with another counts twice
         corners = change.gather(2, ends.T.expand(2, -1, -1)).sum(dim=(0, 2))
-        return torch.where(source == b, 0, 2 * change.sum(dim=(0, 2)) - corners)
+        return torch.where(home == b, 0, 2 * change.sum(dim=(0, 2)) - corners)
 
 
-def reduced_descent(problem: Any, state: Any, tol: float, parts: bool = True) -> Iterates:
-    """Conditional gradient: all of the way where that pays, as it does where it is concave.
-
-    Otherwise by the best length at the fixed structure, whose objective lies above the reduced
-    one and touches it at the plan, so that both fall.
+def whole_steps(problem: Grouping[GroupedT], state: GroupedT, tol: float) -> Iterates[GroupedT]:
+    """Conditional gradient: all of the way where that pays, as it does where the objective is
+    concave, else a part. Of kernel k-means it is Lloyd's iteration.
     """
     while True:
         yield state
@@ -260,16 +279,14 @@ def reduced_descent(problem: Any, state: Any, tol: float, parts: bool = True) ->
         if gap <= tol:
             return
         new = problem.hard(labels)
-        if parts and new.value > state.value - SMALL * problem.scale:
-            D, CD, fixed = new.T - state.T, new.CT - state.CT, problem.at(state)
-            t = fixed.line(D, CD @ fixed.terms.h2, g).minimum()
-            new = problem.state(state.T + t * D, state.CT + t * CD)
+        if new.value > state.value - SMALL * problem.scale:
+            new = problem.partway(state, new, g)
         if not new.value < state.value - SMALL * problem.scale:
             return
         state = new
 
 
-def reassign(problem: Any, state: Any, tol: float) -> Iterates:
+def reassign(problem: Grouping[GroupedT], state: GroupedT, tol: float) -> Iterates[GroupedT]:
     """Move single rows between clusters, the structure following, while that pays.
 
     The change of the reduced objective has a closed form, O(k) for each of the n k candidates.
@@ -278,12 +295,12 @@ def reassign(problem: Any, state: Any, tol: float) -> Iterates:
     bound, most = max(SMALL, _FINER * tol) * problem.scale, problem.n
     while True:
         yield state
-        mass, source = state.T.max(dim=1)
-        changes = problem.changes(state, source, mass)
+        mass, home = state.T.max(dim=1)
+        changes = problem.changes(state, home, mass)
         gain = changes.min(dim=1).values
         # the first that gains as much: rounding does not choose between empty clusters
         target = (changes <= gain[:, None] + SMALL * problem.scale).int().argmax(dim=1)
-        D = hard_plan(target, mass, problem.k) - hard_plan(source, mass, problem.k)
+        D = hard_plan(target, mass, problem.k) - hard_plan(home, mass, problem.k)
         rows = gain.argsort()[: int((gain < -bound).sum())]  # those that gain most first
         count = min(most, len(rows))
         while count:
@@ -298,7 +315,7 @@ def reassign(problem: Any, state: Any, tol: float) -> Iterates:
         state, most = new, 2 * count
 
 
-def polish(problem: Reduced, state: Fitted, tol: float) -> Iterates:
+def polish(problem: Reduced, state: Fitted, tol: float) -> Iterates[Fitted]:
     """Parts of the mass of single rows at the fixed structure, then the structure, in turn.
 
     For the points that a similarity which is not conditionally definite leaves between clusters.
@@ -307,8 +324,7 @@ def polish(problem: Reduced, state: Fitted, tol: float) -> Iterates:
         yield state
         if problem.gap(state) <= tol:
             return
-        fixed = problem.at(state)
-        start = fixed.state(state.T, state.CT @ fixed.terms.h2)
+        fixed, start = problem.at(state)
         T = end_of(row_moves(fixed, start, tol, exchanges=False), 1 + _PARTS).T
         new = problem.state(T)
         if new.value > state.value + SMALL * problem.scale or bool((T == state.T).all()):
@@ -344,19 +360,19 @@ def promising(merges: Tensor, splits: Tensor) -> list[tuple[int, ...]]:
 def merges(problem: Reduced, state: Fitted) -> Tensor:
     """The change of the objective when clusters a < b become one, (k, k); inf elsewhere."""
     M, q = state.M, state.q
-    source = torch.arange(len(q), device=q.device)
-    found = [problem.change(M, q, source, b, q, M, M.diagonal()) for b in range(len(q))]
-    return torch.stack(found, dim=1).masked_fill(source[:, None] >= source, torch.inf)
+    a = torch.arange(len(q), device=q.device)
+    found = [problem.change(M, q, a, b, q, M, M.diagonal()) for b in range(len(q))]
+    return torch.stack(found, dim=1).masked_fill(a[:, None] >= a, torch.inf)
 
 
 def splits(problem: Reduced, state: Fitted, upper: Tensor) -> Tensor:
     """The change of the objective when a cluster's upper half becomes one more, (k,)."""
     H = torch.where(upper[:, None], state.T, 0.0)  # (n, k)
-    CH, half = problem.terms.times(H), H.sum(dim=0)
-    U, own = CH.T @ state.T, (H * CH).sum(dim=0)  # (k, k), (k,)
+    c = problem.terms.couple(H)
+    U, own, half = c.CT.T @ state.T, c.M.diagonal(), c.q  # (k, k), (k,), (k,)
     M, q = pad(state.M, (0, 1, 0, 1)), pad(state.q, (0, 1))  # with an empty cluster
-    source = torch.arange(problem.k, device=q.device)
-    found = problem.change(M, q, source, problem.k, half, pad(U, (0, 1)), own)
+    each = torch.arange(problem.k, device=q.device)
+    found = problem.change(M, q, each, problem.k, half, pad(U, (0, 1)), own)
     return torch.where((half > 0) & (half < state.q), found, torch.inf)
 
 

@@ -1,17 +1,21 @@
 r"""The four-index sum of Gromov-Wasserstein as products of matrices (Chapters 11 to 14).
 
-Over the plans with row sums w, and with :math:`q = T^\top \mathbf 1`, it is a quadratic, the
-:class:`Problem` :math:`c + q^\top f_2(\bar C) q - \langle C \, T \, h_2(\bar C), T \rangle`. The
-product is linear in T: a step along D costs the one of D, and a line search costs nothing more.
+Of a plan T with row sums w and column sums q, and :math:`L(a, b) = f_1(a) + f_2(b) - a h_2(b)`
+(:class:`.loss.Loss`), it is :math:`c + q^\top f_2(\bar C) q - \langle C T h_2(\bar C), T
+\rangle` with :math:`c = \sum_{ij} f_1(C_{ij}) w_i w_j` (Peyre, Cuturi and Solomon, 2016).
+:class:`Terms` are what C, w and the loss make of it, :class:`Problem` is the sum at a structure
+:math:`\bar C`, as a function of the plan. The product is linear in T: a step along D costs the one
+of D, and a line search costs nothing more.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -29,10 +33,10 @@ _MOST = 2.0**500  # whose squares float64 adds up
 
 @dataclass(eq=False)
 class Coupling:
-    """A plan, its product with C, and what a structure sees of it.
+    """A plan, its product with C, and M and q, through which alone E_L depends on both.
 
-    It is a place on a descent over plans from n points to k others, no result of one, and unlike an
-    ``Affinity`` it has all its numbers, and no cost between what it joins.
+    A place on a descent from n points to k others: it is no result, and unlike an ``Affinity`` it
+    holds all its numbers.
     """
 
     T: Tensor  # (n, k)
@@ -46,100 +50,60 @@ class Coupling:
         return ratio(self.M, torch.outer(self.q, self.q))
 
 
-class Contraction:
-    r"""The four-index sum of E_L as matrix products (Peyre, Cuturi and Solomon, 2016).
-
-    With :math:`L(a, b) = f_1(a) + f_2(b) - a \, h_2(b)` (see :class:`.loss.Loss`): C is met as it
-    is, in tiles or by its factors. Cbar is k x k, no larger than a plan, and kept dense. Without
-    one, a structure of one zero leaves the terms of C.
+class Terms:
+    """What of E_L a similarity C, the weights w of its points and the loss make, whatever the
+    structure. C is met as it is, in tiles or by its factors.
     """
 
-    def __init__(
-        self,
-        cost: Pairwise,
-        structure: Tensor | None = None,
-        loss: Loss = SQUARE,
-        h2: Tensor | None = None,
-    ):
-        if structure is None:
-            structure = torch.zeros(1, 1, dtype=cost.dtype, device=cost.device)
-        self.cost, self.loss, self.structure = cost, loss, structure
-        self.n, self.k = cost.shape[0], structure.shape[0]
-        self.products = 0.0  # products of C with an (n, k) matrix
-        self.f2 = loss.f2(structure)  # (k, k)
-        self.h2 = loss.h2(structure) if h2 is None else h2  # (k, k)
+    def __init__(self, C: Pairwise, w: Tensor, loss: Loss = SQUARE):
+        self.C, self.w, self.loss = C, w, loss
+        self.products = 0.0  # of C with an (n, k) matrix, so far
 
     def each(self, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """``function(tile)`` of the working tiles of C, joined.
+        """``function(tile)`` of the working tiles of C, joined, as the loss sees them."""
+        return self.C.map(lambda _, tile: function(self.loss.seen(self.C, tile)))
 
-        They have the zeros of a factored distance where the loss has to see them.
-        """
-        seen = self.cost.with_zeros if not self.loss.free else lambda tile: tile
-        return self.cost.map(lambda _, tile: function(seen(tile)))
-
-    def dense(self) -> Tensor:
-        """C, (n, n)."""
-        whole = self.cost.dense()
-        return whole if self.loss.free else self.cost.with_zeros(whole)
-
-    def couple(self, T: Tensor, CT: Tensor | None = None) -> Coupling:
-        """What a structure sees of a plan; M is symmetric, and not below 0 if C is not."""
-        CT = self.times(T) if CT is None else CT
-        M = T.T @ CT
-        M = (M + M.T) / 2
-        return Coupling(T, CT, M.clamp_min_(0) if self.loss.low >= 0 else M, T.sum(dim=0))
-
-    def times(self, T: Tensor) -> Tensor:
-        """C T, (n, k)."""
-        self.products += 1
-        return self.cost @ T
-
-    def product(self, T: Tensor) -> Tensor:
-        """C T h2(Cbar), (n, k)."""
-        self.products += 1
-        if isinstance(self.cost, Factored):
-            return self.cost.left @ (self.cost.right.T @ T @ self.h2)  # the small ones first
-        return self.cost @ T @ self.h2
-
-    def columns(self, index: Tensor, Y: Tensor) -> Tensor:
-        """C[:, index] Y, (n, k), for Y (b, k)."""
-        self.products += len(index) / self.n
-        return self.cost.columns_times(index, Y)
-
-    def f1_times(self, w: Tensor) -> Tensor:
+    @cached_property
+    def f1_w(self) -> Tensor:
         """f1(C) w, (n,)."""
-        return self.each(lambda tile: self.loss.f1(tile) @ w)
+        return self.each(lambda tile: self.loss.f1(tile) @ self.w)
 
-    def constant(self, w: Tensor) -> float:
+    @cached_property
+    def constant(self) -> float:
         """sum_ij f1(C_ij) w_i w_j, the part that no plan changes."""
-        if isinstance(self.cost, Factored) and self.loss.free:
-            a, b = self.cost.left, self.cost.right
-            value = total((a.T @ (a * w[:, None])) * (b.T @ (b * w[:, None])))
+        if isinstance(self.C, Factored) and self.loss.free:
+            a, b, w = self.C.left, self.C.right, self.w[:, None]
+            value = total((a.T @ (a * w)) * (b.T @ (b * w)))
         else:
-            value = float(w.double() @ self.f1_times(w).double())
+            value = float(self.w.double() @ self.f1_w.double())
         if not math.isfinite(value):
             raise ValueError(
                 "the objective of these similarities overflows; give them in larger units"
             )
         return value
 
-    def scale(self, w: Tensor, constant: float) -> float:
-        """The size of the terms of E_L: what a residual is measured in."""
-        of_cost = constant if self.loss.free else float(w @ (self.cost @ w))
-        return of_cost + float(self.f2.diagonal().min())  # of all mass in the place that suits it
+    @cached_property
+    def scale(self) -> float:
+        """The size of the terms of E_L that C makes."""
+        return self.constant if self.loss.free else float(self.w @ (self.C @ self.w))
 
-    def forbidden(self, T: Tensor) -> Tensor:
-        """Where mass would match an end of the range in Cbar with another number, (n, k)."""
+    @cached_property
+    def diagonal(self) -> Tensor:
+        return self.C.diagonal()
 
-        def apart(bound: float) -> Tensor:  # by tiles, exactly 0 where T meets this end of C alone
-            return self.each(lambda tile: (tile - bound).abs() @ T)
+    def couple(self, T: Tensor, CT: Tensor | None = None) -> Coupling:
+        """The coupling of a plan; M is symmetric, and not below 0 if C is not."""
+        if CT is None:
+            CT = self.C @ T
+            self.products += 1
+        M = T.T @ CT
+        M = (M + M.T) / 2
+        return Coupling(T, CT, M.clamp_min_(0) if self.loss.low >= 0 else M, T.sum(dim=0))
 
-        found = torch.zeros_like(T, dtype=torch.bool)
-        for bound in self.loss.bounds:
-            here = (self.structure == bound).to(T)
-            if bool(here.any()):
-                found |= apart(bound) @ here > 0
-        return found
+    def columns(self, index: Tensor, Y: Tensor) -> Tensor:
+        """C[:, index] Y, (n, k), for Y (b, k)."""
+        self.products += len(index) / len(self.w)
+        return self.C.columns_times(index, Y)
 
 
 def power_of_2(x: float) -> float:
@@ -148,10 +112,13 @@ def power_of_2(x: float) -> float:
 
 
 class Unit(NamedTuple):
-    """What descents see of an entry c is (c - offset) / size."""
+    """What descents see of an entry c is (c - offset) / size: from there and back."""
 
     offset: float = 0.0
     size: float = 1.0  # a power of 2
+
+    def seen(self, entries: Tensor) -> Tensor:
+        return ((entries.double() - self.offset) / self.size).to(entries)
 
     def entries(self, seen: Tensor) -> Tensor:
         return (seen.double() * self.size + self.offset).to(seen)
@@ -160,7 +127,7 @@ class Unit(NamedTuple):
         """E_L in the unit of C, size^2 times what a descent saw; below ``least`` it is rounding."""
         return max(seen * self.size * self.size, least)
 
-    def trace(self, values: Iterable[float], last: float, exact: float) -> tuple[float, ...]:
+    def objectives(self, values: Iterable[float], last: float, exact: float) -> tuple[float, ...]:
         """The same of many, of which the ``last`` is known, ``exact``, and the least."""
         return tuple(exact if x == last else self.objective(x, exact) for x in values)
 
@@ -169,26 +136,27 @@ SAME = Unit()
 
 
 def standard(
-    cost: Pairwise, w: Tensor, loss: Loss, structure: Tensor | None = None
-) -> tuple[Contraction, Unit]:
-    """The standardised problem: (C - m) / s and (Cbar - m) / s, m = w^T C w and s a power of 2.
+    C: Pairwise, w: Tensor, loss: Loss, structure: Tensor | None = None
+) -> tuple[Terms, Unit]:
+    """The terms as descents see it, (C - m) / s with m = w^T C w and s a power of 2, and the unit
+    in which they see a structure too.
 
     The square loss sees differences of C and Cbar alone. Of these numbers, at most about 1, the
     squares stay in range, and neither tolerance nor rounding is that of a common offset. Another
     loss sees more: there both stay as they are.
     """
     if not loss.free:
-        return Contraction(cost, structure, loss), SAME
-    rest, m, largest = cost.shifted(w)
-    other = structure.double() - m if structure is not None else w.new_zeros(1, 1)
-    largest = max(largest, float(other.abs().max()))
-    limits = torch.finfo(cost.dtype)
+        return Terms(C, w, loss), SAME
+    rest, m, largest = C.shifted(w)
+    if structure is not None:
+        largest = max(largest, float((structure.double() - m).abs().max()))
+    limits = torch.finfo(C.dtype)
     if not largest < min(_MOST, limits.max / 4):
         raise ValueError("squares of these similarities overflow; give them in larger units")
     if 0 < largest < LEAST:
         raise ValueError("squares of these similarities underflow; give them in smaller units")
     unit = Unit(m, power_of_2(max(largest, limits.tiny)))
-    return Contraction(rest.divided(unit.size), (other / unit.size).to(w), loss), unit
+    return Terms(rest.divided(unit.size), w, loss), unit
 
 
 def hard_plan(labels: Tensor, w: Tensor, k: int) -> Tensor:
@@ -215,47 +183,48 @@ class Line(NamedTuple):
         return 1.0 if self.a + self.b < 0 else 0.0
 
 
-@dataclass
+@dataclass(eq=False)
 class State:
-    """A plan with what is known of it."""
+    """A plan with what a problem knows of it. Nobody changes one: a step makes another.
+
+    A problem has a subclass of its own, with the product with C from which its next slope is made.
+    """
 
     T: Tensor  # (n, k)
-    CTh: Tensor  # (n, k) C T h2(Cbar)
     q: Tensor  # (k,) column sums
-    value: float  # E_L
+    value: float  # of the problem
 
 
-class Known(TypedDict, total=False):
-    """What a problem need not make when it is asked for."""
-
-    constant: float
-    scale: float
-    diagonal: Tensor
+StateT = TypeVar("StateT", bound=State)
 
 
-class PlanProblem:
-    """A function of the (n, k) plans with row sums w, made of E_L; it has these two."""
+class PlanProblem(ABC, Generic[StateT]):
+    """A function of the (n, k) plans with row sums w, made of E_L, that paths lower.
 
-    half_gradient: Callable[[Any], Tensor]
-    state: Callable[..., Any]  # of a plan
+    A subclass evaluates a plan (``state``) and says half of its slope (``half_gradient``). The
+    ``constant``, which no plan changes, and the ``scale``, in which gaps are measured and of which
+    1e-14 is rounding, are those of the terms, but for a subclass that has others.
+    """
 
-    def __init__(self, terms: Contraction, w: Tensor, k: int = 0, **known: Unpack[Known]):
-        self.terms, self.w = terms, w
-        self.n, self.k = terms.n, k or terms.k
-        vars(self).update(known)
-        if "constant" not in known:  # which refuses what overflows, before there is a start
-            self.constant = terms.constant(w)
+    def __init__(self, terms: Terms, k: int, constant: float | None = None):
+        self.terms, self.w, self.n, self.k = terms, terms.w, len(terms.w), k
+        # which refuses what overflows, before there is a start
+        self.constant = terms.constant if constant is None else constant
+
+    @abstractmethod
+    def state(self, T: Tensor, product: Tensor | None = None) -> StateT:
+        """Evaluate a plan; its product is taken as given where it is known."""
+
+    @abstractmethod
+    def half_gradient(self, state: StateT) -> Tensor:
+        """Half of the derivative by T, (n, k), but for a term that is constant in each row."""
 
     @cached_property
     def scale(self) -> float:
         """The size of the terms of E_L: what a residual is measured in."""
-        return self.terms.scale(self.w, self.constant) or 1.0  # C = 0 and Cbar = 0: E_L is 0
+        return self.terms.scale or 1.0
 
-    @cached_property
-    def diagonal(self) -> Tensor:
-        return self.terms.cost.diagonal()
-
-    def oracle(self, state: Any) -> tuple[Tensor, Tensor, Tensor, float]:
+    def oracle(self, state: StateT) -> tuple[Tensor, Tensor, Tensor, float]:
         """Linear minimisation: half gradient, least entry of each row and its place, and gap."""
         g = self.half_gradient(state)
         least, labels = g.min(dim=1)
@@ -263,35 +232,75 @@ class PlanProblem:
         gap = max(2 * slope / self.scale, 0.0)  # in this order what is not a number stays so
         return g, least, labels, gap
 
-    def hard(self, labels: Tensor) -> Any:
+    def hard(self, labels: Tensor) -> StateT:
         """Of the plan that sends all of each point to its label."""
         return self.state(hard_plan(labels, self.w, self.k))
 
-    def gap(self, state: Any) -> float:
+    def gap(self, state: StateT) -> float:
         """Frank-Wolfe gap max <dE/dT, T - S> over plans S, in units of the scale."""
         return self.oracle(state)[-1]
 
-    def report(self, state: Any) -> tuple[float, Tensor]:
+    def report(self, state: StateT) -> tuple[float, Tensor]:
         """What a caller hears of a state."""
         return self.gap(state), state.T
 
 
-class Problem(PlanProblem):
-    """E_L between two similarities over the (n, k) plans with row sums w."""
+@dataclass(eq=False)
+class Fixed(State):
+    """Of a plan at a fixed structure."""
 
-    def state(self, T: Tensor, CTh: Tensor | None = None) -> State:
-        """Evaluate a plan; CTh is taken as given where it is known."""
-        CTh = self.terms.product(T) if CTh is None else CTh
+    CTh: Tensor  # (n, k) C T h2(Cbar)
+
+
+class Problem(PlanProblem[Fixed]):
+    """E_L at a structure Cbar (k, k), no larger than a plan and dense: a quadratic of the plan.
+
+    ``h2`` is given where it is known to more digits than ``loss.h2(structure)`` has.
+    """
+
+    def __init__(self, terms: Terms, structure: Tensor, h2: Tensor | None = None):
+        super().__init__(terms, len(structure))
+        self.structure = structure
+        self.f2 = terms.loss.f2(structure)  # (k, k)
+        self.h2 = terms.loss.h2(structure) if h2 is None else h2  # (k, k)
+
+    @cached_property
+    def scale(self) -> float:
+        least = float(self.f2.diagonal().min())  # of all mass in the place that suits it
+        return self.terms.scale + least or 1.0  # C = 0 and Cbar = 0: E_L is 0
+
+    def product(self, T: Tensor) -> Tensor:
+        """C T h2(Cbar), (n, k)."""
+        self.terms.products += 1
+        C = self.terms.C
+        if isinstance(C, Factored):
+            return C.left @ (C.right.T @ T @ self.h2)  # the small ones first
+        return C @ T @ self.h2
+
+    def state(self, T: Tensor, CTh: Tensor | None = None) -> Fixed:
+        CTh = self.product(T) if CTh is None else CTh
         q = T.sum(dim=0)
-        value = self.constant + float(q @ (self.terms.f2 @ q)) - total(CTh * T)
-        return State(T, CTh, q, value)
+        value = self.constant + float(q @ (self.f2 @ q)) - total(CTh * T)
+        return Fixed(T, q, value, CTh)
 
-    def half_gradient(self, state: State) -> Tensor:
-        """Half of dE_L/dT without the term that is constant in each row, (n, k)."""
-        return self.terms.f2 @ state.q - state.CTh
+    def half_gradient(self, state: Fixed) -> Tensor:
+        return self.f2 @ state.q - state.CTh
 
     def line(self, D: Tensor, CDh: Tensor, g: Tensor) -> Line:
         """The quadratic along D, with g the half gradient."""
         qD = D.sum(dim=0)
-        curvature = float(qD @ (self.terms.f2 @ qD)) - total(CDh * D)
+        curvature = float(qD @ (self.f2 @ qD)) - total(CDh * D)
         return Line(a=curvature, b=2 * total(g * D))
+
+    def forbidden(self, T: Tensor) -> Tensor:
+        """Where mass would match an end of the range in Cbar with another number, (n, k)."""
+
+        def apart(bound: float) -> Tensor:  # by tiles, exactly 0 where T meets this end of C alone
+            return self.terms.each(lambda tile: (tile - bound).abs() @ T)
+
+        found = torch.zeros_like(T, dtype=torch.bool)
+        for bound in self.terms.loss.bounds:
+            here = (self.structure == bound).to(T)
+            if bool(here.any()):
+                found |= apart(bound) @ here > 0
+        return found

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from .._core.algebra import total
-from .contraction import SMALL, Problem, State, hard_plan, with_rows
+from .contraction import SMALL, Fixed, Problem, hard_plan, with_rows
 from .search import Iterates
 
 _FIRST = 0.1  # mirror step: its epsilon in standard deviations of the gradient
@@ -39,7 +39,7 @@ _PATIENCE = 10  # rounds of moves before rows that share mass find their shares 
 _SHARES = 1000  # most of which one system of equations is solved
 
 
-def conditional_gradient(problem: Problem, state: State, tol: float) -> Iterates:
+def conditional_gradient(problem: Problem, state: Fixed, tol: float) -> Iterates[Fixed]:
     """Steps to the plan that the gradient likes best, each of the best length."""
     while True:
         yield state
@@ -47,15 +47,15 @@ def conditional_gradient(problem: Problem, state: State, tol: float) -> Iterates
         if gap <= tol:
             return
         S = hard_plan(labels, problem.w, problem.k)
-        CTh = problem.terms.product(S)
+        CTh = problem.product(S)
         D, CDh = S - state.T, CTh - state.CTh
         t = problem.line(D, CDh, g).minimum()
         state = problem.state(*((S, CTh) if t == 1 else (state.T + t * D, state.CTh + t * CDh)))
 
 
 def mirror_descent(
-    problem: Problem, state: State, tol: float = 0.0, share: float = -1.0, epsilon: float = 0.0
-) -> Iterates:
+    problem: Problem, state: Fixed, tol: float = 0.0, share: float = -1.0, epsilon: float = 0.0
+) -> Iterates[Fixed]:
     r"""Steps :math:`T \leftarrow \mathrm{diag}(w / K 1) K`, K = exp(log T - gradient / epsilon).
 
     A step is the minimum of the linearised objective plus epsilon KL(. | T). Without an epsilon,
@@ -78,7 +78,7 @@ def mirror_descent(
         for _ in range(_DOUBLINGS):
             log_K = (log_T - 2 / eps * g).log_softmax(dim=1)
             T = with_rows(problem.w[:, None] * log_K.exp(), problem.w)
-            CTh = problem.terms.product(T)
+            CTh = problem.product(T)
             D = T - state.T
             line = problem.line(D, CTh - state.CTh, g)
             # of rows that sum to the same, each term of the divergence is 0 or more
@@ -86,7 +86,7 @@ def mirror_descent(
             if not adapt or line.a <= eps * divergence + SMALL * problem.scale:
                 break
             eps *= 2
-        state = State(T, CTh, T.sum(dim=0), state.value + (line.a + line.b))
+        state = Fixed(T, T.sum(dim=0), state.value + (line.a + line.b), CTh)
         log_T = log_K
         if adapt:
             eps /= 2
@@ -153,7 +153,9 @@ def _numbers(x: Tensor) -> np.ndarray:
     return x.to("cpu", torch.float64).contiguous().numpy()
 
 
-def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = True) -> Iterates:
+def row_moves(
+    problem: Problem, state: Fixed, tol: float, *, exchanges: bool = True
+) -> Iterates[Fixed]:
     """Move mass of single rows, each from the place and to the place that lower E_L most.
 
     A round visits the rows that can gain, a block at a time. Rows that share mass for many rounds
@@ -164,8 +166,8 @@ def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = T
     terms, n, k = problem.terms, problem.n, problem.k
     small = _ROUNDINGS * torch.finfo(state.T.dtype).eps
     bound, share = small * problem.scale / n, max(small, tol) * problem.scale / (n * k)
-    f2, h2, step, gains = _numbers(terms.f2), _numbers(terms.h2), np.empty(k), np.empty(n)
-    rest, own = (f2, h2, bound, share, step, gains), problem.diagonal
+    f2, h2, step, gains = _numbers(problem.f2), _numbers(problem.h2), np.empty(k), np.empty(n)
+    rest, own = (f2, h2, bound, share, step, gains), terms.diagonal
     known, none, rounds = _numbers(own), np.empty((0, 0)), 0
     while True:
         yield state
@@ -174,11 +176,11 @@ def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = T
         if (gains < 0).any():
             T, CTh = T.clone(), CTh.clone()
             for rows in torch.from_numpy(gains < 0).to(T.device).nonzero()[:, 0].split(_ROWS):
-                some = T[rows], CTh[rows], own[rows], terms.cost.entries(rows)
+                some = T[rows], CTh[rows], own[rows], terms.C.entries(rows)
                 t, cth, here, block = map(_numbers, some)
                 _sweep(t, cth, F, here, *rest, block, _VISITS * len(rows))
                 after = torch.from_numpy(t).to(T)
-                CTh += terms.columns(rows, (after - T[rows]) @ terms.h2)
+                CTh += terms.columns(rows, (after - T[rows]) @ problem.h2)
                 T[rows] = after
         if bool((T != state.T).any()):
             state, rounds = problem.state(T, CTh), rounds + 1
@@ -191,7 +193,7 @@ def row_moves(problem: Problem, state: State, tol: float, *, exchanges: bool = T
         state = lower
 
 
-def on_support(problem: Problem, state: State) -> State:
+def on_support(problem: Problem, state: Fixed) -> Fixed:
     """Active-set steps to where E_L is least among the plans of the same support.
 
     Moves of single rows approach the minimum of such a quadratic by a factor a round. A step goes
@@ -208,7 +210,7 @@ def on_support(problem: Problem, state: State) -> State:
         free = T.argmax(dim=1)[i] != a  # the largest of each row takes what the others leave
         Z = torch.eye(len(i)).to(T)[:, free]  # (m, m - r)
         Z[~free] = -(i[~free, None] == i[free]).to(T)
-        H = terms.f2[a][:, a] - terms.cost.entries(rows)[i][:, i] * terms.h2[a][:, a]  # (m, m)
+        H = problem.f2[a][:, a] - terms.C.entries(rows)[i][:, i] * problem.h2[a][:, a]  # (m, m)
         way, convex = _downhill(Z.T @ H @ Z, Z.T @ problem.half_gradient(state)[rows][i, a])
         way = Z @ way
         room = torch.where(way < 0, -T[i, a] / way, torch.inf)  # (m,) steps to the ends
@@ -220,7 +222,7 @@ def on_support(problem: Problem, state: State) -> State:
         D[i, a] = torch.where(room <= t, -T[i, a], t * way)
         new = state.T.clone()
         new[rows] = (T + D).clamp_min_(0)
-        lower = problem.state(new, state.CTh + terms.columns(rows, D @ terms.h2))
+        lower = problem.state(new, state.CTh + terms.columns(rows, D @ problem.h2))
         if not lower.value <= state.value + SMALL * problem.scale:  # rounding
             return state
         state = lower
@@ -240,22 +242,21 @@ def _downhill(H: Tensor, slope: Tensor) -> tuple[Tensor, bool]:
     return torch.where(way @ slope > 0, -way, way), False
 
 
-def exchanged(problem: Problem, state: State, bound: float) -> State | None:
+def exchanged(problem: Problem, state: Fixed, bound: float) -> Fixed | None:
     """Exchange the two places whose exchange lowers E_L most; None where none does.
 
     With M = T^T C T the objective is c + <q q^T, f2> - <M, h2>, and an exchange permutes M and q.
     """
-    terms = problem.terms
-    now = terms.couple(state.T)
-    change = _exchange_change(torch.outer(now.q, now.q), terms.f2)
-    change = change - _exchange_change(now.M, terms.h2)  # (k, k)
+    now = problem.terms.couple(state.T)
+    change = _exchange_change(torch.outer(now.q, now.q), problem.f2)
+    change = change - _exchange_change(now.M, problem.h2)  # (k, k)
     best = int(change.argmin())
     if not float(change.flatten()[best]) < -bound:
         return None
     order = torch.arange(problem.k, device=now.q.device)
     a, b = divmod(best, problem.k)
     order[a], order[b] = b, a
-    return problem.state(now.T[:, order], now.CT[:, order] @ terms.h2)
+    return problem.state(now.T[:, order], now.CT[:, order] @ problem.h2)
 
 
 def _exchange_change(M: Tensor, h: Tensor) -> Tensor:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from numpy.typing import ArrayLike
@@ -16,9 +16,9 @@ from .._core.chance import Seed, as_rng
 from .._core.checks import as_count, as_real
 from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
-from .barycenter import reassign, reduced_descent
-from .contraction import EMPTY, SAME, Contraction, PlanProblem, hard_plan
-from .reading import as_cost, as_coupling, as_weights, check_similarity
+from .barycenter import Grouped, Grouping, reassign, whole_steps
+from .contraction import EMPTY, SAME, Terms, hard_plan
+from .reading import as_coupling, as_similarity, as_weights, check_similarity
 from .search import SemiRelaxedGW, in_turn, multistart
 from .starts import Clusters, HardInit, as_init, starts
 
@@ -113,74 +113,68 @@ def kernel_kmeans(
     >>> found.objective, bool(found.labels[0] == found.labels[1])
     (0.25, True)
     """
-    cost = as_cost(similarity, "similarity")
-    check_similarity(cost, "similarity", "of squared distances D pass -D / 2, or -D.dense() / 2")
-    n, _ = cost.shape
+    C = as_similarity(similarity, "similarity")
+    check_similarity(C, "similarity", "of squared distances D pass -D / 2, or -D.dense() / 2")
+    n, _ = C.shape
     k = as_count("n_clusters", n_clusters, 1, n)
     n_starts = as_count("n_starts", n_starts, 1)
-    tol, max_iter = read_limits(tol, max_iter, on_failure, cost.dtype)
-    w = as_weights(weights, n, cost, "weights")
+    tol, max_iter = read_limits(tol, max_iter, on_failure, C.dtype)
+    w = as_weights(weights, n, C)
     kinds = as_init(init, w, k, HardInit)
-    clusters = Clusters(cost, w, k, as_rng(random_state))
-    problem = Means(Contraction(cost.centred(w)), w, k)
-    own = problem.diagonal[w > 0].abs()  # not all 0 where even its mean is
+    clusters = Clusters(C, w, k, as_rng(random_state))
+    problem = Means(Terms(C.centred(w), w), k)
+    own = problem.terms.diagonal[w > 0].abs()  # not all 0 where even its mean is
     if bool(own.any()) and float(w[w > 0] @ own) < torch.finfo(w.dtype).tiny:
         raise ValueError("the entries of similarity underflow; give them in smaller units")
     states = (problem.hard(T.argmax(dim=1)) for T in starts(kinds, n_starts, clusters.plan))
-    lloyd = partial(reduced_descent, problem, tol=0.0, parts=False)
-    descend = partial(in_turn, [lloyd, partial(reassign, problem, tol=0.0)])
-    found = multistart("kernel_kmeans", states, descend, problem.report, max_iter)
+    paths = [partial(path, problem, tol=0.0) for path in (whole_steps, reassign)]
+    found = multistart("kernel_kmeans", states, partial(in_turn, paths), problem.report, max_iter)
     mass, labels = found.state.T.max(dim=1)
     gain = -float(problem.changes(found.state, labels, mass).min())
-    rounding = torch.finfo(w.dtype).eps * float(w @ cost.diagonal().abs())  # of equal points
+    rounding = torch.finfo(w.dtype).eps * float(w @ C.diagonal().abs())  # of equal points
     found = replace(found, residual=max(0.0, gain) / (problem.scale + rounding or 1.0))
     ended = found.certify(tol, on_failure)
     far = problem.half_gradient(found.state).masked_fill(found.state.q == 0, torch.inf)
     labels = torch.where(mass > 0, labels, far.argmin(dim=1))
-    fine = Contraction(problem.terms.cost.in_double())
-    exact = Means(fine, w.double(), k).hard(labels).value
-    values = (exact, *SAME.trace(found.ends, found.state.value, exact))
+    exact = Means(Terms(problem.terms.C.in_double(), w.double()), k).hard(labels).value
+    values = (exact, *SAME.objectives(found.ends, found.state.value, exact))
     value, *ends = (x if x < -_ROUNDINGS * rounding else max(x, 0.0) for x in values)
     return found.course.give(KernelKMeans(labels, value, ends=tuple(ends), **ended))
 
 
-class Grouped(NamedTuple):
-    """A plan of clusters, with what their means tell of it."""
+@dataclass(eq=False)
+class Centred(Grouped):
+    """With what the means of the clusters tell."""
 
-    T: Tensor  # (n, k)
-    CT: Tensor  # (n, k)
-    q: Tensor  # (k,) column sums
     squares: Tensor  # (k,) of the means' distances from the origin
-    value: float
 
 
-class Means(PlanProblem):
+class Means(Grouping[Centred]):
     """The objective of kernel k-means: for a barycentre's squares, the trace."""
 
-    def __init__(self, terms: Contraction, w: Tensor, k: int):
-        own = terms.cost.diagonal()
-        scale = float(w @ own.abs()) or 1.0  # 0 of points in one place
-        super().__init__(terms, w, k, constant=float(w @ own), scale=scale, diagonal=own)
+    def __init__(self, terms: Terms, k: int):
+        super().__init__(terms, k, constant=float(terms.w @ terms.diagonal))
+        self.scale = float(self.w @ terms.diagonal.abs()) or 1.0  # 0 of points in one place
 
-    def state(self, T: Tensor, CT: Tensor | None = None) -> Grouped:
-        CT = self.terms.times(T) if CT is None else CT
+    def state(self, T: Tensor, CT: Tensor | None = None) -> Centred:
+        CT = self.terms.C @ T if CT is None else CT
         q, kept = T.sum(dim=0), (T * CT).sum(dim=0)
-        return Grouped(T, CT, q, ratio(kept, q.square()), self.constant - total(ratio(kept, q)))
+        return Centred(T, q, self.constant - total(ratio(kept, q)), CT, ratio(kept, q.square()))
 
-    def half_gradient(self, state: Any) -> Tensor:
-        """Half the squared distances to the means, but for a term of the row, (n, k)."""
+    def half_gradient(self, state: Centred) -> Tensor:
+        """Half the squared distances to the means."""
         share = ratio(torch.ones_like(state.q), state.q)
         return state.squares / 2 - state.CT * share
 
-    def changes(self, state: Grouped, source: Tensor, mass: Tensor) -> Tensor:
-        """By each move of one point, means following (Hartigan), (n, k)."""
-        far = self.diagonal[:, None] + 2 * self.half_gradient(state)
-        d, here = mass[:, None], state.q[source, None]
+    def changes(self, state: Centred, home: Tensor, mass: Tensor) -> Tensor:
+        """Means following (Hartigan)."""
+        far = self.terms.diagonal[:, None] + 2 * self.half_gradient(state)
+        d, here = mass[:, None], state.q[home, None]
         rest = (here - d).masked_fill(here - d <= EMPTY * here, torch.inf)
-        leave = far.gather(1, source[:, None]) * d * here / rest  # (n, 1)
+        leave = far.gather(1, home[:, None]) * d * here / rest  # (n, 1)
         q = state.q.clamp_min(torch.finfo(d.dtype).tiny)
         enter = far * (d * q / (d + q))
-        return (enter - leave).scatter_(1, source[:, None], 0)
+        return (enter - leave).scatter_(1, home[:, None], 0)
 
 
 class Coarsening(NamedTuple):
@@ -230,9 +224,9 @@ def coarsen(similarity, membership, *, weights: ArrayLike | None = None) -> Coar
     >>> coarsen(C, [0, 0, 1]).structure.tolist()
     [[3.0, 0.5], [0.5, 4.0]]
     """
-    cost = as_cost(similarity, "similarity")
-    n, _ = cost.shape
-    w = as_weights(weights, n, cost, "weights")
+    C = as_similarity(similarity, "similarity")
+    n, _ = C.shape
+    w = as_weights(weights, n, C)
     T = as_real(membership, "membership").to(w.device)
     if T.ndim != 2:
         if T.shape != (n,) or not bool(((T >= 0) & (T.frac() == 0)).all()):
@@ -248,5 +242,5 @@ def coarsen(similarity, membership, *, weights: ArrayLike | None = None) -> Coar
     if bool((q == 0).any()):
         empty = int((q == 0).nonzero()[0])
         raise ValueError(f"membership leaves cluster {empty} empty; number the clusters from 0 on")
-    structure, root = Contraction(cost).couple(T).means, q.sqrt()
+    structure, root = Terms(C, w).couple(T).means, q.sqrt()
     return Coarsening(structure, q, root[:, None] * structure * root)

@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from .._core.checks import check_choice
+from ..costs.array import Pairwise
 
 LossName = Literal["square", "kl"]
 _TINY = 1e-300  # stands for 0 in a logarithm
@@ -50,6 +51,10 @@ class Loss:
         """Numbers that match themselves alone."""
         return [bound for bound in (self.low, self.high) if math.isfinite(bound)]
 
+    def seen(self, C: Pairwise, entries: Tensor) -> Tensor:
+        """Some entries of C, with the zeros of a factored distance where an end of the range is."""
+        return entries if self.free else C.with_zeros(entries)
+
     def __call__(self, a: Tensor, b: Tensor) -> Tensor:
         """L(a, b), entry by entry."""
         if self.free:  # no square cancels
@@ -60,12 +65,8 @@ class Loss:
         return found.clamp_min(0)
 
 
-def _twice(b: Tensor) -> Tensor:
-    return 2 * b
-
-
 LOSSES = {
-    "square": Loss("square", torch.square, torch.square, _twice, free=True),
+    "square": Loss("square", torch.square, torch.square, lambda b: 2 * b, free=True),
     "kl": Loss(
         "kl",
         f1=lambda a: torch.xlogy(a, a) - a,

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from .._core.threads import by_size
-from .contraction import Contraction, Problem, standard
+from ..costs.array import Pairwise
+from .contraction import Problem, standard
 from .loss import Loss, LossName
-from .reading import as_coupling, as_terms
+from .reading import as_coupling, as_pair
 
 
 @by_size
@@ -65,28 +66,19 @@ def gw_objective(cost_x, cost_z, plan, *, loss: LossName = "square") -> float:
     >>> gw_objective(C, C, [[0.25, 0.25], [0.25, 0.25]])
     0.5
     """
-    terms = as_terms(cost_x, cost_z, loss)
-    return exact_objective(terms, as_coupling(plan, "plan", terms.n, terms.k, terms.cost))
+    C, structure, L = as_pair(cost_x, cost_z, loss)
+    T = as_coupling(plan, "plan", C.shape[0], len(structure), C)
+    return exact_objective(C, structure, L, T)
 
 
-def exact_objective(terms: Contraction, T: Tensor) -> float:
+def exact_objective(C: Pairwise, structure: Tensor, loss: Loss, T: Tensor) -> float:
     """E_L(T), of what C and Cbar differ by and in float64; infinite as :func:`gw_objective` is."""
-    T = T.double()
-    w, z = T.sum(dim=1), terms.structure.double()
-    seen, unit = standard(terms.cost.in_double(zeros=not terms.loss.free), w, terms.loss, z)
-    if bool((seen.forbidden(T) & (T > 0)).any()):
+    T, C, structure = T.double(), C.in_double(zeros=not loss.free), structure.double()
+    terms, unit = standard(C, T.sum(dim=1), loss, structure)
+    problem = Problem(terms, unit.seen(structure))
+    if bool((problem.forbidden(T) & (T > 0)).any()):
         return math.inf
-    return unit.objective(Problem(seen, w).state(T).value)
-
-
-def check_attained(objective: float, loss: Loss) -> None:
-    """Refuse an objective that is infinite where a solver ended."""
-    if objective == math.inf:
-        raise ValueError(
-            f"loss={loss.name!r} is infinite at every plan that was found: positive entries "
-            "of cost_x meet zeros of cost_z; add a small positive number to cost_z, or try other "
-            "starts"
-        )
+    return unit.objective(problem.state(T).value)
 
 
 @by_size
@@ -126,12 +118,12 @@ def gw_gradient(cost_x, cost_z, plan, *, loss: LossName = "square") -> Tensor:
     >>> gw_gradient(C, C, torch.eye(2).double() / 2).tolist()
     [[0.0, 2.0], [2.0, 0.0]]
     """
-    terms = as_terms(cost_x, cost_z, loss)
-    T = as_coupling(plan, "plan", terms.n, terms.k, terms.cost)
-    w, q = T.sum(dim=1), T.sum(dim=0)
-    seen, unit = standard(terms.cost, w, terms.loss, terms.structure)
-    half = seen.f1_times(w)[:, None] + seen.f2 @ q - seen.product(T)
-    return (2 * unit.size**2 * half).masked_fill(terms.forbidden(T), math.inf)
+    C, structure, L = as_pair(cost_x, cost_z, loss)
+    T = as_coupling(plan, "plan", C.shape[0], len(structure), C)
+    terms, unit = standard(C, T.sum(dim=1), L, structure)
+    problem = Problem(terms, unit.seen(structure))
+    half = terms.f1_w[:, None] + problem.half_gradient(problem.state(T))
+    return (2 * unit.size**2 * half).masked_fill(problem.forbidden(T), math.inf)
 
 
 class GromovMonge(NamedTuple):
@@ -175,15 +167,14 @@ def gromov_monge(cost_x, cost_z, *, loss: LossName = "square") -> GromovMonge:
     >>> found.value, found.permutation.tolist()
     (0.0, [1, 2, 0])
     """
-    terms = as_terms(cost_x, cost_z, loss)
-    n = terms.n
-    if n != terms.k or n > 7:
+    C, structure, L = as_pair(cost_x, cost_z, loss)
+    n, k = C.shape[0], len(structure)
+    if n != k or n > 7:
         raise ValueError(
-            f"gromov_monge tries all permutations of at most 7 points; got {n} and {terms.k}"
+            f"gromov_monge tries all permutations of at most 7 points; got {n} and {k}"
         )
-    orders = torch.tensor(list(itertools.permutations(range(n))), device=terms.cost.device)
-    C = terms.dense()
-    matched = terms.structure[orders[:, :, None], orders[:, None, :]]  # (n!, n, n)
-    values = terms.loss(C, matched).mean(dim=(1, 2))
+    orders = torch.tensor(list(itertools.permutations(range(n))), device=C.device)
+    matched = structure[orders[:, :, None], orders[:, None, :]]  # (n!, n, n)
+    values = L(L.seen(C, C.dense()), matched).mean(dim=(1, 2))
     best = int(values.argmin())
     return GromovMonge(float(values[best]), orders[best])

@@ -10,7 +10,7 @@ from torch import Tensor
 from .._core.algebra import total
 from .._core.checks import as_real, check_finite, check_likeness, check_no_entry, check_same_device
 from ..costs.array import Pairwise, as_pairwise, check_symmetric
-from .contraction import Contraction, with_rows
+from .contraction import with_rows
 from .loss import SQUARE, Loss, LossName, as_loss
 
 _MASS = 1e-5  # by which masses that are written with six digits miss their sum
@@ -19,25 +19,25 @@ _DENSE, _AGREE = 0.5, 0.3  # share of entries above 0, and correlation, that dis
 _DETOUR = 1e-3  # of the largest, by which rounding may break the triangle inequality
 
 
-def as_terms(cost_x, cost_z, loss_name: LossName) -> Contraction:
-    """Read both similarities and the loss."""
+def as_pair(cost_x, cost_z, loss_name: LossName) -> tuple[Pairwise, Tensor, Loss]:
+    """Both similarities, the second (k, k) as a structure, and the loss."""
     loss = as_loss(loss_name)
-    x = as_cost(cost_x, "cost_x", loss)
-    z = as_cost(cost_z, "cost_z", loss, least=1)
+    x = as_similarity(cost_x, "cost_x", loss)
+    z = as_similarity(cost_z, "cost_z", loss, least=1)
     check_same_device(x, "cost_x", z, "cost_z")
     if x.dtype != z.dtype:
         raise ValueError(f"cost_x is {x.dtype} and cost_z is {z.dtype}; convert one of them")
-    whole = Contraction(z, None, loss).dense()
-    return Contraction(x, (whole + whole.T) / 2, loss)
+    whole = loss.seen(z, z.dense())
+    return x, (whole + whole.T) / 2, loss
 
 
-def as_cost(cost, name: str, loss: Loss = SQUARE, *, least: int = 2) -> Pairwise:
+def as_similarity(similarity, name: str, loss: Loss = SQUARE, *, least: int = 2) -> Pairwise:
     """A symmetric similarity of some points, in the range of the loss; of an affinity, its plan."""
-    cost = as_pairwise(getattr(cost, "plan", cost), name, least=least)
-    check_symmetric(cost, name)
-    largest, info = 0.0, torch.finfo(cost.dtype)
-    for rows, tile in cost.working_tiles() if loss.bounds else ():
-        out = (tile < loss.low - cost.rounding) | (tile > loss.high + cost.rounding)
+    C = as_pairwise(getattr(similarity, "plan", similarity), name, least=least)
+    check_symmetric(C, name)
+    largest, info = 0.0, torch.finfo(C.dtype)
+    for rows, tile in C.working_tiles() if loss.bounds else ():
+        out = (tile < loss.low - C.rounding) | (tile > loss.high + C.rounding)
         if bool(out.any()):
             i, j = out.nonzero()[0].tolist()
             most = f" and none above {loss.high:g}" if math.isfinite(loss.high) else ""
@@ -48,10 +48,10 @@ def as_cost(cost, name: str, loss: Loss = SQUARE, *, least: int = 2) -> Pairwise
         largest = max(largest, float(tile.max()))
     if 0 < largest < info.tiny / info.eps:
         raise ValueError(f"the entries of {name} underflow; give them in smaller units")
-    return cost
+    return C
 
 
-def as_weights(weights, n: int, like: Pairwise | Tensor, name: str = "weights_x") -> Tensor:
+def as_weights(weights, n: int, like: Pairwise | Tensor, name: str = "weights") -> Tensor:
     """n masses of sum 1, uniform where none are given."""
     if weights is None:
         return torch.full((n,), 1 / n, dtype=like.dtype, device=like.device)
@@ -88,10 +88,10 @@ def as_coupling(
     return T if rows is None else with_rows(T, rows)
 
 
-def check_similarity(cost: Pairwise, name: str, cure: str) -> None:
+def check_similarity(C: Pairwise, name: str, cure: str) -> None:
     """Refuse distances in the place of a similarity: by name, or as some points show them."""
-    check_likeness(cost, name, cure)
-    if _like_distances(cost):
+    check_likeness(C, name, cure)
+    if _like_distances(C):
         raise ValueError(
             f"{name} holds distances, it seems: its diagonal is 0 and near points have small "
             f"entries, where a similarity has large ones; {cure}. If it is a similarity, give it a "
@@ -99,15 +99,15 @@ def check_similarity(cost: Pairwise, name: str, cure: str) -> None:
         )
 
 
-def _like_distances(cost: Pairwise) -> bool:
+def _like_distances(C: Pairwise) -> bool:
     """Whether entries look like distances; a similarity too may have a diagonal of zeros.
 
     Of distances, squared or not, the roots obey the triangle inequality, and rows differ the more,
     the larger the entry that they share.
     """
-    n = cost.shape[0]
-    some = torch.linspace(0, n - 1, min(n, _SEEN), device=cost.device).long()
-    S = cost.with_zeros(cost.rows(some)[:, some]).double()  # (m, m)
+    n = C.shape[0]
+    some = torch.linspace(0, n - 1, min(n, _SEEN), device=C.device).long()
+    S = C.with_zeros(C.rows(some)[:, some]).double()  # (m, m)
     dense = bool((S >= 0).all()) and float((S > 0).double().mean()) > _DENSE
     if n < _LEAST or not dense or bool(S.diagonal().any()):
         return False

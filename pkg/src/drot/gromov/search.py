@@ -1,24 +1,32 @@
 """Multistart and iterated local search over plans, and their result (Chapters 12 to 14).
 
-A path is an iterator of states whose ``value`` falls.
+A path is an iterator of states whose ``value`` falls. Of a state nothing else is read here.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from torch import Tensor
 
 from .._core.run import Course, OnFailure, certify
 from .._core.saving import Saved
-from .contraction import SAME, SMALL, PlanProblem, Unit
+from .contraction import SAME, SMALL, PlanProblem, StateT, Unit
 
-Iterates = Iterator[Any]  # the start first, no gain at the end
+
+class Valued(Protocol):
+    """What paths go through."""
+
+    @property
+    def value(self) -> float: ...
+
+
+V = TypeVar("V", bound=Valued)
+Iterates = Iterator[V]  # a path: the start first, no gain at the end
 PlanCallback = Callable[[int, float, Tensor], bool | None]
 
 _STEPS = 500  # that follow a trial, at most
@@ -33,7 +41,7 @@ class SemiRelaxedGW(Saved):
     residual: float  #: what ``tol`` bounded, the Frank-Wolfe gap over the scale of E_L
     n_iter: int  #: iterations of the best start
     converged: bool  #: whether the residual is within ``tol``
-    trace: tuple[float, ...]  #: E_L at the best start and after each of its iterations
+    values: tuple[float, ...]  #: E_L at the best start and after each of its iterations
     ends: tuple[float, ...]  #: E_L reached from each start
     products: float  #: products of C with an (n, k) matrix, all starts together
 
@@ -63,7 +71,7 @@ class SemiRelaxedGW(Saved):
 Kind = TypeVar("Kind", bound=SemiRelaxedGW)
 
 
-def in_turn(paths: Iterable[Callable[[Any], Iterates]], state: Any) -> Iterates:
+def in_turn(paths: Iterable[Callable[[V], Iterates[V]]], state: V) -> Iterates[V]:
     """One path after the other, each from where the one before it ended."""
     yield state
     for path in paths:
@@ -71,17 +79,15 @@ def in_turn(paths: Iterable[Callable[[Any], Iterates]], state: Any) -> Iterates:
             yield state
 
 
-def end_of(path: Iterates, most: int) -> Any:
+def end_of(path: Iterates[V], most: int) -> V:
     """The last of at most so many states."""
     return deque(islice(path, most), maxlen=1)[0]
 
 
 def lower_by(
-    problem: PlanProblem,
-    state: Any,
-    trials: Callable[[Any], Iterator],
-    moves: Callable[[Any], Iterates],
-) -> Iterates:
+    problem: PlanProblem[StateT], state: StateT,
+    trials: Callable[[StateT], Iterator[StateT]], moves: Callable[[StateT], Iterates[StateT]],
+) -> Iterates[StateT]:  # fmt: skip
     """Iterated local search: to where moves lead from a state's first lower trial, and again."""
     while True:
         yield state
@@ -99,30 +105,23 @@ class Track:
     """How far a path has come: its last state, and the value of each."""
 
     state: Any = None
-    trace: list[float] = field(default_factory=list)
-
-    @property
-    def value(self) -> float:
-        return self.trace[-1]
-
-
-_VALUE = attrgetter("value")
+    values: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Multistart:
+class Multistart(Generic[V]):
     """The descent that ended lowest, among those from several starts."""
 
     course: Course  # of all
-    state: Any
+    state: V
     residual: float
-    trace: tuple[float, ...]  # value at its start and after each iteration
+    values: tuple[float, ...]  # at its start and after each iteration
     ends: tuple[float, ...]  # the values reached from each start
     max_iter: int
 
     def certify(self, tol: float, on_failure: OnFailure) -> dict[str, Any]:
         """The certificate of this end, which is no failure where somebody chose it."""
-        n_iter, on_failure = len(self.trace) - 1, "ignore" if self.course.stopped else on_failure
+        n_iter, on_failure = len(self.values) - 1, "ignore" if self.course.stopped else on_failure
         spent = n_iter >= self.max_iter
         return certify(self.course.where, self.residual, n_iter, tol, on_failure, spent)
 
@@ -132,32 +131,28 @@ class Multistart:
     ) -> Kind:  # fmt: skip
         """The result: ``objective`` is exact at this end, ``unit`` that of the values."""
         last = self.state.value
-        trace, ends = (unit.trace(x, last, objective) for x in (self.trace, self.ends))
+        values, ends = (unit.objectives(x, last, objective) for x in (self.values, self.ends))
         fields |= self.certify(tol, on_failure)
-        return self.course.give(kind(objective=objective, trace=trace, ends=ends, **fields))
+        return self.course.give(kind(objective=objective, values=values, ends=ends, **fields))
 
 
 def multistart(
-    where: str,
-    starts: Iterable,
-    descend: Callable[[Any], Iterates],
-    report: Callable[[Any], tuple],
-    max_iter: int,
-    callback: Callable[..., Any] | None = None,
-    search: Callable[[Any], Iterates] | None = None,
-) -> Multistart:
-    """Follow ``descend(start)`` from each start, and ``search(state)`` from the lowest end.
+    where: str, starts: Iterable, descend: Callable[[Any], Iterates[V]],
+    report: Callable[[V], tuple], max_iter: int, callback: Callable[..., Any] | None = None,
+    search: Sequence[Callable[[V], Iterates[V]]] = (),
+) -> Multistart[V]:  # fmt: skip
+    """Follow ``descend(start)`` from each start, and from the lowest end the paths of ``search``.
 
-    Both end where nothing is to be gained. ``report(state)`` is a residual, and what else
+    All end where nothing is to be gained. ``report(state)`` is a residual, and what else
     ``callback(k, residual, ...)`` hears of each state, once, k counted on over the starts. If it
     returns true, or at an interrupt, the lowest end so far is kept.
     """
     ends: list[Track] = []
     searched: list[Track] = []
 
-    def reach(track: Track, state: Any) -> None:
+    def reach(track: Track, state: V) -> None:
         track.state = state
-        track.trace.append(state.value)
+        track.values.append(state.value)
         course.tell(*report(state))
 
     with Course(where, callback) as course:
@@ -165,12 +160,12 @@ def multistart(
             ends.append(Track())
             for state in islice(descend(start), 1 + max_iter):
                 reach(ends[-1], state)
-        if search is not None:
-            low = min(ends, key=_VALUE)
-            searched.append(Track(low.state, [*low.trace]))
-            for state in islice(search(low.state), 1, 2 + max_iter - len(low.trace)):
-                reach(searched[0], state)
-    ends = [end for end in ends if end.trace]  # one that was interrupted may have no state yet
-    low = min([*searched, *ends], key=_VALUE)
-    trace, reached = tuple(low.trace), tuple(map(_VALUE, ends))
-    return Multistart(course, low.state, report(low.state)[0], trace, reached, max_iter)
+        low = min(ends, key=lambda end: end.values[-1])
+        searched.append(track := Track(low.state, [*low.values]))
+        for path in search:
+            for state in islice(path(track.state), 1, 2 + max_iter - len(track.values)):
+                reach(track, state)
+    ends = [end for end in ends if end.values]  # one that was interrupted may have no state yet
+    low = min([*searched, *ends], key=lambda end: end.values[-1])
+    values, reached = tuple(low.values), tuple(end.values[-1] for end in ends)
+    return Multistart(course, low.state, report(low.state)[0], values, reached, max_iter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Literal
@@ -14,11 +15,11 @@ from .._core.chance import Seed, as_rng
 from .._core.checks import as_count, as_flag, check_choice
 from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
-from .contraction import Problem, State, standard, with_rows
+from .contraction import Fixed, Problem, standard, with_rows
 from .descent import conditional_gradient, mirror_descent, row_moves
 from .loss import LossName
-from .objective import check_attained, exact_objective
-from .reading import as_terms, as_weights
+from .objective import exact_objective
+from .reading import as_pair, as_weights
 from .search import Iterates, PlanCallback, SemiRelaxedGW, end_of, in_turn, lower_by, multistart
 from .starts import ROUGH, Clusters, Init, as_init, match, shuffled, soft_start, starts
 
@@ -107,7 +108,7 @@ def semi_relaxed_gw(
     -------
     SemiRelaxedGW
         ``plan`` with rows of sum w (total mass 1), the learned ``weights``, the ``objective``,
-        evaluated in float64, the ``trace`` of the best start and the ``ends`` of all.
+        evaluated in float64, the ``values`` of the best start and the ``ends`` of all.
 
     Raises
     ------
@@ -131,38 +132,39 @@ def semi_relaxed_gw(
     >>> round(found.objective, 12), sorted(round(x, 3) for x in found.weights.tolist())
     (0.0, [0.333, 0.667])
     """
-    terms = as_terms(cost_x, cost_z, loss)
+    C, structure, L = as_pair(cost_x, cost_z, loss)
     check_choice("solver", solver, Solver)
     refine = as_flag("refine", refine)
-    tol, max_iter = read_limits(tol, max_iter, on_failure, terms.cost.dtype)
+    tol, max_iter = read_limits(tol, max_iter, on_failure, C.dtype)
     n_starts = as_count("n_starts", n_starts, 1)
-    w, rng = as_weights(weights_x, terms.n, terms.cost), as_rng(random_state)
-    seen, unit = standard(terms.cost, w, terms.loss, terms.structure)
-    problem = Problem(seen, w)
-    kinds, rough, mirror = as_init(init, w, terms.k), max(tol, ROUGH), solver == "mirror_descent"
+    w, rng = as_weights(weights_x, C.shape[0], C, "weights_x"), as_rng(random_state)
+    terms, unit = standard(C, w, L, structure)
+    problem = Problem(terms, unit.seen(structure))
+    kinds, rough, mirror = as_init(init, w, problem.k), max(tol, ROUGH), solver == "mirror_descent"
     deals = _DEALS * (1 if isinstance(kinds, Tensor) else n_starts)
-    descents: list[Callable[..., Iterates]] = [row_moves if refine else conditional_gradient]
-    if mirror:
-        steps = partial(mirror_descent, share=_SHORT if refine else -1)
-        descents = [steps, row_moves] if refine else [steps]
+    steps = partial(mirror_descent, share=_SHORT if refine else -1)
+    first: Callable[..., Iterates[Fixed]] = steps if mirror else conditional_gradient
+    descents = [f for f, use in ((first, mirror or not refine), (row_moves, refine)) if use]
 
-    def paths(tol: float) -> list[Callable[[State], Iterates]]:
+    def paths(tol: float) -> list[Callable[[Fixed], Iterates[Fixed]]]:
         return [partial(path, problem, tol=tol) for path in descents]
 
-    def begin(T: Tensor) -> State:
+    def begin(T: Tensor) -> Fixed:
         if mirror and bool((T == 0).any()):
             T = (1 - _SOFT) * T + _SOFT * w[:, None] / problem.k
         return problem.state(T)
 
-    def trials(state: State) -> Iterator[State]:
+    def trials(state: Fixed) -> Iterator[Fixed]:
         for number in range(1, 1 + deals):
             labels = state.T.argmax(dim=1)
             T = shuffled(state.T, 3, rng) if number % 10 else match(problem, labels, rng)
             yield end_of(row_moves(problem, problem.state(T), rough), _BRIEFLY)
 
-    deal = partial(lower_by, problem, trials=trials, moves=partial(row_moves, problem, tol=tol))
-    search = partial(in_turn, [*paths(tol), *[deal] * (refine and problem.k > 1)])
-    clusters = Clusters(seen.cost, w, min(terms.k, terms.n), rng)
+    search = paths(tol)
+    if refine and problem.k > 1:
+        moves = partial(row_moves, problem, tol=tol)
+        search.append(partial(lower_by, problem, trials=trials, moves=moves))
+    clusters = Clusters(terms.C, w, min(problem.k, problem.n), rng)
     states = map(begin, starts(kinds, n_starts, partial(soft_start, problem, clusters, rng)))
     found = multistart(
         "semi_relaxed_gw", states, partial(in_turn, paths(rough)), problem.report, max_iter,
@@ -170,9 +172,12 @@ def semi_relaxed_gw(
     )  # fmt: skip
     rounding = torch.finfo(w.dtype).eps * w[:, None]  # what the steps left of what went elsewhere
     T = with_rows(found.state.T.masked_fill(rounding >= found.state.T, 0), w)
-    objective = exact_objective(terms, T)
-    if not found.course.interrupt:
-        check_attained(objective, terms.loss)
+    objective = exact_objective(C, structure, L, T)
+    if objective == math.inf and not found.course.interrupt:
+        raise ValueError(
+            f"loss={L.name!r} is infinite at every plan that was found: positive entries of cost_x "
+            "meet zeros of cost_z; add a small positive number to cost_z, or try other starts"
+        )
     return found.conclude(
-        SemiRelaxedGW, tol, on_failure, objective, unit, plan=T, products=problem.terms.products
+        SemiRelaxedGW, tol, on_failure, objective, unit, plan=T, products=terms.products
     )

@@ -9,13 +9,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
-from scipy.linalg import eigh
 from torch import Tensor
 
 from .._core.algebra import EXTRA, leading
 from .._core.checks import check_choice
 from ..costs.array import Pairwise, as_pairwise
-from .contraction import Contraction, Problem, hard_plan
+from .contraction import Problem, Terms, hard_plan
 from .descent import row_moves
 from .reading import as_coupling
 from .search import end_of
@@ -25,11 +24,8 @@ HardInit = Literal["kmeans", "spectral", "random"]
 
 ROUGH = 1e-5  # gap at which a start has shown where it leads
 _MATCHED = 1e-6  # gap at which a match of clusters is good enough to start from
-_EIGEN = {torch.float64: 1e-8, torch.float32: 1e-5}  # residual of an eigenvector
 _LEADING = 1e-2  # residual of those that show clusters, of the square of C
 _STEPS = 500  # of moves, at most
-_FEW = 60  # points for each vector up to which LAPACK is faster
-_INITS = 10  # of k-means, as spectral clustering has them
 _TRIES = 8  # starts of a match, beside the product
 
 
@@ -76,9 +72,9 @@ class Clusters:
     or on its leading eigenvectors, which are found once.
     """
 
-    def __init__(self, cost: Pairwise, w: Tensor, k: int, rng: np.random.Generator):
+    def __init__(self, C: Pairwise, w: Tensor, k: int, rng: np.random.Generator):
         self.w, self.k, self.rng = w, k, rng
-        self.points = cache(partial(features, cost, w, k, rng))
+        self.points = cache(partial(features, C, w, k, rng))
 
     def plan(self, name: str) -> Tensor:
         """The plan (n, k) that sends each point to its cluster."""
@@ -110,7 +106,7 @@ def kmeans_labels(
 
 
 def features(
-    cost: Pairwise, w: Tensor, k: int, rng: np.random.Generator, *, spectral: bool = False
+    C: Pairwise, w: Tensor, k: int, rng: np.random.Generator, *, spectral: bool = False
 ) -> Tensor:
     """Coordinates of the points of a similarity, (n, r).
 
@@ -118,12 +114,12 @@ def features(
     of its eigenvalue's size. ``spectral`` puts each row of the bare eigenvectors on the sphere, as
     spectral clustering does.
     """
-    if not spectral and cost.points is not None:
-        return cost.points
+    if not spectral and C.points is not None:
+        return C.points
     root = w.sqrt()[:, None]
 
     def product(V: Tensor) -> Tensor:
-        return root * (cost @ (root * V))
+        return root * (C @ (root * V))
 
     V = torch.from_numpy(rng.standard_normal((len(w), min(len(w), k + EXTRA)))).to(w)
     V = torch.linalg.qr(product(V)).Q
@@ -138,26 +134,6 @@ def features(
     return torch.where(root > 0, V * values.abs().sqrt() / root, 0.0)
 
 
-def spectral_labels(weights: Tensor, k: int, rng: np.random.Generator) -> Tensor:
-    """Spectral clustering of a graph as scikit-learn defines it, but for the eigensolver.
-
-    scikit-learn factorises a dense graph, n^3 operations; what it looks for are the largest
-    eigenvalues of a matrix, for which a Lanczos iteration takes products, n^2 each. Of few points
-    LAPACK takes less time.
-    """
-    degree = weights.fill_diagonal_(0).sum(dim=1)
-    root = torch.where(degree > 0, degree, 1).sqrt()
-    weights.div_(root).div_(root[:, None])  # an eigenvalue 1 for each part of the graph
-    begin = torch.from_numpy(rng.standard_normal((len(root), k + EXTRA))).to(weights)
-    n, b = begin.shape
-    if weights.device.type == "cpu" and n <= _FEW * b:
-        vectors = torch.from_numpy(eigh(weights.numpy(), subset_by_index=(n - k, n - 1))[1])
-    else:
-        vectors = leading(lambda V: weights @ V, begin, k, _EIGEN[weights.dtype])[1]
-    points = vectors / root[:, None]
-    return kmeans_labels(points / points.abs().max(), k, rng, n_init=_INITS)
-
-
 def match(problem: Problem, labels: Tensor, rng: np.random.Generator) -> Tensor:
     """The plan that sends whole clusters to the places that suit them.
 
@@ -170,7 +146,7 @@ def match(problem: Problem, labels: Tensor, rng: np.random.Generator) -> Tensor:
     terms = problem.terms
     parts = terms.couple(hard_plan(labels, w, m))
     means = as_pairwise(parts.means, least=1)
-    reduced = Problem(Contraction(means, terms.structure, terms.loss), parts.q)
+    reduced = Problem(Terms(means, parts.q, terms.loss), problem.structure)
     T, ends = parts.q[:, None].expand(m, k) / k, []
     for number in range(1 + _TRIES):
         if number > 0:

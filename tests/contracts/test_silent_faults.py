@@ -6,6 +6,7 @@ import pytest
 import torch
 from drot._core.algebra import leading
 from drot.hyperbolic import HyperbolicProblem
+from oracles import bandwidth_by_bisection, softmax
 from sklearn.datasets import make_blobs
 
 RNG = np.random.default_rng(0)
@@ -164,9 +165,27 @@ def test_options_set_after_the_fit_wait_for_the_next():
         assert model.get_params()[min(later)] == later[min(later)]
 
 
-def test_a_column_called_obsm_is_a_column():
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("more", [{"kernel": "student"}, {"kernel": "curve"}])
+def test_new_points_are_placed_with_the_repulsion_of_the_fit(more):
+    """Between the fitted points and one that is new as between two of them: no force is left."""
+    model = drot.LargeVis(perplexity=5, repulsion=7.0, max_iter=50, random_state=0, **more).fit(X)
+    new = X[:6] + 0.1
+    z, Z = torch.from_numpy(model.transform(new)).requires_grad_(), model.embedding_
+    square = ((new[:, None] - X) ** 2).sum(axis=2)
+    P = torch.from_numpy(np.stack([softmax(row, bandwidth_by_bisection(row, 5)) for row in square]))
+    d2 = (z[:, None] - torch.from_numpy(Z)).square().sum(dim=2)
+    odds = 1 / (d2 + (1 if more["kernel"] == "student" else 1e-3))
+    value = (-P * odds.log()).sum() + 7.0 * torch.log1p(odds).sum()
+    value.backward()
+    assert float(z.grad.norm(dim=1).max()) * np.linalg.norm(Z, axis=1).max() < 0.1
+
+
+@pytest.mark.parametrize("name", ["obsm", "block", "tiles"])
+def test_a_column_of_any_name_is_a_column(name):
+    """An AnnData has an obsm, a cost and an affinity have a block and tiles."""
     pandas = pytest.importorskip("pandas")
-    table = pandas.DataFrame(X[:, :2], columns=["a", "obsm"])
+    table = pandas.DataFrame(X[:, :2], columns=["a", name])
     assert drot.sqeuclidean(table).shape == (len(X), len(X))
 
 

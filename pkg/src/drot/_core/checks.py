@@ -92,7 +92,7 @@ def check_no_entry(bad: Tensor, tensor: Tensor, says: str) -> None:
 
 def as_points(value, name: str, least: int = 2) -> Tensor:
     """A finite (n, p) point cloud of ``least`` points or more."""
-    if hasattr(value, "block"):  # a cost, or an affinity
+    if hasattr(type(value), "tiles"):  # a cost, or an affinity; a table may have such a column
         raise TypeError(f"{name} is of type {type(value).__name__}; pass the points it compares")
     points = as_real(value, name)
     if points.ndim != 2:

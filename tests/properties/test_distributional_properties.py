@@ -12,6 +12,7 @@ import torch
 from drot import DistR, hyperbolic
 from drot.distributional.problem import _ROUNDS as ROUNDS
 from drot.distributional.problem import make_problem, spectral_labels
+from drot.embeddings.embed import MAP_TOL
 from drot.gromov.reading import as_similarity, check_similarity
 from plans import affinity as grouped
 from plans import cloud
@@ -367,3 +368,58 @@ def test_centres_that_are_one_place_are_drawn_there():
     C = torch.exp(-drot.sqeuclidean(RNG.normal(size=(30, 3))).dense())
     found = drot.cluster_then_reduce(C, 4, centres=lambda T: np.ones((4, 4)), tol=1e-7)
     assert torch.pdist(found.Z).max() < 1e-2
+
+
+@pytest.mark.parametrize("kernel", ["gram", "student"])
+def test_centres_of_another_precision(kernel):
+    """A result is of the precision of the points, whatever their centres are compared in."""
+    C = grouped(12).float()
+    for dtype in (torch.float32, torch.float64):
+        alike = torch.eye(4, dtype=dtype) + 0.1
+        found = drot.cluster_then_reduce(C, 4, kernel=kernel, centres=lambda _, S=alike: S)
+        assert found.Z.dtype == found.structure.dtype == found.plan.dtype == torch.float32
+
+
+def test_centres_of_weighted_points():
+    """The points have weights, their centres have one each."""
+    C, w = grouped(12), torch.arange(1.0, 1 + len(grouped(12))).double()
+    ask = {"centres": lambda _: torch.eye(4) + 0.1, "weights": w / w.sum(), "tol": 1e-6}
+    found = drot.cluster_then_reduce(C, 4, **ask)
+    torch.testing.assert_close(found.plan.sum(dim=1), w / w.sum())
+    apart = torch.pdist(found.Z)  # all are equally near
+    assert len(found.weights.unique()) > 1 and apart.max() < 2 * apart.min()
+
+
+def test_the_embedding_of_all_points_comes_to_rest_or_says_so():
+    C = grouped(12)
+    found = drot.reduce_then_cluster(C, 4, tol=1e-4)
+    assert found.converged and found.residual <= 1e-4
+    with pytest.raises(drot.NotConverged, match="reduce_then_cluster"):
+        drot.reduce_then_cluster(C, 4, tol=1e-4, max_iter=1)
+
+
+def test_an_embedding_to_start_from_is_no_finer_than_a_map():
+    """However close prototypes are to come: the points of it only lead to them."""
+    C, ask = grouped(12), dict(init="reduce_then_cluster", n_starts=1, on_failure="ignore")
+    rough, fine = (
+        drot.distributional_reduction(C, 4, tol=tol, callback=lambda *_: True, **ask).Z
+        for tol in (MAP_TOL, 1e-6)
+    )
+    assert torch.equal(rough, fine)
+
+
+def test_the_gap_of_a_plan_is_a_share_of_both_sides():
+    """Of the size of E_L's terms, those of C and those of the prototypes that have mass."""
+    C, rng = grouped(12), np.random.default_rng(0)
+    problem = make_problem(C, 4)
+    n, (Z, T) = len(C), torch.from_numpy(rng.random((len(C), 4))).split([4, len(C) - 4])
+    Z, T = Z[:, :2], torch.cat([Z, T])
+    T[:, 3] = 0
+    T /= n * T.sum(dim=1, keepdim=True)
+    c = problem.couple(T)
+    structure = problem.structure(Z, c)[0]
+    h = structure.log()
+    g = structure @ T.sum(dim=0) - C @ T @ h
+    gap = 2 * float((g * T).sum() - g.amin(dim=1).sum() / n)
+    scale = float(C.mean() + structure[:3, :3].mean())
+    assert problem.plan_gap(Z, c) == pytest.approx(gap / scale, rel=1e-9)

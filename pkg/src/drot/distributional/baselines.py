@@ -98,7 +98,8 @@ def cluster_then_reduce(
         alike: ProblemOptions = {**options, "weights": None}
         few = make_problem(similar, k, kernel=kernel, **alike)
         at = next(clustered(few, as_rng(random_state), tol, max_iter))
-        at = at._replace(coupling=c, value=problem.objective(at.Z, c))
+        Z = problem.read_positions(at.Z)  # in the dtype and on the device of the points
+        at = at._replace(Z=Z, coupling=c, value=problem.objective(Z, c))
     found = multistart("cluster_then_reduce", [at], repeat, Iterate.report, 0)
     return conclude(problem, found, tol, on_failure)
 

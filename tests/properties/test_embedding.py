@@ -71,6 +71,15 @@ def test_the_unit_of_the_data_changes_nothing(name, unit):
     torch.testing.assert_close(one.Z, other.Z, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["snekhorn", "t-snekhorn"])
+def test_the_dual_of_a_result(name):
+    """It is that of the plan of the embedding: on the diagonal, where C = 0, log Q_ii = 2 f_i."""
+    loss = objective(name)
+    found = embed(loss, max_iter=30, **LOOSE)
+    log_q = loss.latent_plan(found.Z, tol=1e-12).diagonal().log()
+    torch.testing.assert_close(2 * found.dual, log_q, atol=1e-4, rtol=0)
+
+
 def test_the_residual_of_next_to_no_attraction():
     """Two points that a tie of 1e-70 holds: what counts is what growing still lowers."""
     pull = torch.tensor([[1e-70, 0.0], [-1e-70, 0.0]], dtype=torch.float64)

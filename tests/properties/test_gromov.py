@@ -166,6 +166,16 @@ def test_structure_of_a_kl_barycentre(kind, dtype):
         assert value == pytest.approx(found.objective, abs=close * D.mean())
 
 
+def test_kernel_kmeans_of_a_negative_trace():
+    """A kernel may be no inner product: what a move still gains is a share of the size of both."""
+    X = cloud(40, 3, 1)
+    ask = {"init": "random", "n_starts": 1, "max_iter": 1, "on_failure": "ignore"}
+    short = drot.kernel_kmeans(-X @ X.T, 5, **ask)
+    assert short.residual > 1e-3 and not short.converged
+    done = drot.kernel_kmeans(-X @ X.T, 5, **ask | {"max_iter": 1000})
+    assert done.converged and done.objective < short.objective < 0
+
+
 def test_kernel_kmeans_that_is_not_done():
     """It says so as asked; the residual is what the best move of one point would gain."""
     X = cloud(80, 3).numpy()

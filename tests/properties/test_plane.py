@@ -100,6 +100,16 @@ def test_curves_of_any_steepness(b, scale):
     np.testing.assert_allclose(found.repulsion, wanted, rtol=1e-9, atol=1e-12 * abs(wanted).max())
 
 
+@pytest.mark.parametrize("a, b", [(2.0, 1.0), (1.0, 2.0), (0.5, 0.5), (1.0, 1.0)])
+def test_curves_are_the_same_in_the_plane_and_in_space(a, b):
+    """By a compiled loop and in tiles, where the slope is the kernel and where it is not."""
+    P, Z = fuzzy_union(fuzzy(40)), random_start(40)
+    flat = BernoulliLoss(P, "curve", a=a, b=b).evaluate(Z)
+    deep = BernoulliLoss(P, "curve", a=a, b=b).evaluate(torch.nn.functional.pad(Z, (0, 1)))
+    assert deep.value == pytest.approx(flat.value, rel=1e-12)
+    torch.testing.assert_close(deep.gradient[:, :2], flat.gradient)
+
+
 def test_what_the_loops_leave_to_torch():
     """Other dimensions, plans laid out by columns, kernels whose squares vanish."""
     P, Z = joint(40), random_start(40)

@@ -407,6 +407,26 @@ def test_out_of_a_local_minimum(loss, dtype):
     assert (np.diff(found.values) <= 0).all()
 
 
+def test_part_of_a_step():
+    """Where all of the way does not pay, some of it does: as much as is best at the structure that
+    is held fixed, or more. A path of points is no definite similarity."""
+    C, w, parts = torch.diag(torch.ones(11).double(), 1), weights(12), 0
+    at = reduced(C + C.T, w, 3, "square")
+    for seed in range(10):
+        state = at.state(soft(w, 3, seed))
+        for _ in range(4):
+            g, _, labels, _ = at.oracle(state)
+            end = at.hard(labels)
+            if end.value > state.value:
+                new, parts = at.partway(state, end, g), parts + 1
+                along = [state.T + t * (end.T - state.T) for t in np.linspace(0, 1, 101)]
+                best = min(energy(C + C.T, state.structure, T, "square") for T in along)
+                assert new.value < best + 1e-12 and new.value < state.value
+                end = new
+            state = end
+    assert parts
+
+
 def test_rounding_below_zero_is_no_loss_of_moves():
     """Under kl, what a move or a split takes away may be all there is, to rounding: not below 0."""
     for seed in range(20):

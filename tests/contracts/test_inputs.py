@@ -1,6 +1,7 @@
 """What the table of bad input cannot make: sentences and remedies particular to one function, what
 only looks like bad input, and solvers that run out of budget."""
 
+import datetime  # noqa: F401  of the table
 import math
 import re
 import warnings
@@ -9,6 +10,7 @@ from functools import partial
 
 import drot
 import drot.graphs.graph
+import matplotlib.pyplot as plt  # noqa: F401  of the table
 import numpy as np
 import pytest
 import torch
@@ -292,8 +294,11 @@ draw_graph(None, X[:, :2], drot.sqeuclidean(X)) :: weights holds distances, smal
 plotted(size=-1) | plotted(size=0) | plotted(size=math.nan) :: ^size must be positive and fin
 plotted([*"abababa"]) :: y has 7 entries and the map 8 points
 plotted([*"aaaabbbb"], names=["B"]) :: names has 1 entries and y 2 classes
-plotted(np.zeros((8, 1))) :: one class per point; got shape \(8, 1\)
-drot.plot.scatter(points(9)) :: shape \(n, 2\); got \(9, 3\)
+plotted(np.zeros((8, 1))) :: one class per point; got shape \(8, 1\); pass y.ravel\(\)$
+plotted(np.arange(8).astype("M8[ns]")) | plotted(8 * [datetime.date(2026, 1, 1)])
+    :: TypeError: ^y holds dates; pass numbers
+plotted(ax=plt.figure()) :: TypeError: ^ax must be one Axes, .*; got Figure$
+drot.plot.scatter(points(9)) :: shape \(n, 2\); got \(9, 3\); pass two columns, Z\[:, :2\]$
 plotted(images=np.zeros((8, 9))) :: images must have shape \(n, h, w\)
 drot.plot.panels(0) :: count must be a whole number of at least 1; got 0
 drot.plot.panels(1, side=-1) :: side must be positive and finite; got -1.0

@@ -6,11 +6,15 @@ import drot
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas
 import pytest
 import torch
 from drot.plot import draw_graph, panels, scale_bar, scatter
 from matplotlib.colors import to_rgb
 from matplotlib.offsetbox import AnnotationBbox
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 matplotlib.use("Agg")
 RNG = np.random.default_rng(0)
@@ -69,11 +73,12 @@ def test_names_beside_their_classes_hide_no_point():
 
 
 def test_what_has_no_class_is_grey_and_has_no_name():
-    y = WORDS.astype(object)
-    y[:5] = None
-    ax = scatter(Z, y)
-    grey = [c for c in ax.collections if len(set(c.get_facecolor()[0, :3].round(3))) == 1]
-    assert [len(c.get_offsets()) for c in grey] == [5]
+    for dtype, nothing in ((object, None), (object, pandas.NA), ("string", pandas.NA)):
+        y = pandas.Series(WORDS, dtype=dtype)
+        y[:5] = nothing
+        ax = scatter(Z, y)
+        grey = [c for c in ax.collections if len(set(c.get_facecolor()[0, :3].round(3))) == 1]
+        assert [len(c.get_offsets()) for c in grey] == [5]
     assert len(scatter(Z).collections[0].get_offsets()) == 40
 
 
@@ -84,10 +89,18 @@ def test_as_many_prototypes_as_points_have_the_classes_of_their_own_points():
     np.testing.assert_allclose(numbers[turn], Z[:, 0])
 
 
-def test_numbers_are_a_scale_of_colours():
-    ax = scatter(Z, Z[:, 0])
-    np.testing.assert_allclose(ax.collections[0].get_array(), Z[:, 0])
+@pytest.mark.parametrize("make", [np.asarray, lambda y: pandas.Series(y).convert_dtypes()])
+@pytest.mark.parametrize("y", [np.linspace(0, 1, 60), np.arange(60.0), np.arange(60)])
+def test_many_numbers_are_a_scale_of_colours(y, make):
+    """Whole ones too; without the one that is missing. Fifty are classes, and so are named ones."""
+    y = make(y.tolist() if make is np.asarray else [*y.tolist(), None])
+    here = Z[np.arange(len(y)) % 40]
+    ax = scatter(here, y)
+    np.testing.assert_allclose(ax.collections[0].get_array()[:60].filled(), y[:60].astype(float))
     assert not ax.texts
+    whole = np.arange(60) % 50
+    assert len(scatter(here[:60], whole).texts) == 50
+    assert len(scatter(here[:60], np.arange(60), names=[*map(str, range(60))]).texts) == 60
 
 
 @pytest.mark.parametrize("look", ["default", "dark_background"])
@@ -126,6 +139,8 @@ def test_prototypes_are_discs_of_their_weight_in_the_class_of_their_points():
     np.testing.assert_allclose(areas / np.sum(areas), weight / np.sum(weight))
     pictures = scatter(model.result_, images=RNG.random((40, 5, 5)))
     assert sum(isinstance(a, AnnotationBbox) for a in pictures.artists) == used
+    piped = make_pipeline(StandardScaler(), clone(model)).fit(Z)
+    assert len(scatter(piped, WORDS).texts) == 2
     named = scatter(Z, WORDS, images=RNG.random((40, 5, 5)))
     assert {t.get_text() for t in named.texts} == set(WORDS)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from numbers import Real
 from typing import Any
 
 import matplotlib
@@ -35,6 +36,7 @@ COLORS = (
     *("#0b6176", "#c0571a", "#5b4a9c", "#4f7f2a", "#b23a6b", "#8a6d00", "#3d7fb0", "#6b6b6b"),
     *("#8a2be2", "#1d1d1d"),
 )
+_MOST = 50  # whole numbers that may be classes
 _MARKERS = "oD^"  # a colour that comes again has another form: 30 classes are told apart
 
 
@@ -227,14 +229,15 @@ def scatter(
 
     Parameters
     ----------
-    model : estimator, result or array_like of shape (n, 2)
+    model : estimator, pipeline that ends with one, result or array_like of shape (n, 2)
         Anything with ``embedding_`` or ``Z``, or positions. Prototypes (of :class:`drot.DistR` or
         a reduction) are discs, the area as their weight; those without weight are left out.
         Lorentz coordinates (n, 3) of :mod:`drot.hyperbolic` are drawn in Poincare's disc.
     y : array_like of shape (n,), optional
         Classes: integers, strings or pandas categories, whose order is kept; missing ones are
-        grey. Or real numbers, which are shown by a colour scale. Of points, or of fewer
-        prototypes: one has the class (the mean number) that most of its points have.
+        grey. Or numbers, which are shown by a colour scale: fractions, and whole ones of more
+        than 50 values that have no ``names``. Of points, or of fewer prototypes: one has the class
+        (the mean number) that most of its points have.
     names : mapping or sequence of str, optional
         What to write for a class: from classes to names, or names in the order of the classes.
     ax : matplotlib Axes, optional
@@ -256,6 +259,8 @@ def scatter(
     ValueError
         If the map is not in the plane; if classes, names or pictures are not as many as they
         should be, or have another shape; or if the size is not positive.
+    TypeError
+        If the classes are dates, or ``ax`` is no Axes.
     NotFittedError
         If the estimator has no map yet.
 
@@ -273,11 +278,13 @@ def scatter(
     if ax is None:
         with style():
             ax = plt.subplots(figsize=(4.2, 4.2))[1]
+    if not isinstance(ax, Axes):
+        raise TypeError(f"ax must be one Axes, as plt.gca() is; got {type(ax).__name__}")
     if Z.shape[1] == 3 and np.allclose(Z[:, 0], np.hypot(1, np.linalg.norm(Z[:, 1:], axis=1))):
         Z = to_poincare(Z).numpy()
         ax.add_patch(Circle((0, 0), 1, fill=False, color="#8a8a8a", linewidth=0.8))
     if Z.shape[1] != 2:
-        raise ValueError(f"scatter draws maps in the plane, of shape (n, 2); got {Z.shape}")
+        raise ValueError(f"maps here have shape (n, 2); got {Z.shape}; pass two columns, Z[:, :2]")
     classes, index, numbers = _classes(y, names, plan, len(Z))
     side = 72 * min(ax.get_window_extent().size) / ax.figure.dpi  # of the panel, in points
     usual = float(np.clip(0.2 * side**2 / len(Z), 2, 30 if weights is None else 300))
@@ -363,6 +370,7 @@ def _map_of(model) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     def array(x) -> np.ndarray | None:
         return x.detach().cpu().numpy() if isinstance(x, Tensor) else x
 
+    model = model[-1] if hasattr(model, "named_steps") else model  # of a pipeline
     for names in (("prototypes_", "weights_", "plan_"), ("Z", "weights", "plan")):
         if hasattr(model, names[0]):
             Z, weights, plan = (array(getattr(model, name, None)) for name in names)
@@ -381,11 +389,19 @@ def _classes(y, names, plan, n: int) -> tuple[list[str], np.ndarray, np.ndarray 
     else:
         values = np.asarray(held)
         if values.ndim != 1:
-            raise ValueError(f"y must have one class per point; got shape {values.shape}")
-        missing = np.array([v is None or v != v for v in values.tolist()], dtype=bool)
+            cure = "; pass y.ravel()" if values.shape[1:] == (1,) else ""
+            raise ValueError(f"y must have one class per point; got shape {values.shape}{cure}")
+        held = values.tolist()  # pandas' NA, known by its name, is not even unequal to itself
+        missing = np.array([v is None or repr(v) == "<NA>" or v != v for v in held], dtype=bool)
         kept = values[~missing]
-        if kept.dtype.kind == "f" and (kept != kept.round()).any():
-            return [], np.full(n, -1), _pool(values, plan, n, "y")
+        kept = np.array(kept.tolist()) if all(isinstance(v, Real) for v in kept) else kept
+        if kept.dtype.kind in "mM" or hasattr(next(iter(kept), None), "isoformat"):
+            raise TypeError("y holds dates; pass numbers, as matplotlib.dates.date2num(y), or text")
+        many = kept.dtype.kind in "iuf" and names is None and len(np.unique(kept)) > _MOST
+        if many or (kept.dtype.kind == "f" and (kept != kept.round()).any()):
+            numbers = np.full(len(values), np.nan)
+            numbers[~missing] = kept
+            return [], np.full(n, -1), _pool(numbers, plan, n, "y")
         kept = (kept.astype(int) if kept.dtype.kind == "f" else kept).tolist()
         found = sorted(set(kept), key=lambda c: (isinstance(c, str), c))
         place, index = {c: i for i, c in enumerate(found)}, np.full(len(values), -1)

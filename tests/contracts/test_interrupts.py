@@ -134,7 +134,7 @@ def test_an_estimator_keeps_its_attributes(name, ended_in):
     ended_in(what, lambda number: number == 1)
     stopped.fit(X)
     ended_in(what, at_call(2, lambda number: None))
-    with pytest.raises(Interrupted) as stop:
+    with pytest.raises(Interrupted, match=f"exception, and of this {name}, which is") as stop:
         model.fit(X)
     assert stop.value.result is model.result_ and vars(model).keys() == vars(stopped).keys()
     for attribute in ("embedding_", "affinity_", "labels_", "prototypes_"):
@@ -144,12 +144,15 @@ def test_an_estimator_keeps_its_attributes(name, ended_in):
 
 @pytest.mark.parametrize("name", ["SNEkhorn", "TSNEkhorn", "DistR", "SemiRelaxedGWClustering"])
 def test_an_interrupt_inside_the_affinity(name, ended_in):
-    """It is no failure to converge, and its affinity no result of the estimator."""
+    """It is no failure to converge, its affinity no result; an earlier fit stays."""
     model = getattr(drot, name)(**ESTIMATORS[name], random_state=0)
-    ended_in("affinity", at_call(1, lambda number: None))
-    with pytest.raises(KeyboardInterrupt) as stop:
-        model.fit(X)
-    assert type(stop.value) is KeyboardInterrupt and not hasattr(model, "result_")
+    for earlier in (None, model):
+        ended_in("affinity", at_call(1, lambda number: None))
+        with pytest.raises(KeyboardInterrupt) as stop:
+            model.fit(X)
+        assert type(stop.value) is KeyboardInterrupt and hasattr(model, "result_") is bool(earlier)
+        ended_in("", print)
+        model.fit(X[:30])
 
 
 # -------------------------------------------------------------------------- processes of their own

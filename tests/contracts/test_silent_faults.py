@@ -68,14 +68,17 @@ def test_what_a_block_iteration_has_is_returned_where_it_does_not_converge():
     assert vectors.shape == (4000, 3) and 0.99 < values[0] <= values[-1] < 1 + 1e-9
 
 
-def test_a_fit_that_failed_leaves_no_map_of_other_points():
+def test_a_fit_that_failed_leaves_the_one_before():
+    """Whole, with the parameters that it had, whatever failed."""
     model = drot.TSNE(perplexity=5, random_state=0).fit(X)
+    before, places = {**vars(model)}, model.transform(X[:3] + 0.01)
+    with pytest.raises(ValueError, match="non-finite"):
+        model.fit(np.full((50, 3), np.nan))
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is value for name, value in before.items())
     with pytest.raises(ValueError, match="perplexity"):
         model.set_params(perplexity=500).fit(X + 100)
-    with pytest.raises(AttributeError, match="not fitted"):
-        model.set_params(perplexity=5).transform(X[:3] + 0.01)
-    with pytest.raises(AttributeError):
-        _ = model.affinity_
+    np.testing.assert_array_equal(model.transform(X[:3] + 0.01), places)
 
 
 def test_what_a_subclass_sets_stays():

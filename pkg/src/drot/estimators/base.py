@@ -94,7 +94,6 @@ class Estimator(BaseEstimator):
     dtype: str | torch.dtype | type | None = None
     verbose: int = 0
     callback: Callable[..., Any] | None = None
-    _found = tuple[str, ...]()  # names of what the last fit set; no parameter
 
     if not TYPE_CHECKING:
 
@@ -112,11 +111,13 @@ class Estimator(BaseEstimator):
     def fit(self, X, y=None) -> Self:
         """Fit to points X (n, p), or to what is known of their pairs, X (n, n); ``y`` is not used.
 
-        What was found by then is kept at an interrupt, too.
+        What was found by then is kept at an interrupt, too. Where nothing is found an earlier fit
+        stays as it was.
         """
-        points, seed = self._read(X), self._drawn_number()
-        self._points = points.cpu().numpy()
-        what, solve, *bar = self._task(points, seed)
+        new, stop = copy(self), None
+        points, seed = new._read(X), new._drawn_number()
+        new._points = points.cpu().numpy()
+        what, solve, *bar = new._task(points, seed)
         ended = False  # by the callback, which is no failure
         with progress(what, self.verbose, *bar) as shown:
 
@@ -127,11 +128,14 @@ class Estimator(BaseEstimator):
 
             try:
                 found = solve(callback=callback)
-            except Interrupted as stop:
-                self._set(stop.result)
-                stop.result = self.result_
-                raise
-        self._set(found)
+            except Interrupted as error:
+                stop, found = error, error.result
+        new._keep(found)
+        self.__dict__ = vars(new)  # all of it at once
+        if stop is not None:
+            stop.result = self.result_
+            stop.args = (f"{stop}, and of this {type(self).__name__}, which is fitted with it",)
+            raise stop
         if not ended:
             self._warn(what, found)
         return self
@@ -159,25 +163,30 @@ class Estimator(BaseEstimator):
             as_real(X, "X")
         if reset:
             self._fitted = self.get_params(deep=False)  # by which new points are compared
-            for name in self._found:  # of other points; a subclass keeps its own
-                vars(self).pop(name, None)
-        X = validate_data(
-            self,
-            X.detach().cpu() if isinstance(X, Tensor) else X,
-            dtype=[np.float64, np.float32],
-            copy=True,
-            reset=reset,
-            ensure_min_samples=1 + reset,
-            # the sentence of as_points names the row; scikit-learn asks for columns first
-            ensure_all_finite=not reset and self.__sklearn_tags__().input_tags.pairwise,
-        )
+        X = X.detach().cpu() if isinstance(X, Tensor) else X
+        try:
+            points = validate_data(
+                self,
+                X,
+                dtype=[np.float64, np.float32],
+                copy=True,
+                reset=reset,
+                allow_nd=True,  # the sentences of as_points name the cure, and the row
+                ensure_min_samples=1 + reset,
+                # scikit-learn asks for columns first
+                ensure_all_finite=not reset and self.__sklearn_tags__().input_tags.pairwise,
+            )
+        except (TypeError, ValueError):
+            if hasattr(X, "columns"):
+                check_columns(X)
+            raise
         as_number("perplexity", getattr(self, "perplexity", 1))  # which new points have too
         device, dtype = as_device(self.device), None
         if self.dtype is not None:  # a name, or a type of NumPy or torch, which has one
             name = getattr(self.dtype, "__name__", str(self.dtype)).removeprefix("torch.")
             check_choice("dtype", name, _DTYPES)
             dtype = _DTYPES[name]
-        return as_points(X, "X", least=1).to(device=device, dtype=dtype)
+        return as_points(points, "X", least=1).to(device=device, dtype=dtype)
 
     def _drawn_number(self) -> int:
         """A number from ``random_state``, drawn once for each fit."""
@@ -225,11 +234,6 @@ class Estimator(BaseEstimator):
                 f"{found.residual:.1e}, too far from one that can be embedded; {advice}"
             )
         return found
-
-    def _set(self, found: Any) -> None:
-        before = {*vars(self)}
-        self._keep(found)
-        self._found = (*(vars(self).keys() - before),)
 
     def _warn(self, what: str, found, advice: str | None = None) -> None:
         """Say as scikit-learn does that a solver did not reach its tolerance."""
@@ -347,6 +351,16 @@ def progress(
         yield None
         return
     from tqdm.auto import tqdm
+
+def check_columns(X) -> None:
+    """Refuse a data frame that is not all numbers, and name the column."""
+    for name, column in zip(X.columns, np.asarray(X).T, strict=True):
+        try:
+            np.array(column.tolist(), dtype=float)
+        except (TypeError, ValueError) as error:
+            says = f"column {name!r} of X is not all numbers ({error}); encode it, or leave it out"
+            raise type(error)(says) from None
+
 
     with tqdm(desc=what, total=total) as bar:
 

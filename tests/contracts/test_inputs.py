@@ -313,6 +313,11 @@ drot.datasets.digits(9) :: from 10 to 1797; got 9
 drot.datasets.three_gaussians(spreads=(1, 2)) :: spreads must list 3 values
 drot.datasets.circles(dimension=1) :: dimension must be a whole number of at least 2
 drot.datasets.load("coil20", n_components=51) :: number from 1 to 50; got 51
+drot.datasets.load("digits") :: call drot.datasets.digits\(\)$
+drot.TSNE(n_iter=500) | drot.TSNEkhorn(n_iter=500)
+    :: TypeError: ^TSNE(khorn)? got .* 'n_iter'; its parameters are n_components, perplexity, .*
+drot.TSNE(X).fit(X) :: TypeError: ^n_components must be .* at least 1; got ndarray$
+drot.TSNE(random_state="a").fit(X) :: TypeError: also a RandomState, or None\); got 'a'$
 drot.datasets.load("scgem", n_components=3) :: scgem is a table
 """
 SENTENCES = [

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
+from functools import wraps
+from inspect import signature
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, dataclass_transform
 
 import numpy as np
 import torch
@@ -76,7 +78,25 @@ _MANY = 20_000  # points of a fit that may take long
 _DTYPES = {"float32": torch.float32, "float64": torch.float64, "float": torch.float64}
 
 
-@dataclass(eq=False, repr=False)
+@dataclass_transform(eq_default=False)
+def with_parameters(cls: Any) -> Any:
+    """A dataclass whose fields are parameters: what is none is refused with the names of all."""
+    init = dataclass(eq=False, repr=False)(cls).__init__
+
+    @wraps(init)
+    def __init__(self, *values, **options) -> None:
+        try:
+            init(self, *values, **options)
+        except TypeError as error:
+            _, *known = signature(init).parameters
+            says = f"{type(self).__name__} {str(error).partition('() ')[2]}; its parameters are "
+            raise TypeError(says + ", ".join(known)) from None
+
+    cls.__init__ = __init__
+    return cls
+
+
+@with_parameters
 class Estimator(BaseEstimator):
     """An estimator of the points it was fitted to, which answers for new ones, each by itself.
 

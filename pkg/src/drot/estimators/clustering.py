@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -23,7 +23,7 @@ from ..distributional.solve import distributional_reduction
 from ..graphs.graph import fuzzy_union
 from ..gromov.barycenter import SemiRelaxedBarycenter, srgw_barycenter
 from ..gromov.loss import Loss, LossName, as_loss
-from .base import BaseEmbedding, ClusterMixin, Estimator, as_precomputed
+from .base import BaseEmbedding, ClusterMixin, Estimator, as_precomputed, with_parameters
 
 Similarity = Literal["sqeuclidean", "gram", "symmetric_entropic", "precomputed"]
 ReductionSimilarity = Literal[
@@ -70,7 +70,7 @@ SIMILARITIES = {
 }
 
 
-@dataclass(eq=False, repr=False)
+@with_parameters
 class SimilarityEstimator(ClusterMixin, Estimator):
     """Points, their similarity C, and what matches it; ``"precomputed"`` takes X itself for C."""
 
@@ -151,7 +151,7 @@ class SimilarityEstimator(ClusterMixin, Estimator):
         return tags
 
 
-@dataclass(eq=False, repr=False)
+@with_parameters
 class SemiRelaxedGWClustering(SimilarityEstimator):
     r"""Clustering by a semi-relaxed Gromov-Wasserstein (srGW) barycentre of the similarity.
 
@@ -244,7 +244,7 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
         self.structure_ = self.result_.structure[:k, :k].cpu().numpy()
 
 
-@dataclass(eq=False, repr=False)
+@with_parameters
 class DistR(SimilarityEstimator, BaseEmbedding):
     r"""Distributional reduction (DistR): few weighted prototypes stand for all points.
 

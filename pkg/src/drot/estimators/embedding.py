@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import ClassVar
 
@@ -34,7 +34,7 @@ from ..graphs.graph import fuzzy_union
 from ..graphs.priors import Prior
 from ..spectral.connected import ConnectedPCA, ccpca
 from ..spectral.principal import pca_start
-from .base import BaseEmbedding, as_precomputed
+from .base import BaseEmbedding, as_precomputed, with_parameters
 
 # of scikit-learn's; not those that take scales from the data, which new points would change
 METRICS = (
@@ -43,7 +43,7 @@ METRICS = (
 )  # fmt: skip
 
 
-@dataclass(eq=False, repr=False)
+@with_parameters
 class EmbeddingEstimator(BaseEmbedding):
     """Cost, plan, objective, embedding: a subclass says which plan and which objective.
 
@@ -171,7 +171,7 @@ class EmbeddingEstimator(BaseEmbedding):
         return found.Z.to(P), float(found.residual.max())
 
 
-@dataclass(eq=False, repr=False)
+@with_parameters
 class SNE(EmbeddingEstimator):
     r"""Stochastic neighbour embedding (SNE): Gaussian neighbours, row by row.
 
@@ -321,7 +321,7 @@ class TSNE(SNE):
         return partial(SNELoss, kernel="student")
 
 
-@dataclass(eq=False, repr=False)
+@with_parameters
 class LargeVis(SNE):
     r"""LargeVis, exact: neighbours are joined and others are not, pair by pair.
 
@@ -385,7 +385,7 @@ class LargeVis(SNE):
         return partial(BernoulliLoss, kernel=self.kernel, repulsion=repulsion)
 
 
-@dataclass(eq=False, repr=False)
+@with_parameters
 class UMAP(EmbeddingEstimator):
     r"""UMAP, exact: two fuzzy graphs agree, pair by pair.
 
@@ -464,7 +464,7 @@ class UMAP(EmbeddingEstimator):
         return membership_rows(cost, self.n_neighbors)
 
 
-@dataclass(eq=False, repr=False)
+@with_parameters
 class SNEkhorn(EmbeddingEstimator):
     r"""SNEkhorn: two doubly stochastic plans agree, with a Gaussian kernel.
 
@@ -553,7 +553,7 @@ class TSNEkhorn(SNEkhorn):
     _kernel = "student"
 
 
-@dataclass(eq=False, repr=False)
+@with_parameters
 class CCPCA(BaseEmbedding):
     r"""ccPCA: principal components of the connected components of neighbourhood graphs.
 

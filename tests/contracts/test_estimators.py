@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+import re
 import warnings
 from collections import Counter
 from itertools import permutations, product
@@ -146,7 +147,7 @@ def test_rules(estimator):
     first, second, *_ = parameters
     assert first == "n_components" and second in NEIGHBOURS
     for parameter, one in parameters.items():
-        assert parameter in doc
+        assert re.search(rf"^{parameter} : ", doc, re.M), "explained here, and not elsewhere"
         assert (one.kind is one.KEYWORD_ONLY) == (parameter not in ("n_components", *NEIGHBOURS))
 
 

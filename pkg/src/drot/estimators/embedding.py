@@ -413,9 +413,10 @@ class UMAP(EmbeddingEstimator):
         Of the curve, from 0 to 1; see :func:`drot.umap_curve`.
     repulsion : float
         :math:`\gamma`, at least 1: the weight of the repulsion.
-    init, metric, random_state, max_iter, tol, solver, device, dtype, verbose, callback,
-    keep_affinity
-        As in :class:`SNE`; ``tol`` is 0.005 by default.
+    tol : float, optional
+        Largest accepted residual, 0.005 by default; see :func:`drot.embed`.
+    init, metric, random_state, max_iter, solver, device, dtype, verbose, callback, keep_affinity
+        As in :class:`SNE`.
 
     Attributes
     ----------
@@ -579,8 +580,12 @@ class CCPCA(BaseEmbedding):
         D, one edge out of each node; B, independent edges; E, n edges in all.
     n_samples : int
         :math:`N`, graphs.
-    random_state, device, dtype, verbose
-        As in :class:`SNE`; the seed is that of the graphs, the bar shows the standard error.
+    random_state : int, Generator of NumPy or torch, RandomState or None
+        Seed of the graphs.
+    verbose : int
+        1 shows a progress bar with the standard error.
+    device, dtype
+        As in :class:`SNE`.
     callback : callable, optional
         Called as ``callback(graphs, standard_error)`` after each ten graphs and at the end. What
         it returns is not used: ``n_samples`` graphs are drawn.

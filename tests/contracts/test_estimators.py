@@ -246,7 +246,7 @@ def test_new_points_of_blobs_in_float32_come_to_rest():
 def test_metrics(estimator):
     """Distances are scikit-learn's, and precomputed ones those of points, new ones too: squared."""
     new, ask = np.random.default_rng(1).normal(size=(5, 4)), {"init": START, "max_iter": 1}
-    for metric in ("euclidean", "manhattan"):
+    for metric in ("l2", "minkowski", "cityblock"):
         D = pairwise_distances(X, metric=metric)
         plain = fit(estimator, metric=metric, **ask)
         known = estimator(**ESTIMATORS[estimator], metric="precomputed", **ask).fit(D)

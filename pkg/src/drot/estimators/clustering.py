@@ -168,7 +168,8 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     similarity : {"symmetric_entropic", "sqeuclidean", "gram", "precomputed"}
         The symmetric entropic affinity; squared distances or inner products of the centred rows,
         held in factors where these are thin; or X itself, symmetric (n, n), of distances or of
-        similarities, or an affinity. Of an adjacency matrix the clusters are blocks of equal
+        similarities, or an affinity, as ``drot.symmetric_entropic_affinity(D**2, perplexity=30)``
+        of distances D by any other metric. Of an adjacency matrix the clusters are blocks of equal
         ties, such as hubs and leaves, which need not be communities.
     perplexity : float
         :math:`\xi` of the entropic affinity, below the number of points.
@@ -265,8 +266,9 @@ class DistR(SimilarityEstimator, BaseEmbedding):
     similarity : {"symmetric_entropic", "symmetrized_entropic", "umap", "gram", "precomputed"}
         The symmetric entropic affinity, the mean of an entropic affinity and its transpose,
         the fuzzy graph of UMAP, inner products of the centred rows (in factors), or X itself,
-        symmetric (n, n) or an affinity, large where points are alike: no distances. Default: the
-        first, or ``"gram"`` where the kernel is.
+        symmetric (n, n) or an affinity, large where points are alike: no distances. Of such, D,
+        ``drot.symmetric_entropic_affinity(D**2, perplexity=30)`` is one. Default: the first, or
+        ``"gram"`` where the kernel is.
     n_neighbors : int
         Of ``"umap"``; see :func:`drot.umap_membership`.
     kernel : {"student", "gaussian", "gram"}, optional

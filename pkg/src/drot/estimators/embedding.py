@@ -37,9 +37,10 @@ from ..spectral.principal import pca_start
 from .base import BaseEmbedding, as_precomputed, with_parameters
 
 # of scikit-learn's; not those that take scales from the data, which new points would change
+EUCLIDEAN = ("euclidean", "l2", "minkowski")
 METRICS = (
-    "euclidean", "precomputed", "manhattan", "cosine", "correlation", "chebyshev", "canberra",
-    "braycurtis", "hamming",
+    *EUCLIDEAN, "precomputed", "manhattan", "cityblock", "l1", "cosine", "correlation", "chebyshev",
+    "canberra", "braycurtis", "hamming",
 )  # fmt: skip
 
 
@@ -126,7 +127,7 @@ class EmbeddingEstimator(BaseEmbedding):
 
     def _distances(self, points: Tensor) -> Pairwise:
         check_choice("metric", self.metric, METRICS)
-        if self.metric == "euclidean":
+        if self.metric in EUCLIDEAN:
             return super()._distances(points)
         if self.metric == "precomputed":
             points = as_precomputed(points, "metric")
@@ -159,7 +160,7 @@ class EmbeddingEstimator(BaseEmbedding):
         return D.square()
 
     def _tiles_to(self, points: Tensor, fitted: Tensor) -> Callable[[slice], Tensor]:
-        if self.metric == "euclidean":
+        if self.metric in EUCLIDEAN:
             return super()._tiles_to(points, fitted)
         return lambda rows: self._squares_between(points[rows], fitted)
 
@@ -196,10 +197,10 @@ class SNE(EmbeddingEstimator):
     init : {"spectral", "pca", "random", "ccpca"}, array_like of shape (n, q), or Embedding
         Where the embedding starts. ``result_`` of an earlier fit continues that run.
     metric : str
-        ``"euclidean"``, ``"manhattan"``, ``"cosine"``, ``"correlation"``, ``"chebyshev"``,
-        ``"canberra"``, ``"braycurtis"`` or ``"hamming"``, as scikit-learn has them, or
-        ``"precomputed"``: X are distances (n, n), and (b, n) for ``transform``. The cost is the
-        squared distance.
+        ``"euclidean"`` (or ``"l2"``), ``"manhattan"`` (or ``"l1"``, ``"cityblock"``),
+        ``"cosine"``, ``"correlation"``, ``"chebyshev"``, ``"canberra"``, ``"braycurtis"`` or
+        ``"hamming"``, as scikit-learn has them, or ``"precomputed"``: X are distances (n, n), and
+        (b, n) for ``transform``. The cost is the squared distance.
     random_state : int, Generator of NumPy or torch, RandomState or None
         Seed of the start. The same seed gives the same bits, on one device with one number of
         threads.

@@ -5,6 +5,7 @@ cloud, a cost, a count, ...) decides which faults can befall it, so a cell is a 
 row spoiled as the column says.
 """
 
+import datetime
 import functools
 import importlib
 import inspect
@@ -20,6 +21,7 @@ from typing import Literal, NamedTuple
 import drot
 import networkx
 import numpy as np
+import pandas
 import torch
 from scipy.sparse import csr_matrix as csr  # noqa: F401  of the table
 
@@ -416,11 +418,15 @@ def both(value):
     return value
 
 
+def frame(value, entry) -> pandas.DataFrame:
+    return pandas.DataFrame({"a": value[:, 0], "b": entry})
+
+
 def coo(value):
     return torch.as_tensor(np.asarray(value, dtype=np.float64)).to_sparse()
 
 
-COST, ONES = drot.sqeuclidean(points()), np.ones(8)
+COST, ONES, DAY = drot.sqeuclidean(points()), np.ones(8), datetime.date(2026, 1, 1)
 RING, DRAWN = networkx.cycle_graph(10), drot.sample_graph(-squares())
 # [kind < kind whose columns it has - but for one]; column :: Error: sentence :: ways to be wrong,
 # expressions of v, the value. A sentence is of a ValueError where it names no other; a column alone
@@ -494,7 +500,7 @@ off the sheet :: row . of NAME is not on the :: v + 0.3
 wrong ndim :: NAME must be an \(n, p\) array .*shape \(3,\) :: v[0]
 empty :: NAME needs .* 1 coordinate; got shape \(10, 0\) :: v[:, :0]
 [init < cloud - strings]
-wrong length :: NAME has 5 points and the plan 10 :: v[:5]
+wrong length :: NAME has 5 points, and 10 are to be placed$ :: v[:5]
 other columns :: NAME has 1 columns and n_components=2; make them equal :: v[:, :-1]
 [start_plan < array - strings]
 negative :: NAME .*(non-)?negative :: put(v, -0.01)
@@ -587,7 +593,10 @@ no flag :: TypeError: NAME must be True or False; got ('no'|1|None) :: "no" | 1 
 not finite :: X has a .* entry .(nan|NaN|inf). at row 2, column 1
 one point :: Found array with 1 sample.* minimum of 2 :: v[:1]
 empty :: 0 (sample|feature) :: v[:0] | v[:, :0]
-wrong ndim :: Expected 2D array, got 1D|dim 3, while dim <= 2 is required :: v[:, 0] | v[None]
+wrong ndim :: Expected 2D array, got 1D :: v[:, 0]
+images :: X must be an .* \(\d+, 1, \d\); pass X.reshape\(len\(X\), -1\)$ :: v[:, None]
+text :: ^column 'b' of X .* \(could not .*'x'\); encode it, or leave it out$ :: frame(v, "x")
+dates :: TypeError: ^column 'b' of X is not all numbers .*'datetime.date' :: frame(v, DAY)
 complex :: Complex data not supported :: v + 0j
 strings :: could not convert string :: v.astype(str).astype(object) + "a"
 ragged :: TypeError: X cannot be read as .* numbers: its rows differ in length$ :: [[1], [2, 3]]

@@ -22,8 +22,8 @@ def as_rng(random_state: Seed) -> np.random.Generator:
         return random_state
     if isinstance(random_state, bool) or not isinstance(random_state, Integral):
         raise TypeError(
-            "random_state must be an integer seed, a numpy Generator or a torch Generator; "
-            f"got {random_state!r}"
+            "random_state must be an integer seed or a Generator of NumPy or torch (of an "
+            f"estimator also a RandomState, or None); got {random_state!r}"
         )
     return np.random.default_rng(as_count("random_state", random_state, 0))
 

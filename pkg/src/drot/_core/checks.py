@@ -99,6 +99,7 @@ def as_points(value, name: str, least: int = 2) -> Tensor:
         raise ValueError(
             f"{name} must be an (n, p) array of n points; got shape {tuple(points.shape)}"
             + ("; reshape n numbers to (n, 1)" if points.ndim == 1 else "")
+            + (f"; pass {name}.reshape(len({name}), -1)" if points.ndim > 2 else "")
         )
     if points.shape[0] < least or points.shape[1] < 1:
         raise ValueError(
@@ -243,7 +244,8 @@ def as_count(name: str, value, low: int, high: int | None = None) -> int:
     """A whole number from ``low`` to ``high``; NumPy's integers count, booleans do not."""
     span = f"a whole number {f'of at least {low}' if high is None else f'from {low} to {high}'}"
     span = f"{low}, for the input allows no other number" if high == low else span
-    says = f"{name} must be {span}; got {value!r}"
+    got = type(value).__name__ if getattr(value, "shape", ()) else repr(value)
+    says = f"{name} must be {span}; got {got}"
     if isinstance(value, bool):
         raise TypeError(says)
     try:

@@ -21,7 +21,7 @@ import torch
 
 from .._core.checks import as_count, as_flag, check_choice
 from ..spectral.principal import pca
-from . import formats
+from . import formats, toys
 from .base import DataSet, make
 from .formats import Arrays
 
@@ -229,6 +229,8 @@ def load(name: str, *, n_components: int | None = 50, download: bool = True) -> 
     >>> if drot.datasets.available("scgem"):
     ...     assert drot.datasets.load("scgem").X.shape == (177, 34)
     """
+    if "random_state" in getattr(getattr(toys, str(name), None), "__annotations__", ()):
+        raise ValueError(f"{name!r} is made here, not loaded; call drot.datasets.{name}()")
     check_choice("name", name, ORIGINS)
     download = as_flag("download", download)
     origin = ORIGINS[name]

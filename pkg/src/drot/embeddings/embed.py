@@ -249,7 +249,7 @@ def read_positions(init: ArrayLike | Embedding, n: int, n_components: int | None
     """Positions (n, q) to start from, which is not a name."""
     Z = as_points(init.Z if isinstance(init, Embedding) else init, "init")
     if Z.shape[0] != n:
-        raise ValueError(f"init has {Z.shape[0]} points and the plan {n}")
+        raise ValueError(f"init has {Z.shape[0]} points, and {n} are to be placed")
     if n_components is not None and Z.shape[1] != as_count("n_components", n_components, 1):
         raise ValueError(
             f"init has {Z.shape[1]} columns and n_components={n_components}; make them equal"

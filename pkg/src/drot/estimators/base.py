@@ -352,6 +352,16 @@ class BaseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         raise NotImplementedError
 
 
+def check_columns(X) -> None:
+    """Refuse a data frame that is not all numbers, and name the column."""
+    for name, column in zip(X.columns, np.asarray(X).T, strict=True):
+        try:
+            np.array(column.tolist(), dtype=float)
+        except (TypeError, ValueError) as error:
+            says = f"column {name!r} of X is not all numbers ({error}); encode it, or leave it out"
+            raise type(error)(says) from None
+
+
 def as_precomputed(X: Tensor, option: str) -> Tensor:
     """An array (n, n); what is not square is a cloud, it seems."""
     if X.shape[0] != X.shape[1]:
@@ -371,16 +381,6 @@ def progress(
         yield None
         return
     from tqdm.auto import tqdm
-
-def check_columns(X) -> None:
-    """Refuse a data frame that is not all numbers, and name the column."""
-    for name, column in zip(X.columns, np.asarray(X).T, strict=True):
-        try:
-            np.array(column.tolist(), dtype=float)
-        except (TypeError, ValueError) as error:
-            says = f"column {name!r} of X is not all numbers ({error}); encode it, or leave it out"
-            raise type(error)(says) from None
-
 
     with tqdm(desc=what, total=total) as bar:
 

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import torch
 from drot import DistR, hyperbolic
+from drot._core.checks import check_no_distances
 from drot.distributional.problem import _ROUNDS as ROUNDS
 from drot.distributional.problem import make_problem, spectral_labels
 from drot.embeddings.embed import MAP_TOL
-from drot.gromov.reading import as_similarity, check_similarity
+from drot.gromov.reading import as_similarity
 from plans import affinity as grouped
 from plans import cloud
 from sklearn.cluster import KMeans, SpectralClustering
@@ -242,10 +243,17 @@ def test_a_similarity_may_lack_its_diagonal(n):
     ring, side = torch.eye(n).roll(1, 0), torch.arange(n) % 2
     graphs += [ring + ring.T, side[:, None] != side, 1 - torch.eye(n), torch.zeros(n, n)]
     graphs += [graphs[0] > graphs[0].median()]
+    part = torch.arange(n)[:, None] // torch.tensor([2, 3, 5, n // 3])[:, None, None]
+    graphs += list(part != part.mT)  # of parts, within which there are no edges
+    block = torch.tensor([[1.0, 6, 5], [6, 2, 7], [5, 7, 3]])[
+        part[3].clamp_max(2), part[3].mT.clamp_max(2)
+    ]
+    graphs += [block - block.diag().diag()]
     for graph in graphs:
         C = drot.symmetrize(graph.double())
         assert not C.diagonal().any()
-        check_similarity(as_similarity(C, "similarity"), "similarity", "")
+        check_no_distances(as_similarity(C, "similarity"), "similarity")
+        check_no_distances(C, "plan")
 
 
 def test_a_start_in_other_dimensions():

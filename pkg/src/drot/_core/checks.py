@@ -21,6 +21,11 @@ from .memory import free_memory, physical_memory, slices
 
 _FEW = 30  # components that a sparse table is best reduced to
 _FITS = 2**26  # bytes of an array that fits wherever the package does
+_SEEN, _LEAST = 64, 13  # points whose entries are looked at, and that tell distances apart
+_DENSE, _AGREE = 0.5, 0.2  # share of entries above 0, and correlation, that distances surpass
+_CHANCE = 8.0  # over the points: what a correlation may come to among few
+_DETOUR = 1e-3  # of the largest, by which rounding may break the triangle inequality
+_WEIGHTS, _TWINS = 3, 0.05  # numbers, and share of pairs with one row, of which graphs may consist
 
 
 def as_real(value, name: str) -> Tensor:
@@ -138,6 +143,35 @@ def check_likeness(value, name: str, cure: str = "pass an affinity of it") -> No
         raise ValueError(f"{name} holds distances, small where points are near; {cure}")
 
 
+def check_no_distances(matrix, name: str, cure: str = "pass an affinity of it") -> None:
+    """Refuse distances in the place of a similarity: by name, or as some entries show them.
+
+    Of distances, squared or not, the roots obey the triangle inequality, and rows differ the more,
+    the larger the entry that they share. So they may in a graph of few weights, or of blocks of
+    nodes with one row: it passes. ``matrix`` is an (n, n) tensor, or a Pairwise.
+    """
+    check_likeness(matrix, name, cure)
+    n = matrix.shape[0]
+    some = torch.linspace(0, n - 1, min(n, _SEEN), device=matrix.device).long()
+    rows = matrix[some] if isinstance(matrix, Tensor) else matrix.with_zeros(matrix.rows(some))
+    S = rows[:, some].double()  # (m, m)
+    dense = bool((S >= 0).all()) and float((S > 0).double().mean()) > _DENSE
+    if n < _LEAST or not dense or bool(S.diagonal().any()) or len(S.unique()) <= _WEIGHTS:
+        return
+    root, (i, j) = S.sqrt(), torch.triu_indices(len(S), len(S), 1)
+    gaps = (torch.cdist(S, S).square() - 2 * S.square())[i, j].clamp_min(0).sqrt()
+    agree = float(torch.corrcoef(torch.stack([S[i, j], gaps]))[0, 1])
+    twins = float((gaps <= 1e-6 * gaps.max()).double().mean())
+    if agree > _AGREE + _CHANCE / len(S) and twins < _TWINS:
+        around = (root[:, :, None] + root).amin(dim=1)  # by way of another point
+        if bool((root <= around + _DETOUR * root.max()).all()):
+            raise ValueError(
+                f"{name} holds distances, it seems: its diagonal is 0 and near points have small "
+                f"entries, where a similarity has large ones; {cure}. If it is a similarity, drop "
+                "its small entries, or give it a positive diagonal"
+            )
+
+
 def as_square(value, name: str, least: int = 1) -> Tensor:
     """A finite (n, n) array that is no cost: a matrix, or what has one as ``dense()``."""
     cure = "pass an affinity of it" + ", or drot.gram(X)" * (name == "similarity")
@@ -149,9 +183,10 @@ def as_square(value, name: str, least: int = 1) -> Tensor:
 
 
 def as_symmetric(value, name: str) -> Tensor:
-    """A finite (n, n) array, n >= 2, that is its own transpose, but for rounding."""
+    """A finite (n, n) similarity, n >= 2, that is its own transpose, but for rounding."""
     matrix = as_square(value, name, 2)
     check_same_transposed(matrix, name)
+    check_no_distances(matrix, name)
     return matrix
 
 

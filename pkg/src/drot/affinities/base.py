@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from .._core.algebra import exp, log_sum_and_entropy
-from .._core.checks import as_square, check_fits, check_non_negative
+from .._core.checks import as_square, check_fits, check_no_distances, check_non_negative
 from .._core.saving import Saved
 from ..costs.array import Pairwise, tile_rows
 from ..costs.stored import restore
@@ -177,7 +177,9 @@ def symmetrize(plan) -> Tensor:
 
 
 def read_plan(plan, name: str = "plan", what: str = "entry", least: int = 2) -> Tensor:
-    """A finite non-negative (n, n) tensor from an affinity, a graph or an array."""
+    """A finite non-negative (n, n) tensor, no distances, from an affinity, a graph or an array."""
     matrix = as_square(plan, name, least)
     check_non_negative(matrix, name, what)
+    if not isinstance(plan, Affinity):
+        check_no_distances(matrix, name)
     return matrix

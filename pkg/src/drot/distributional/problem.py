@@ -13,7 +13,7 @@ from scipy.linalg import eigh
 from torch import Tensor
 
 from .._core.algebra import EXTRA, leading, radius, ratio, total
-from .._core.checks import as_count, check_choice
+from .._core.checks import as_count, check_choice, check_no_distances
 from .._core.run import TOLERANCE
 from ..costs.factored import Factored, gram
 from ..costs.kernels import KERNELS, squares
@@ -22,7 +22,7 @@ from ..embeddings.plans import Plan
 from ..embeddings.starts import random_start, spectral_start
 from ..gromov.contraction import LEAST, Coupling, Fixed, Problem, Terms, hard_plan, with_rows
 from ..gromov.descent import row_moves
-from ..gromov.reading import as_similarity, as_weights, check_similarity
+from ..gromov.reading import as_similarity, as_weights
 from ..gromov.search import end_of
 from ..gromov.starts import Clusters, kmeans_labels
 from ..spectral.kernel_pca import coordinates
@@ -78,7 +78,7 @@ class ReductionProblem:
         self.kernel, self.loss = kernel, loss_of(kernel)
         C = as_similarity(similarity, "similarity", self.loss)
         cure = "of squared distances D pass drot.symmetric_entropic_affinity(D, perplexity=...)"
-        check_similarity(C, "similarity", cure)
+        check_no_distances(C, "similarity", cure)
         self.n = C.shape[0]
         self.k = as_count("n_prototypes", n_prototypes, 2, self.n)
         self.n_components = as_count("n_components", n_components, 1)

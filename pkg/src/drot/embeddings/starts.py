@@ -83,7 +83,7 @@ def spectral_start(plan, *, n_components: int = 2, random_state: Seed = 0) -> Te
     Parameters
     ----------
     plan : Affinity or array_like, shape (n, n), symmetric
-        Made symmetric if it is not. Distances pass for a plan, as in :func:`drot.tsne`.
+        Made symmetric if it is not.
     n_components : int
         At most n - 2.
     random_state : int, numpy Generator or torch Generator

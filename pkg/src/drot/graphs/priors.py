@@ -20,6 +20,7 @@ from .._core.checks import (
     as_real,
     check_choice,
     check_fits,
+    check_no_distances,
     check_no_entry,
     check_same_device,
     check_square,
@@ -53,6 +54,7 @@ def log_weights(log_kernel, prior: Prior, diagonal: Diagonal) -> Pairwise:
                 "log_kernel has entries from 0 to 1, as weights have, and not their logarithms; "
                 "pass the affinity itself, or the logarithm of the weights"
             )
+        check_no_distances(matrix, "log_kernel")
         n, step = len(matrix), rows_per_tile(len(matrix), matrix.device)
         array = Pairwise(lambda rows: matrix[rows].clone(), (n, n), matrix, block=step)
 

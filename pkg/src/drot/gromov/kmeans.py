@@ -13,12 +13,12 @@ from torch import Tensor
 
 from .._core.algebra import ratio, total
 from .._core.chance import Seed, as_rng
-from .._core.checks import as_count, as_real
+from .._core.checks import as_count, as_real, check_no_distances
 from .._core.run import OnFailure, read_limits
 from .._core.threads import by_size
 from .barycenter import Grouped, Grouping, reassign, whole_steps
 from .contraction import EMPTY, SAME, Terms, hard_plan
-from .reading import as_coupling, as_similarity, as_weights, check_similarity
+from .reading import as_coupling, as_similarity, as_weights
 from .search import SemiRelaxedGW, in_turn, multistart
 from .starts import Clusters, HardInit, as_init, starts
 
@@ -114,7 +114,7 @@ def kernel_kmeans(
     (0.25, True)
     """
     C = as_similarity(similarity, "similarity")
-    check_similarity(C, "similarity", "of squared distances D pass -D / 2, or -D.dense() / 2")
+    check_no_distances(C, "similarity", "of squared distances D pass -D / 2, or -D.dense() / 2")
     n, _ = C.shape
     k = as_count("n_clusters", n_clusters, 1, n)
     n_starts = as_count("n_starts", n_starts, 1)

@@ -8,15 +8,12 @@ import torch
 from torch import Tensor
 
 from .._core.algebra import total
-from .._core.checks import as_real, check_finite, check_likeness, check_no_entry, check_same_device
+from .._core.checks import as_real, check_finite, check_no_entry, check_same_device
 from ..costs.array import Pairwise, as_pairwise, check_symmetric
 from .contraction import with_rows
 from .loss import SQUARE, Loss, LossName, as_loss
 
 _MASS = 1e-5  # by which masses that are written with six digits miss their sum
-_SEEN, _LEAST = 64, 13  # points whose entries are looked at, and that tell distances apart
-_DENSE, _AGREE = 0.5, 0.3  # share of entries above 0, and correlation, that distances surpass
-_DETOUR = 1e-3  # of the largest, by which rounding may break the triangle inequality
 
 
 def as_pair(cost_x, cost_z, loss_name: LossName) -> tuple[Pairwise, Tensor, Loss]:
@@ -86,34 +83,3 @@ def as_coupling(
     if abs(total(T) - 1) > _MASS:
         raise ValueError(f"{name} must have total mass 1; got {total(T):g}. Divide by the sum")
     return T if rows is None else with_rows(T, rows)
-
-
-def check_similarity(C: Pairwise, name: str, cure: str) -> None:
-    """Refuse distances in the place of a similarity: by name, or as some points show them."""
-    check_likeness(C, name, cure)
-    if _like_distances(C):
-        raise ValueError(
-            f"{name} holds distances, it seems: its diagonal is 0 and near points have small "
-            f"entries, where a similarity has large ones; {cure}. If it is a similarity, give it a "
-            "positive diagonal"
-        )
-
-
-def _like_distances(C: Pairwise) -> bool:
-    """Whether entries look like distances; a similarity too may have a diagonal of zeros.
-
-    Of distances, squared or not, the roots obey the triangle inequality, and rows differ the more,
-    the larger the entry that they share.
-    """
-    n = C.shape[0]
-    some = torch.linspace(0, n - 1, min(n, _SEEN), device=C.device).long()
-    S = C.with_zeros(C.rows(some)[:, some]).double()  # (m, m)
-    dense = bool((S >= 0).all()) and float((S > 0).double().mean()) > _DENSE
-    if n < _LEAST or not dense or bool(S.diagonal().any()):
-        return False
-    root = S.sqrt()
-    around = (root[:, :, None] + root).amin(dim=1)  # by way of another point
-    i, j = torch.triu_indices(len(S), len(S), 1)
-    gaps = (torch.cdist(S, S).square() - 2 * S.square())[i, j].clamp_min(0).sqrt()
-    agree = float(torch.corrcoef(torch.stack([S[i, j], gaps]))[0, 1])
-    return agree > _AGREE and bool((root <= around + _DETOUR * root.max()).all())

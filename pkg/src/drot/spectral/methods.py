@@ -14,6 +14,7 @@ from .._core.checks import (
     as_positive,
     as_symmetric,
     check_non_negative,
+    check_same_transposed,
 )
 from .._core.threads import by_size
 from ..costs.array import as_pairwise
@@ -54,7 +55,9 @@ def classical_mds(cost, n_components: int = 2) -> SpectralEmbedding:
     >>> classical_mds([[0.0, 1, 25], [1, 0, 16], [25, 16, 0]], 1).Z.round(decimals=9).tolist()
     [[-2.0], [-1.0], [3.0]]
     """
-    return kernel_pca(-as_symmetric(as_pairwise(cost).dense(), "cost") / 2, n_components)
+    C = as_pairwise(cost).dense()
+    check_same_transposed(C, "cost")
+    return kernel_pca(-C / 2, n_components)
 
 
 @by_size

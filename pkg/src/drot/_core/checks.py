@@ -63,11 +63,12 @@ def check_form(value, name: str) -> None:
         raise TypeError(f"{name} is a NetworkX graph; pass networkx.to_numpy_array(G)")
     if type(value).__module__.startswith("drot."):
         has = dir(value)
-        wanted = "cost" if name == "cost" else "plan", "Z", "X", "result_"
-        parts = " or ".join(part for part in wanted if part in has)
+        wanted = {"cost": ["cost"], "X": [], "Z": []}.get(name, ["plan_", "plan", "affinity_"])
+        wanted += ["embedding_", "Z", "X", "result_.plan"]
+        part = next((part for part in wanted if part.split(".")[0] in has), None)
         ways = ["an affinity of it"] * ("block" in has)
         whole = ", or ".join(ways + ["its dense()"] * (not getattr(value, "of_distances", False)))
-        says = f"its {parts}" if parts else whole if "dense" in has else "numbers"
+        says = f"its {part}" if part else whole if "dense" in has else "numbers"
         raise TypeError(f"{name} is of type {type(value).__name__}, no array; pass {says}")
 
 

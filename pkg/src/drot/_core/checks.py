@@ -280,8 +280,8 @@ def as_count(name: str, value, low: int, high: int | None = None) -> int:
     """A whole number from ``low`` to ``high``; NumPy's integers count, booleans do not."""
     span = f"a whole number {f'of at least {low}' if high is None else f'from {low} to {high}'}"
     span = f"{low}, for the input allows no other number" if high == low else span
-    got = type(value).__name__ if getattr(value, "shape", ()) else repr(value)
-    says = f"{name} must be {span}; got {got}"
+    array = getattr(value, "ndim", 0) and f"{type(value).__name__} of shape {tuple(value.shape)}"
+    says = f"{name} must be {span}; got {array or repr(value)}"
     if isinstance(value, bool):
         raise TypeError(says)
     try:

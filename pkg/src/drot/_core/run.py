@@ -40,6 +40,15 @@ def read_limits(
     return tol, as_count("max_iter", max_iter, 1)
 
 
+def says_stop(callback: Callable[..., Any], *what: Any) -> bool:
+    """Whether a callback that hears of this ends the run."""
+    told = callback(*what)
+    if getattr(told, "ndim", 0):
+        says = f"callback must return True to stop, or nothing; it returned a {type(told).__name__}"
+        raise TypeError(says)
+    return bool(told)
+
+
 class Course:
     """An iteration as it goes, and who ended it.
 
@@ -63,7 +72,7 @@ class Course:
     def tell(self, *what: Any) -> None:
         """One more iterate: ``callback(number, *what)`` hears of it, and ends the run if true."""
         self.number += 1
-        if self.callback is not None and self.callback(self.number, *what):
+        if self.callback is not None and says_stop(self.callback, self.number, *what):
             raise _Stop
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:

@@ -32,7 +32,7 @@ from .._core.checks import (
     check_form,
 )
 from .._core.memory import rows_per_tile, slices
-from .._core.run import Interrupted, NotConverged, outside
+from .._core.run import Interrupted, NotConverged, outside, says_stop
 from .._core.threads import by_size, threads_for
 from ..affinities.base import Affinity
 from ..affinities.rows import entropic_rows
@@ -143,7 +143,9 @@ class Estimator(BaseEstimator):
 
             def callback(*told) -> bool:
                 nonlocal ended
-                ended = any([heard(*told) for heard in (shown, self.callback) if heard is not None])
+                ended = any(
+                    [says_stop(one, *told) for one in (shown, self.callback) if one is not None]
+                )
                 return ended
 
             try:

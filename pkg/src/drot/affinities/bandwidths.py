@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -17,16 +17,17 @@ Function = Callable[[Tensor, Tensor, Tensor], Derivatives]
 
 
 def solve_rows(
-    cost: Tensor, xi: Tensor, numbers: Tensor, tol: float, max_iter: int
-) -> tuple[Tensor, Tensor, Tensor, list[float], int]:
+    cost: Tensor, xi: Tensor, numbers: Tensor, tol: float, max_iter: int,
+    others: Iterable[tuple[slice, Tensor]] = (),
+) -> tuple[Tensor, Tensor, Tensor, list[float], int]:  # fmt: skip
     """Find log eps (b,) so that the rows ``numbers`` (b,) have the perplexities ``xi`` (b,).
 
     Their costs are ``cost`` (b, k), infinite where a pair is forbidden. Also returns log Z (b,),
     the error left of log xi (b,), the largest of each iteration, and the number of rows evaluated
-    in all.
+    in all. ``others``, all rows that are to have one, are met where a perplexity is too low.
     """
     excess = cost - cost.amin(dim=1, keepdim=True)
-    _check_reach(xi, (excess == 0).sum(dim=1), excess.isfinite().sum(dim=1), numbers)
+    _check_reach(xi, (excess == 0).sum(dim=1), excess.isfinite().sum(dim=1), numbers, others)
     log_xi, log_z = xi.log().to(excess.dtype), torch.empty_like(excess[:, 0])
 
     def gap(t: Tensor, excess: Tensor, rows: Tensor) -> Derivatives:
@@ -49,7 +50,10 @@ def as_perplexity(perplexity, n: int, device: torch.device) -> Tensor:
     return target
 
 
-def _check_reach(target: Tensor, ties: Tensor, usable: Tensor, rows: Tensor) -> None:
+def _check_reach(
+    target: Tensor, ties: Tensor, usable: Tensor, rows: Tensor,
+    others: Iterable[tuple[slice, Tensor]],
+) -> None:  # fmt: skip
     """Refuse a perplexity that no bandwidth can give to one of ``rows``, their numbers (b,).
 
     ``ties`` (b,) counts the cheapest entries of each row and ``usable`` (b,) its finite ones:
@@ -66,8 +70,11 @@ def _check_reach(target: Tensor, ties: Tensor, usable: Tensor, rows: Tensor) -> 
             says += cure if high > 1 else "give more points"
         elif xi <= low:
             near = f", as {low} of its points are equally near (copies, or counts that coincide)"
-            says = f"row {row} needs more than {low}{near if low > 1 else ''}; raise the "
-            says += "perplexity" + (", or remove copies of points" if low > 1 else "")
+            says = f"row {row} needs more than {low}{near if low > 1 else ''}; raise the perplexity"
+            counts = ((x == x.amin(dim=1, keepdim=True)).sum(dim=1).max() for _, x in others)
+            most = max([low, *map(int, counts)])
+            cure = f" above {most} for all rows, or remove copies of points (UMAP takes them)"
+            says += cure if most > 1 else ""
         else:
             says = f"row {row} has {high} points to choose from and allows less than {high}; lower "
             says += "the perplexity, or give more points"

@@ -196,7 +196,9 @@ def entropic_affinity(
     solved = torch.empty(3, cost.own.stop - cost.own.start, dtype=cost.dtype, device=cost.device)
     for rows, tile in cost.packed_tiles():
         cheapest, numbers = tile.amin(dim=1), torch.arange(n, device=tile.device)[rows]  # (b,)
-        log_eps, log_z, gap, errors, work = solve_rows(tile, xi[rows], numbers, tol, max_iter)
+        log_eps, log_z, gap, errors, work = solve_rows(
+            tile, xi[rows], numbers, tol, max_iter, cost.packed_tiles()
+        )
         trace = [max(pair) for pair in zip_longest(trace, errors, fillvalue=0.0)]
         evaluations += work
         eps = log_eps.exp()

@@ -18,6 +18,7 @@ from .._core.checks import (
     as_positive,
     check_choice,
     check_finite,
+    check_no_entry,
     check_squares,
 )
 from .._core.run import read_limits
@@ -137,6 +138,13 @@ class EmbeddingEstimator(BaseEmbedding):
         """Squares of distances by ``metric``, to the ``fitted`` points or of all: dense."""
         D = points
         if self.metric != "precomputed":
+            if self.metric in ("cosine", "correlation"):
+                cosine = self.metric == "cosine"
+                length = (points if cosine else points - points[:, :1]).abs().amax(dim=1)
+                says = (
+                    f"{{at}} of X is {'zero' if cosine else 'constant'}: it has no {self.metric} "
+                )
+                check_no_entry(length == 0, length, says + "distance; drop it")
             known = None if fitted is None else fitted.cpu().numpy()
             found = pairwise_distances(points.cpu().numpy(), known, metric=self.metric)
             D = torch.as_tensor(found).to(points)

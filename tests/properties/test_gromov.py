@@ -50,7 +50,7 @@ def test_eigenvectors_that_start_and_split_clusters_are_found_once(monkeypatch):
     """The same points of a similarity without a cloud draw starts and say how to split."""
     made, features = [], starts.features
     monkeypatch.setattr(starts, "features", lambda *a, **b: made.append(b) or features(*a, **b))
-    barycenter(torch.exp(-drot.sqeuclidean(cloud(30, 2)).dense()), 4)
+    barycenter(torch.exp(-drot.sqeuclidean(cloud(30, 2)).dense()), 4, init="kmeans")
     assert len(made) == 1
 
 

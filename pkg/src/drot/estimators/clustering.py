@@ -77,7 +77,7 @@ class SimilarityEstimator(ClusterMixin, Estimator):
     _similarities: ClassVar[Any]
     _: KW_ONLY
     similarity: Any = "symmetric_entropic"
-    init: Any = "kmeans"
+    init: Any = ("kmeans", "spectral")
     n_starts: int = 4
     max_iter: int = 1000
     tol: float | None = None
@@ -174,10 +174,11 @@ class SemiRelaxedGWClustering(SimilarityEstimator):
     perplexity : float
         :math:`\xi` of the entropic affinity, below the number of points.
     loss : {"square", "kl"}
-    init : {"kmeans", "spectral", "random"}, (n, k) plan, or SemiRelaxedBarycenter
-        Where the clusters start.
+    init : {"kmeans", "spectral", "random"}, several, (n, k) plan, or SemiRelaxedBarycenter
+        Where the clusters start. Default: the first two.
     n_starts : int
-        Starts of each kind.
+        Starts of each kind. Ends may agree above the best: fit from two seeds, the lower
+        ``objective_`` wins.
     max_iter : int
         Iterations from each start.
     tol : float, optional

@@ -57,7 +57,7 @@ def srgw_barycenter(
     *,
     weights: ArrayLike | None = None,
     loss: LossName = "square",
-    init: HardInit | Sequence[HardInit] | ArrayLike | SemiRelaxedGW = "kmeans",
+    init: HardInit | Sequence[HardInit] | ArrayLike | SemiRelaxedGW = ("kmeans", "spectral"),
     n_starts: int = 4,
     refine: bool = True,
     tol: float | None = None,
@@ -95,12 +95,12 @@ def srgw_barycenter(
         :math:`w`, of sum 1. Default: uniform.
     loss : {"square", "kl"}
     init : {"kmeans", "spectral", "random"}, several of them, (n, k) plan, or result
-        Where the clusters start: k-means on the points of C or on its leading eigenvectors, or
-        labels by chance. A plan, or an earlier result, is one start.
+        Where the clusters start: k-means on the points of C or on its leading eigenvectors (both
+        by default), or labels by chance. A plan, or an earlier result, is one start.
     n_starts : int
         Starts of each kind; the search ends after 8 times as many deals in turn that led nowhere,
-        and none follows a plan. Of a graph's adjacency matrix ask for more, and of all kinds:
-        there ends differ, and several may agree above the best.
+        and none follows a plan. All ends may agree above the best: fit from two seeds, the lower
+        ``objective`` wins. Of a graph's adjacency matrix ask for more starts, and of all kinds.
     refine : bool
         Whether to end with moves of single points, merges, splits and deals.
     tol : float, optional

@@ -67,7 +67,7 @@ METHODS = {
     "symmetric-sne": (joint, sne),
     "t-sne": (joint, tsne),
     "largevis": (joint, largevis),
-    "umap": (fuzzy, umap),
+    "umap": (joint, umap),
 }
 
 

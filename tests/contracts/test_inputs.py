@@ -40,6 +40,9 @@ LINE = np.arange(5.0)[:, None]
 plotted = partial(drot.plot.scatter, X[:, :2])
 LARGE = torch.arange(2_000_000.0)[:, None]
 FAR = drot.nearest(C, n_neighbors=3)
+FULL = squares(30)  # enough to be told from a graph
+MANY = np.eye(4)[np.repeat(range(4), [5, 12, 9, 20])]  # copies
+ZERO = changed(X, 5, slice(None), 0.0)
 ODD = [drot.pairwise(lambda x, y: x[:, :1] - y[:, 0], X, block=block) for block in (None, 3)]
 
 
@@ -74,6 +77,14 @@ def met(function: Callable):
 
 def shared(similarity):
     return drot.DistR(3, similarity="precomputed").fit(similarity)
+
+
+def quick(**options):
+    return drot.TSNE(perplexity=3.0, tol=1e9, **options)
+
+
+def called(told):
+    return quick(callback=lambda *what: told).fit(X)
 
 
 def sheet(radius: float) -> torch.Tensor:
@@ -126,6 +137,31 @@ drot.metrics.weighted_silhouette(np.eye(4), np.eye(3), [0, 1, 1])
     :: Z has 4 prototypes and the plan 3
 drot.metrics.weighted_silhouette(np.eye(3), np.eye(3), [1, 1, 1]) :: at least 2 classes
 drot.neighborhood_preservation(abs(LINE - LINE.T), LINE, 2) :: X holds distances, it seems
+drot.neighborhood_preservation(X, quick().fit(X), 2) | drot.sqeuclidean(quick().fit(X))
+    :: TypeError: ^\w is of type TSNE, no array; pass its embedding_$
+drot.metrics.prototype_homogeneity(drot.DistR(3, perplexity=3.0).fit(X), X[:, 0])
+    :: TypeError: ^plan is of type DistR, no array; pass its plan_$
+drot.tsne(quick().fit(X)) :: TypeError: ^plan is of type TSNE, no array; pass its affinity_$
+drot.metrics.prototype_homogeneity(drot.SemiRelaxedGWClustering(2, perplexity=3.0).fit(X), X[:, 0])
+    :: TypeError: ^plan is of type SemiRelaxedGWClustering, no array; pass its result_.plan$
+drot.tsne(FULL) | drot.sne(FULL) | drot.umap(FULL / FULL.max()) | drot.laplacian(FULL)
+    | drot.spectral.laplacian_eigenmaps(FULL) | drot.spectral.diffusion_map(FULL)
+    | drot.spectral.kernel_pca(FULL) | drot.ccpca(points(30), FULL) | drot.largevis(FULL)
+    | drot.expected_graph(FULL) | drot.spectral_start(FULL)
+    | drot.metrics.spectral_clustering_ari(FULL, np.arange(30) % 3)
+    :: ^\w+ holds distances, it seems: its diagonal is 0 .*; pass an affinity of it\. If it is a
+drot.umap(symmetric(C)) | drot.largevis(doubly(C))
+    :: mass on its diagonal; .* or of a symmetric one pass its plan.fill_diagonal_\(0\)
+drot.umap(drot.umap_membership(C, n_neighbors=3)) :: pass drot.fuzzy_union\(plan\)
+drot.umap(P) :: ^plan must be symmetric; entries
+quick(metric="cosine").fit(ZERO) | drot.UMAP(n_neighbors=4, metric="cosine").fit(ZERO)
+    :: ^row 5 of X is zero: it has no cosine distance; drop it$
+quick(metric="correlation").fit(ZERO + 3) :: ^row 5 of X is constant: it has no correlation
+drot.random_start(X) :: TypeError: ^n must be .* of at least 2; got ndarray of shape \(8, 3\)$
+called(X) | called(torch.ones(3)) | drot.tsne(drot.symmetrize(P), callback=lambda *what: X)
+    :: TypeError: ^callback must return True to stop, or nothing; it returned a (ndarray|Tensor)$
+rowwise(MANY @ MANY.T < 1) | rowwise(drot.sqeuclidean(MANY, block=6))
+    :: ^perplexity=3 .* row 0 needs more than 5.*; raise the perplexity above 20 for all rows, or
 drot.self_tuning_affinity(drot.sqeuclidean(COPIES), n_neighbors=1)
     :: row 3 has 1 or more copies.*raise n_neighbors
 drot.sqeuclidean(LARGE, block=10).dense()
@@ -284,7 +320,7 @@ drot.hyperbolic.distributional_reduction(KERNEL, 4, scale=1e-120) :: scale=1e-12
 drot.hyperbolic.distributional_reduction(KERNEL, 4, scale=1e3) :: scale=1000 must lie from
 drot.cluster_then_reduce(KERNEL, 3, centres=lambda T: math.nan * T[:3])
     :: ^what centres returned has a non-finite entry
-drot.gram(drot.DistR(2, similarity="gram").fit(TWINS)) :: TypeError: .*its result_
+drot.gram(drot.DistR(2, similarity="gram").fit(TWINS)) :: TypeError: .*its embedding_
 drot.plot.scatter(drot.TSNE()) :: NotFittedError: this TSNE is not fitted yet
 draw_graph(None, X, C) :: X must be \(n, 2\) and .*; got \(8, 3\) and \(8, 8\)$
 draw_graph(None, X[:, :2], C[:7, :7]) :: X must be \(n, 2\) and .*; got \(8, 2\) and \(7, 7\)$

@@ -95,8 +95,9 @@ class KernelLoss:
             )
         if not self_pairs and (P.diagonal() != 0).any():
             raise ValueError(
-                "the plan has mass on its diagonal; compute the affinity with diagonal='drop' (SNE "
-                "and t-SNE can count the pairs i = j of the embedding too: pass diagonal='keep')"
+                "the plan has mass on its diagonal; compute the affinity with diagonal='drop', or "
+                "of a symmetric one pass its plan.fill_diagonal_(0) (SNE and t-SNE can count the "
+                "pairs i = j of the embedding too: pass diagonal='keep')"
             )
 
     def __repr__(self) -> str:

@@ -6,11 +6,12 @@ from typing import Literal, Unpack
 
 from .._core.checks import check_choice
 from .._core.options import takes_options_of
-from ..affinities.umap import umap_curve
+from ..affinities.umap import UMAPMembership, umap_curve
 from ..costs.array import Diagonal
 from ..costs.kernels import KernelName
 from .embed import Embedding, Options, embed
 from .losses import BernoulliLoss, PairKernel, SNEkhornLoss, SNELoss, SNENormalization
+from .plans import as_plan
 
 SNEkhornNormalization = Literal["doubly_stochastic", "sum"]
 
@@ -149,8 +150,7 @@ def tsne(plan, *, diagonal: Diagonal = "drop", **options: Unpack[Options]) -> Em
     ----------
     plan : Affinity or array_like, shape (n, n), symmetric, non-negative
         :math:`P`; t-SNE's own is ``entropic_affinity(cost, perplexity=..., diagonal="drop")``,
-        which stands for its mean with its transpose. A matrix of distances passes for a plan, as a
-        graph between groups has such entries too, but its map means nothing.
+        which stands for its mean with its transpose.
     diagonal : {"drop", "keep"}
         Whether pairs i = j count; ``"drop"`` needs a plan without them.
     init, n_components, solver, learning_rate, tol, max_iter, random_state, callback, on_failure
@@ -198,8 +198,7 @@ def largevis(
     ----------
     plan : Affinity or array_like, shape (n, n), entries from 0 to ``repulsion``
         :math:`P`, diagonal 0. LargeVis' own is ``entropic_affinity(cost, perplexity=...,
-        diagonal="drop")``, symmetrised or not: the objective is the same. Distances pass for a
-        plan, as in :func:`tsne`.
+        diagonal="drop")``, symmetrised or not: the objective is the same.
     kernel : {"student", "curve"}
         :math:`Q = 1 / (2 + d^2)`, of the derivation, or :math:`1 / (1 + d^2)`, of the software.
     repulsion : float
@@ -249,7 +248,7 @@ def umap(
 
     Parameters
     ----------
-    plan : Affinity or array_like, shape (n, n), entries from 0 to ``repulsion``
+    plan : Affinity or array_like, shape (n, n), symmetric, entries from 0 to ``repulsion``
         :math:`P`, diagonal 0. UMAP's own is ``fuzzy_union(umap_membership(cost))``.
     a, b : float, optional
         Of the curve: both or neither. Default: ``umap_curve()``, which is for ``min_dist=0.1``.
@@ -280,5 +279,9 @@ def umap(
         raise ValueError("give both a and b of the curve, or neither")
     if a is None or b is None:
         a, b = umap_curve()
-    objective = BernoulliLoss(plan, "curve", a=a, b=b, repulsion=repulsion)
+    if isinstance(plan, UMAPMembership):
+        raise ValueError("plan has an edge out of each point; pass drot.fuzzy_union(plan), of both")
+    P = as_plan(plan)
+    P.check_symmetric()
+    objective = BernoulliLoss(P, "curve", a=a, b=b, repulsion=repulsion)
     return embed(objective, **options)

@@ -352,7 +352,7 @@ drot.datasets.load("coil20", n_components=51) :: number from 1 to 50; got 51
 drot.datasets.load("digits") :: call drot.datasets.digits\(\)$
 drot.TSNE(n_iter=500) | drot.TSNEkhorn(n_iter=500)
     :: TypeError: ^TSNE(khorn)? got .* 'n_iter'; its parameters are n_components, perplexity, .*
-drot.TSNE(X).fit(X) :: TypeError: ^n_components must be .* at least 1; got ndarray$
+drot.TSNE(X).fit(X) :: TypeError: ^n_components must be .* at least 1; got ndarray of shape
 drot.TSNE(random_state="a").fit(X) :: TypeError: also a RandomState, or None\); got 'a'$
 drot.datasets.load("scgem", n_components=3) :: scgem is a table
 """

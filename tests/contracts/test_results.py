@@ -221,7 +221,8 @@ def test_docstrings(name):
             for literal in re.findall(r"[Dd]efault(?:s to|:)? `*([\w.'\"-]+)", entry):
                 assert default is None or repr(default).strip("'") == literal.strip("'\"`.")
             if options and default not in (inspect.Parameter.empty, None):
-                assert f'"{default}"' in options.group(1)
+                for one in default if isinstance(default, tuple) else (default,):
+                    assert f'"{one}"' in options.group(1)
     assert listed == list(signature)
 
 
